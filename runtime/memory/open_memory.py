@@ -18,7 +18,7 @@ from runtime.errors import SymbiontError
 from runtime.memory import folder_of, open_store
 from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
-from runtime.memory.indexing.background import works
+from runtime.memory.indexing.background import background_tasks
 from runtime.memory.indexing.entries import item_of, place_of
 from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.indexing.indexer import Indexer, Start
@@ -165,7 +165,7 @@ class OpenMemory:
         self.store.configure(self._options)
         await self._indexer.queue.use(self._embedder)
         if start is not None:
-            self._indexer.attend(start, works(self.name, self._indexer, self.folder, self._clock))
+            self._indexer.attend(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
 
     def question(
         self,
@@ -197,7 +197,7 @@ class OpenMemory:
         Raises IndexFailed when the index cannot be read.
         """
         notes = await self.catch_up(question.wanted.agent, progress)
-        if not self._indexer.attended:
+        if not self._indexer.in_background:
             await self._embed_some(progress)
         without = self._indexer.queue.mismatch or (self._embedding_problem or "").replace(_BY_KEYWORD, "")
         if not without:
@@ -214,7 +214,7 @@ class OpenMemory:
 
     async def catch_up(self, agent: str | None, progress: Progress | None = None) -> list[str]:
         """Bring the index of an agent, or of all, up to date before it is asked, and say what it lacks all the same."""
-        if not self._indexer.attended:
+        if not self._indexer.in_background:
             return list((await self._indexer.sync(agent, progress)).problems)
         task = asyncio.create_task(self._indexer.sync(agent), name=f"index of {self.name} before a search")
         self._catching_up.add(task)
@@ -344,7 +344,7 @@ class OpenMemory:
 
     async def _followed(self, agent_id: str) -> None:
         """Have the index forget what the store does not hold any more: in the background, if there is one."""
-        if self._indexer.attended:
+        if self._indexer.in_background:
             self._indexer.touched((agent_id,))
         else:
             await self._indexer.sync(agent_id)

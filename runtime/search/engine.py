@@ -75,8 +75,8 @@ async def search(
     keys = found.candidates()
     if not len(keys):
         return Answer((), notes)
-    around = await index.around(keys)
-    parts = _parts(keys, found, around, asked)
+    neighbours = await index.neighbours(keys)
+    parts = _parts(keys, found, neighbours, asked)
     fit = _fit(keys, found)
     hits = await _hits(index, keys, parts, fit, question)
     if len(hits) < min(question.limit, len(keys)) and question.threshold:
@@ -161,7 +161,7 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
 
 
 def _parts(
-    keys: NDArray[np.int64], found: _Found, around: Neighbours, asked: Understood
+    keys: NDArray[np.int64], found: _Found, neighbours: Neighbours, asked: Understood
 ) -> Mapping[str, NDArray[np.float32]]:
     """What each part adds to each candidate's score."""
     import numpy as np
@@ -178,13 +178,13 @@ def _parts(
     if found.keyword is not None:
         parts["keyword"] = weighs * fusion.scaled(fusion.spread(keys, found.keyword.keys, found.keyword.scores))
     both: NDArray[np.float32] = np.sum(list(parts.values()), axis=0)
-    before, after = fusion.places(keys, around.before), fusion.places(keys, around.after)
-    parts["neighbours"] = fusion.from_neighbours(both, before, after, around.asks)
+    before, after = fusion.places(keys, neighbours.before), fusion.places(keys, neighbours.after)
+    parts["neighbours"] = fusion.from_neighbours(both, before, after, neighbours.asks)
     if asked.author is not None:
-        theirs = [number for number, author in enumerate(around.authors) if folded(author) == asked.author]
-        parts["author"] = np.float32(fusion.AUTHOR) * np.isin(around.author, theirs)
+        theirs = [number for number, author in enumerate(neighbours.authors) if folded(author) == asked.author]
+        parts["author"] = np.float32(fusion.AUTHOR) * np.isin(neighbours.author, theirs)
     if asked.spans:
-        parts["date"] = np.float32(fusion.DATE) * fusion.closeness(around.time, asked.spans)
+        parts["date"] = np.float32(fusion.DATE) * fusion.closeness(neighbours.time, asked.spans)
     return parts
 
 

@@ -290,16 +290,18 @@ async def test_what_stands_around_an_entry_is_told_in_order_of_time_then_order(i
         for name, time, order in texts
     ])  # fmt: skip
     found = await index.keyword(["word"], EVERYTHING, 10)
-    around = await index.around(found.keys)
+    neighbours = await index.neighbours(found.keys)
     names = {key: one.id for key, one in (await index.entries(found.keys.tolist())).items()} | {0: None}
     told = {
         names[key]: (names[before], names[after])
-        for key, before, after in zip(*(a.tolist() for a in (found.keys, around.before, around.after)), strict=True)
+        for key, before, after in zip(
+            *(a.tolist() for a in (found.keys, neighbours.before, neighbours.after)), strict=True
+        )
     }
     assert told == {"a": (None, "b"), "b": ("a", "c"), "c": ("b", "d"), "d": ("c", None)}
-    authors = [None if number < 0 else around.authors[number] for number in around.author.tolist()]
+    authors = [None if number < 0 else neighbours.authors[number] for number in neighbours.author.tolist()]
     assert authors == [None if names[key] == "b" else str(names[key]).upper() for key in found.keys.tolist()]
-    since = [datetime.fromtimestamp(time / 1e6, UTC) for time in around.time.tolist()]
+    since = [datetime.fromtimestamp(time / 1e6, UTC) for time in neighbours.time.tolist()]
     assert since == [WHEN if names[key] in ("a", "b") else later for key in found.keys.tolist()]
 
 
@@ -471,7 +473,7 @@ async def test_entries_that_are_asked_for_besides_get_their_cosine_too(index: In
 async def test_it_is_told_which_entries_ask_something(index: Index) -> None:
     await index.put("log", "reviewer", "1", talk("Why is that? Say it.", "Because", "什么？"))
     found = await index.keyword(["May"], EVERYTHING, 10)
-    asks = dict(zip(await ids(index, found), (await index.around(found.keys)).asks.tolist(), strict=True))
+    asks = dict(zip(await ids(index, found), (await index.neighbours(found.keys)).asks.tolist(), strict=True))
     assert asks == {"e0": True, "e1": False, "e2": True}
 
 
@@ -603,9 +605,9 @@ async def test_the_key_of_what_is_gone_is_nobody_elses(index: Index) -> None:
     await index.put("log", "reviewer", "2", [])
     await index.put("secret", "other", "1", [entry(f"x{n}", "secret", agent="other", part="secret") for n in range(9)])
     assert await index.entries(stale.tolist()) == {}
-    around = await index.around(stale)
-    assert around.before.tolist() == around.after.tolist() == [0, 0]
-    assert around.author.tolist() == [-1, -1]
+    neighbours = await index.neighbours(stale)
+    assert neighbours.before.tolist() == neighbours.after.tolist() == [0, 0]
+    assert neighbours.author.tolist() == [-1, -1]
 
 
 async def test_all_of_it_is_there_again_when_it_is_opened_again(

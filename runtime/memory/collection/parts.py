@@ -72,8 +72,8 @@ class PartTable:
 
     def place(self, agent: str, user: str) -> OpenPart:
         """The part of this agent and user that takes one more item."""
-        filling = self.newest(agent, user)
-        return filling if filling is not None and filling.used < LARGEST else self.begin(agent, user)
+        open_part = self.newest(agent, user)
+        return open_part if open_part is not None and open_part.used < LARGEST else self.begin(agent, user)
 
     def newest(self, agent: str, user: str) -> OpenPart | None:
         """The last part of this agent and user."""
@@ -97,9 +97,9 @@ class PartTable:
             query = select(func.max(table.c.part)).where(table.c.memory == self._memory)
             self._last = self._connection.execute(query).scalar() or 0
         self._last += 1
-        filling = OpenPart(self._last, written(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
-        self._known[filling.number] = self._newest[agent, user] = filling
-        return filling
+        open_part = OpenPart(self._last, written(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
+        self._known[open_part.number] = self._newest[agent, user] = open_part
+        return open_part
 
     def of(self, number: int) -> OpenPart:
         """The part with this number, which there is."""
@@ -110,11 +110,11 @@ class PartTable:
 
     def _learn(self, row: Any) -> OpenPart:
         counts = {name: getattr(row, name) for name in TYPES}
-        filling = OpenPart(
+        open_part = OpenPart(
             row.part, row.user_id, row.agent_id, row.revision, row.used, counts, row.bytes, held=any(counts.values())
         )
-        self._known[filling.number] = filling
-        return filling
+        self._known[open_part.number] = open_part
+        return open_part
 
     def forget(self, agent: str, numbers: Sequence[int]) -> None:
         """These parts of this agent were deleted."""
@@ -124,7 +124,7 @@ class PartTable:
 
     def finish(self) -> tuple[list[Append], frozenset[str]]:
         """Write what became of the parts: what grew, and the agents of whom something changed otherwise."""
-        growths: list[Append] = []
+        appends: list[Append] = []
         changed = set(self._emptied)
         new: list[tuple[Any, ...]] = []
         written_again: list[tuple[Any, ...]] = []
@@ -143,10 +143,10 @@ class PartTable:
                 changed.add(each.agent)
             elif each.added:
                 part = Part(part_name(each.agent, each.number), each.agent, revision)
-                growths.append(Append(part, each.revision if each.held else None, tuple(each.added)))
+                appends.append(Append(part, each.revision if each.held else None, tuple(each.added)))
         bulk.insert(self._connection, table, _COLUMNS, new)
         bulk.update(self._connection, table, _KEYS, _STATE, written_again)
-        return growths, frozenset(changed)
+        return appends, frozenset(changed)
 
     def _is_passed(self, part: OpenPart) -> bool:
         """Whether a later part of the same agent and user takes what comes next."""

@@ -64,7 +64,7 @@ class _WriteRequest(NamedTuple):
 
 class _Done(NamedTuple):
     outcomes: list[Any]
-    growths: list[Append]
+    appends: list[Append]
     changed: frozenset[str]
 
 
@@ -88,7 +88,7 @@ class SqlCollectionStore(CollectionStore):
         self._options = CollectionOptions()
         self._database = database
         self._codec = Codec(memory, database.master_key)
-        self._reading = CollectionQueries(database, self._codec)
+        self._queries = CollectionQueries(database, self._codec)
         self._group: WriteBatcher[_WriteRequest, Any] = WriteBatcher(f"collection {memory}", self._perform)
 
     @property
@@ -114,17 +114,17 @@ class SqlCollectionStore(CollectionStore):
 
     async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[CollectionCounts, ...]:
         with telling(self.name):
-            return await self._reading.counts(agent_id, user_id)
+            return await self._queries.counts(agent_id, user_id)
 
     async def projects(self, agent_id: str | None = None, user_id: str | None = None) -> Counter[str | None]:
         with telling(self.name):
-            return await self._reading.projects(agent_id, user_id)
+            return await self._queries.projects(agent_id, user_id)
 
     async def tags(
         self, agent_id: str | None = None, user_id: str | None = None, project_id: str | None = None
     ) -> Counter[str]:
         with telling(self.name):
-            return await self._reading.tags(agent_id, user_id, project_id)
+            return await self._queries.tags(agent_id, user_id, project_id)
 
     async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
         return await self._do(CollectionTransaction.detach, memory_id, agent_id, source_uri)
@@ -171,7 +171,7 @@ class SqlCollectionStore(CollectionStore):
             put, gone, more = await self._do(CollectionTransaction.compact, agent_id, until)
             flushed, deleted = flushed + put, deleted + gone
         with telling(self.name):
-            kept = await self._reading.kept(agent_id, until)
+            kept = await self._queries.kept(agent_id, until)
         if not kept:
             return Compaction(flushed, deleted)
         where = "in a code block or a comment"
@@ -198,7 +198,9 @@ class SqlCollectionStore(CollectionStore):
         """What this method of `CollectionTransaction` returns, once it is committed."""
         items = len(given[0]) if given and isinstance(given[0], list) else 1
         with telling(self.name):
-            done: T = await self._group.put(_WriteRequest(lambda writing: method(writing, *given, **named), items))
+            done: T = await self._group.put(
+                _WriteRequest(lambda transaction: method(transaction, *given, **named), items)
+            )
             return done
 
     async def _perform(self, works: Sequence[_WriteRequest]) -> Sequence[Any]:
@@ -209,7 +211,7 @@ class SqlCollectionStore(CollectionStore):
             except Exception as error:
                 outcomes += [error] * len(some)
                 continue
-            for growth in done.growths:
+            for growth in done.appends:
                 self._notify_append(growth)
             self._notify_change(done.changed)
             if done.changed:
@@ -226,14 +228,14 @@ class SqlCollectionStore(CollectionStore):
         return await self._database.transact(lambda connection: self._done(connection, works))
 
     def _done(self, connection: Connection, works: Sequence[_WriteRequest]) -> _Done:
-        writing = CollectionTransaction(connection, self._codec, self._clock)
+        transaction = CollectionTransaction(connection, self._codec, self._clock)
         outcomes: list[Any] = []
         for work in works:
             try:
-                outcomes.append(work.act(writing))
+                outcomes.append(work.act(transaction))
             except (StoreError, Unsealable) as error:
                 outcomes.append(error)
-        return _Done(outcomes, *writing.finish())
+        return _Done(outcomes, *transaction.finish())
 
     def _batches(self, items: Sequence[Item]) -> list[list[Item]]:
         """The items as they are written at once. Raises RefusedItem, and then none is."""
@@ -259,24 +261,24 @@ class SqlCollectionStore(CollectionStore):
 
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
         with telling(self.name):
-            async for item in self._reading.scan(wanted or Scan()):
+            async for item in self._queries.scan(wanted or Scan()):
                 yield item
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         with telling(self.name):
-            return await self._reading.parts(agent_id)
+            return await self._queries.parts(agent_id)
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         with telling(self.name):
-            return [(item, None) for item in await self._reading.items_of(part)]
+            return [(item, None) for item in await self._queries.items_of(part)]
 
     async def stats(self, agent_id: str | None = None) -> StoreStats:
         with telling(self.name):
-            return await self._reading.stats(agent_id)
+            return await self._queries.stats(agent_id)
 
     async def agents(self) -> tuple[str, ...]:
         with telling(self.name):
-            return await self._reading.agents()
+            return await self._queries.agents()
 
     async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         return {}
@@ -296,7 +298,7 @@ class SqlCollectionStore(CollectionStore):
 
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         with telling(self.name):
-            return await self._reading.verify(agent_id)
+            return await self._queries.verify(agent_id)
 
     async def ready(self) -> tuple[StoreProblem, ...]:
         try:

@@ -22,17 +22,17 @@ LONGEST_WAIT: Final = 60.0
 """Seconds until the next try when the index could not be written, doubled each time."""
 
 
-def works(
+def background_tasks(
     name: str, indexer: Indexer, folder: Path | None, clock: Clock
 ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     """The background works of a memory's store and index, with their names. `folder`: where the store's files are, None
     where it has none; then others that write to it are noticed as they are where nothing can be watched."""
     watch = None if folder is None else FileWatcher(indexer, folder)
-    works = [
+    background_tasks = [
         (f"index of {name}", keep_index(indexer, watch, clock)),
         (f"embedding of {name}", indexer.queue.keep()),
     ]
-    return works if watch is None else [*works, (f"edits in {name}", watch.run())]
+    return background_tasks if watch is None else [*background_tasks, (f"edits in {name}", watch.run())]
 
 
 async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) -> None:

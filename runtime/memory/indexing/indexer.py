@@ -53,7 +53,7 @@ class Indexer:
         self.store = store
         self.index = index
         self.queue = EmbeddingQueue(index, clock)
-        self.attended = False
+        self.in_background = False
         """Whether background tasks keep it in step, so that nobody else has to."""
         self.news = asyncio.Event()
         """Set when something was handed over or touched."""
@@ -61,7 +61,7 @@ class Indexer:
         self._opening = problem
         self._failure: str | None = None
         self._unreadable: dict[str, tuple[str, str]] = {}
-        self._handed_over = ChangeFeed()
+        self._feed = ChangeFeed()
         self._touched: set[str] = set()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last_order = 0
@@ -103,19 +103,19 @@ class Indexer:
         """Whether what the index holds of this part is older than the part, which cannot be read."""
         return part in self._unreadable
 
-    def attend(self, start: Start, works: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
+    def attend(self, start: Start, background_tasks: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
         """Run these background works until `rest` or `close`; nothing when it is attended already."""
-        works = tuple(works)
-        if self.attended:
-            for _, work in works:
+        background_tasks = tuple(background_tasks)
+        if self.in_background:
+            for _, work in background_tasks:
                 work.close()
             return
-        self.attended = True
-        self._tasks = [start(name, work) for name, work in works]
+        self.in_background = True
+        self._tasks = [start(name, work) for name, work in background_tasks]
 
     async def rest(self) -> None:
         """End the background works."""
-        tasks, self._tasks, self.attended = self._tasks, [], False
+        tasks, self._tasks, self.in_background = self._tasks, [], False
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -156,17 +156,17 @@ class Indexer:
         self._loop.call_soon_threadsafe(self.touched, agents)
 
     def _take(self, growth: Append) -> None:
-        self._touched |= self._handed_over.add(growth)
+        self._touched |= self._feed.add(growth)
         self.news.set()
 
     async def settle(self) -> None:
         """Put everything that was handed over; whose parts have to be read instead is touched."""
-        for agent in self._handed_over.agents:
+        for agent in self._feed.agents:
             async with self._lock(agent):
                 await self._settle(agent)
 
     async def _settle(self, agent: str) -> None:
-        growth = self._handed_over.take(agent)
+        growth = self._feed.take(agent)
         if not growth:
             return
         try:
@@ -256,7 +256,7 @@ class Indexer:
                 wanted = parts
             # Where it grows all the time it is enough to have come as far as the first look.
             differing = [part for part in wanted if not self._is_held(part, known.get(part.name))]
-            if not any(self._handed_over.grows(part.name) for part in differing):
+            if not any(self._feed.grows(part.name) for part in differing):
                 break
             # It was written a moment ago, and is about to be handed over.
             await asyncio.sleep(LOOK_SECONDS)
@@ -264,7 +264,7 @@ class Indexer:
         return parts, differing, sorted((known.keys() | unread) - {part.name for part in parts})
 
     def _is_held(self, part: Part, revision: str | None) -> bool:
-        return revision == part.revision or self._handed_over.is_past(part, revision)
+        return revision == part.revision or self._feed.is_past(part, revision)
 
     async def _read(self, part: Part) -> SyncReport:
         """Put a part as it is now. Its revision is from before it was read: the next look finds what came between."""
@@ -280,7 +280,7 @@ class Indexer:
             self._unreadable[part.name] = part.revision, error.line()
             log.warning("a part of a memory cannot be read and is kept as it is", reason=error.line())
             return SyncReport(problems=(error.line(),))
-        self._handed_over.forget(part.name)
+        self._feed.forget(part.name)
         change = await self.index.put(part.name, part.agent_id, part.revision, await _entries(part, items))
         self._unreadable.pop(part.name, None)
         if change.changed:
@@ -294,13 +294,13 @@ class Indexer:
             removed += await self.index.drop(batch)
             for name in batch:
                 self._unreadable.pop(name, None)
-                self._handed_over.forget(name)
+                self._feed.forget(name)
         return removed
 
     async def forget(self, agent: str | None = None) -> None:
         """Empty the index, of one agent or wholly, so that the next `sync` builds it again. Raises IndexFailed."""
         self._unreadable.clear()
-        self._handed_over.forget()
+        self._feed.forget()
         if agent is None:
             await self.index.clear()
         else:

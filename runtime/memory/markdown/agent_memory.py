@@ -61,12 +61,12 @@ class AgentMemory:
         self.agent_id = agent_id
         self._clock = clock
         self._ledgers: OrderedDict[date, LogState] = OrderedDict()
-        self._growths: list[Append] = []
+        self._appends: list[Append] = []
 
-    def growths(self) -> list[Append]:
+    def appends(self) -> list[Append]:
         """What was added to logs since this was last asked, where it is known that nothing else happened to them."""
-        growths, self._growths = self._growths, []
-        return growths
+        appends, self._appends = self._appends, []
+        return appends
 
     def perform(self, works: Sequence[WriteRequest]) -> list[Outcome]:
         """Do all of them under one lock: the appends first, together, then the changes in order.
@@ -155,7 +155,7 @@ class AgentMemory:
     def _append_to_log(
         self, logs: Folder, day: date, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
     ) -> None:
-        ledger = self._ledger(day)
+        log_state = self._log_state(day)
         elsewhere = self._neighbours(logs, day) if any(delivery_key(items[n].source_uri) for n in numbers) else []
         repeated: set[str] = set()
 
@@ -165,42 +165,42 @@ class AgentMemory:
                 item, key = items[number], delivery_key(items[number].source_uri)
                 written[number] = None
                 if key is not None:
-                    there = next((each.name for each in (ledger, *elsewhere) if key in each.keys), None)
+                    there = next((each.name for each in (log_state, *elsewhere) if key in each.keys), None)
                     if there is not None:
                         repeated.add(there)
                         continue
-                    ledger.keys.add(key)
-                pieces.append(entry_of(item, ledger.newline))
+                    log_state.keys.add(key)
+                pieces.append(entry_of(item, log_state.newline))
                 own = item.chunk_hash, item.user_id
-                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", ledger.occurrences[own])
-                ledger.occurrences[own] += 1
+                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", log_state.occurrences[own])
+                log_state.occurrences[own] += 1
             return b"".join(pieces)
 
-        step = ledger.append(logs, entries)
+        step = log_state.append(logs, entries)
         for name in repeated:
             # Whoever wrote what is there already may have been killed before it was on disk.
             logs.settle(name)
         if step is not None:
             added = tuple(item for item in (written[number] for number in numbers) if item is not None)
             part = Part(part_name(self.agent_id, day), self.agent_id, step.after)
-            self._growths.append(Append(part, step.before, added))
+            self._appends.append(Append(part, step.before, added))
 
     def _neighbours(self, logs: Folder, day: date) -> list[LogState]:
         """Those of the days before and after: a run that is done again may have another time than the first."""
         found = []
         for step in (-1, 1):
             with contextlib.suppress(OverflowError):
-                ledger = self._ledger(day + timedelta(days=step))
-                ledger.refresh(logs)
-                found.append(ledger)
+                log_state = self._log_state(day + timedelta(days=step))
+                log_state.refresh(logs)
+                found.append(log_state)
         return found
 
-    def _ledger(self, day: date) -> LogState:
-        ledger = self._ledgers.setdefault(day, LogState(day))
+    def _log_state(self, day: date) -> LogState:
+        log_state = self._ledgers.setdefault(day, LogState(day))
         self._ledgers.move_to_end(day)
         while len(self._ledgers) > _LEDGERS:
             self._ledgers.popitem(last=False)
-        return ledger
+        return log_state
 
     # Changing
 

@@ -39,22 +39,22 @@ class _Reading:
     left: StoreProblem | None = None
 
 
-def compact(notebook: AgentMemory, older_than: date) -> Compaction:
+def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
     """Do it (see `Store.compact`). Blocks.
 
     Today's log and later ones stay whatever `older_than` says, as do logs that cannot be read, are not UTF-8, or hold
     something for the long term that is not put anywhere; those are the answer's `problems`. Raises StoreError when
     `memory.md` cannot be written: then no log was deleted.
     """
-    today, readings = notebook.now().date(), dict[date, _Reading]()
+    today, readings = agent_memory.now().date(), dict[date, _Reading]()
     # Reading may take long and needs no lock; what changes meanwhile is read again under it.
-    with contextlib.suppress(StoreError), notebook.looked_at() as folder, _logs(folder) as logs:
-        readings = _read(notebook.agent_id, logs, today, {})
-    with notebook.held(create=False) as folder, _logs(folder) as logs:
+    with contextlib.suppress(StoreError), agent_memory.looked_at() as folder, _logs(folder) as logs:
+        readings = _read(agent_memory.agent_id, logs, today, {})
+    with agent_memory.held(create=False) as folder, _logs(folder) as logs:
         if folder is None or logs is None:
             return Compaction(0, 0)
-        readings = _read(notebook.agent_id, logs, today, readings)
-        put = _put(notebook, folder, readings)
+        readings = _read(agent_memory.agent_id, logs, today, readings)
+        put = _put(agent_memory, folder, readings)
         due = {day: found for day, found in sorted(readings.items()) if day < min(older_than, today)}
         kept = {day: problem for day, found in readings.items() if (problem := found.problem)}
         kept |= {day: found.left for day, found in due.items() if found.left and day not in kept}
@@ -113,13 +113,13 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     return _Reading(now, sha256(data).digest(), found, problem, kept)
 
 
-def _put(notebook: AgentMemory, folder: Folder, readings: Mapping[date, _Reading]) -> int:
+def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Reading]) -> int:
     """Put what is not yet there into `memory.md`; how much that was."""
     count = 0
 
     def add(document: Document, otherwise: datetime) -> Document:
         nonlocal count
-        items = long_term_items(notebook.agent_id, document, otherwise)
+        items = long_term_items(agent_memory.agent_id, document, otherwise)
         sections = [section.name for section, _ in document.items]
         there = {(name, item.user_id, item.chunk_hash) for name, item in zip(sections, items, strict=True)}
         known = promoted.read(document)
@@ -138,12 +138,12 @@ def _put(notebook: AgentMemory, folder: Folder, readings: Mapping[date, _Reading
         if all(known.get(day, set()) >= keys for day, keys in said.items()):
             return document
         if new:
-            document = document.stamped(notebook.agent_id, notebook.now(), otherwise).adding(new)
+            document = document.stamped(agent_memory.agent_id, agent_memory.now(), otherwise).adding(new)
         if document.updated_at is None:  # its bullets have the time of the file, which is about to change
             document = document.dated(otherwise)
         return promoted.write(document, said)
 
-    notebook.rewrite(folder, add)
+    agent_memory.rewrite(folder, add)
     return count
 
 

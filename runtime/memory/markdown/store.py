@@ -46,7 +46,7 @@ from runtime.memory.store_types import StorePlace
 from runtime.memory.write_batcher import WriteBatcher
 
 _THREADS = 8
-_NOTEBOOKS = 256  # agents whose logs are remembered
+_AGENTS = 256  # agents whose logs are remembered
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class MarkdownStore(Store):
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(clock)
         self.root = root.resolve()
-        self._archive = MarkdownReader(self.root)
+        self._reader = MarkdownReader(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory")
         self._groups: OrderedDict[str, WriteBatcher[WriteRequest, Outcome]] = OrderedDict()
         self._fatal: FsyncFailed | None = None
@@ -83,7 +83,7 @@ class MarkdownStore(Store):
 
     async def sweep(self) -> None:
         """Finish the deletions that a crash cut off."""
-        await self._in_thread(self._archive.sweep)
+        await self._in_thread(self._reader.sweep)
 
     async def _append(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> tuple[Item, ...]:
         by_agent: dict[str, list[Item]] = defaultdict(list)
@@ -116,7 +116,7 @@ class MarkdownStore(Store):
         left = wanted.limit if wanted.limit is not None else -1
         alone = wanted.agent_id is not None
         for agent in agents:
-            for file in await self._readable(partial(self._archive.files, agent, wanted), alone=alone):
+            for file in await self._readable(partial(self._reader.files, agent, wanted), alone=alone):
                 for item in await self._readable(file.read, alone=alone):
                     if left == 0:
                         return
@@ -134,7 +134,7 @@ class MarkdownStore(Store):
             return ()
 
     async def stats(self, agent_id: str | None = None) -> StoreStats:
-        return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
+        return await self._in_thread(self._reader.stats, None if agent_id is None else legal(agent_id))
 
     async def ready(self) -> tuple[StoreProblem, ...]:
         if self._fatal is not None:
@@ -142,7 +142,7 @@ class MarkdownStore(Store):
         return await self._in_thread(self._unwritable)
 
     def _unwritable(self) -> tuple[StoreProblem, ...]:
-        agents = () if unwritable(self.root) else self._archive.agents()
+        agents = () if unwritable(self.root) else self._reader.agents()
         faults = ((folder, unwritable(folder)) for folder in (self.root, *(self.root / agent for agent in agents)))
         return tuple(
             StoreProblem(str(folder), f"it cannot be written to: {fault}") for folder, fault in faults if fault
@@ -150,21 +150,21 @@ class MarkdownStore(Store):
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         agents = await self.agents() if agent_id is None else (legal(agent_id),)
-        return await self._in_thread(self._archive.parts_of, agents, agent_id is not None)
+        return await self._in_thread(self._reader.parts_of, agents, agent_id is not None)
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
         legal(part.agent_id)
-        return await self._in_thread(self._archive.read, part)
+        return await self._in_thread(self._reader.read, part)
 
     async def agents(self) -> tuple[str, ...]:
-        return await self._in_thread(self._archive.agents)
+        return await self._in_thread(self._reader.agents)
 
     async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        return await self._in_thread(self._archive.locate, tuple(items))
+        return await self._in_thread(self._reader.locate, tuple(items))
 
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
         day = day or utc(self._clock.now()).astimezone(UTC).date()
-        return await self._in_thread(self._archive.inspect, legal(agent_id), day)
+        return await self._in_thread(self._reader.inspect, legal(agent_id), day)
 
     async def _remove(self, agent_id: str) -> bool:
         group = self._group(legal(agent_id))
@@ -172,12 +172,12 @@ class MarkdownStore(Store):
         return await self._writing(AgentMemory(self.root, agent_id, self._clock).remove)
 
     async def _compact(self, agent_id: str, older_than: date) -> Compaction:
-        notebook = AgentMemory(self.root, legal(agent_id), self._clock)
-        return await self._writing(partial(compact, notebook, older_than))
+        agent_memory = AgentMemory(self.root, legal(agent_id), self._clock)
+        return await self._writing(partial(compact, agent_memory, older_than))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        notebook = AgentMemory(self.root, legal(agent_id), self._clock)
-        return await self._writing(partial(forget_user, notebook, user_id))
+        agent_memory = AgentMemory(self.root, legal(agent_id), self._clock)
+        return await self._writing(partial(forget_user, agent_memory, user_id))
 
     async def close(self) -> None:
         for group in tuple(self._groups.values()):
@@ -187,17 +187,17 @@ class MarkdownStore(Store):
     def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, Outcome]:
         group = self._groups.get(agent_id)
         if group is None:
-            notebook = AgentMemory(self.root, agent_id, self._clock)
+            agent_memory = AgentMemory(self.root, agent_id, self._clock)
 
             async def write(works: Sequence[WriteRequest]) -> Sequence[Outcome]:
-                outcomes = await self._writing(partial(notebook.perform, works))
-                for growth in notebook.growths():
+                outcomes = await self._writing(partial(agent_memory.perform, works))
+                for growth in agent_memory.appends():
                     self._notify_append(growth)
                 return outcomes
 
             group = self._groups[agent_id] = WriteBatcher(f"memory of {agent_id}", write)
         self._groups.move_to_end(agent_id)
-        for name in list(self._groups)[: max(0, len(self._groups) - _NOTEBOOKS)]:
+        for name in list(self._groups)[: max(0, len(self._groups) - _AGENTS)]:
             if self._groups[name].idle:
                 del self._groups[name]
         return group

@@ -18,12 +18,12 @@ from runtime.memory.markdown.text.document import Document
 _TRIES = 50  # of a replacement, each against a person's edit that came in between
 
 
-def forget_user(notebook: AgentMemory, user_id: str) -> int:
+def forget_user(agent_memory: AgentMemory, user_id: str) -> int:
     """Delete every item of the user; how many there were. Raises StoreError."""
-    with notebook.held(create=False) as folder:
+    with agent_memory.held(create=False) as folder:
         if folder is None:
             return 0
-        count = _from_memory(notebook, folder, user_id)
+        count = _from_memory(agent_memory, folder, user_id)
         logs = folder.child(LOGS)
         if logs is not None:
             with logs:
@@ -32,7 +32,7 @@ def forget_user(notebook: AgentMemory, user_id: str) -> int:
         return count
 
 
-def _from_memory(notebook: AgentMemory, folder: Folder, user_id: str) -> int:
+def _from_memory(agent_memory: AgentMemory, folder: Folder, user_id: str) -> int:
     count = 0
 
     def without(document: Document, otherwise: datetime) -> Document:
@@ -43,9 +43,9 @@ def _from_memory(notebook: AgentMemory, folder: Folder, user_id: str) -> int:
             return document
         with naming_item(folder, MEMORY):
             document = document.without(*theirs)
-        return document.stamped(notebook.agent_id, notebook.now(), otherwise)
+        return document.stamped(agent_memory.agent_id, agent_memory.now(), otherwise)
 
-    notebook.rewrite(folder, without)
+    agent_memory.rewrite(folder, without)
     return count
 
 

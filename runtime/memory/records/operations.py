@@ -67,5 +67,5 @@ class Performed:
     """What came of many works: each one's outcome, what to tell of growth, and what went wrong that lost nothing."""
 
     outcomes: list[Done | Exception]
-    growths: list[Append] = field(default_factory=list)
+    appends: list[Append] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)

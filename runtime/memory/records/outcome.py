@@ -25,7 +25,7 @@ def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: dat
     state.write_state(folder, session_id, {"status": "stored", "id": record_id, "time": rfc3339(now), "remote": waits})
 
 
-def tell_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> None:
+def write_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> None:
     """`STATE.json` says that a write came to nothing; of an error there is evidence too."""
     write = {"status": work.status, "id": None, "time": rfc3339(now), "remote": None}
     told = {"gates": list(work.gates)} if work.status == "refused" else {"error": work.error}
@@ -34,7 +34,9 @@ def tell_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> 
         prove(folder, evidence.ERROR, uuid7(clock), now, error=work.error)
 
 
-def mark(folder: Folder, agent_id: str, shelf: RecordNameIndex, work: Mark, now: datetime, result: Performed) -> None:
+def mark(
+    folder: Folder, agent_id: str, name_index: RecordNameIndex, work: Mark, now: datetime, result: Performed
+) -> None:
     """Write down what became of sending a record; last of all, that nothing is to be sent any more."""
     name = work.note.record
     data = folder.read(name)
@@ -51,13 +53,13 @@ def mark(folder: Folder, agent_id: str, shelf: RecordNameIndex, work: Mark, now:
         }
         if any(record.fields.get(key) != value for key, value in status.items()):
             day = record.item.timestamp.date()
-            before, new = shelf.revision(day), encode(record.fields | status)
+            before, new = name_index.revision(day), encode(record.fields | status)
             if not folder.replace(name, new, data):
                 raise StoreError(f"{folder.path / name} was changed by someone else", hint="records are never changed")
-            shelf.put(name, len(new))
-            after = shelf.revision(day)
+            name_index.put(name, len(new))
+            after = name_index.revision(day)
             if after is not None:
-                result.growths.append(Append(part_of(agent_id, day, after), before, ()))
+                result.appends.append(Append(part_of(agent_id, day, after), before, ()))
             _prove_sending(folder, work, now)
             _tell_sent(folder, work)
     if work.done:

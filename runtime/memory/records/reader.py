@@ -38,14 +38,14 @@ class RecordReader:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._shelves: dict[str, RecordNameIndex] = {}
+        self._name_indexes: dict[str, RecordNameIndex] = {}
         self._guard = Lock()
         self._indexes: dict[str, tuple[str, dict[str, Any] | None]] = {}
 
-    def shelf(self, agent_id: str) -> RecordNameIndex:
+    def name_index(self, agent_id: str) -> RecordNameIndex:
         """What is known of an agent's folder."""
         with self._guard:
-            return self._shelves.setdefault(agent_id, RecordNameIndex())
+            return self._name_indexes.setdefault(agent_id, RecordNameIndex())
 
     def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
         """An agent's folder; None when there is none."""
@@ -54,13 +54,13 @@ class RecordReader:
     @contextlib.contextmanager
     def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, RecordNameIndex]]:
         """An agent's folder, and its shelf as it is now. `again`: list it in any case."""
-        shelf = self.shelf(agent_id)
+        name_index = self.name_index(agent_id)
         with self.opened(agent_id) as folder:
             if folder is not None:
-                shelf.refresh(folder, again=again)
+                name_index.refresh(folder, again=again)
             else:
-                shelf.clear()
-            yield folder, shelf
+                name_index.clear()
+            yield folder, name_index
 
     def agents(self) -> tuple[str, ...]:
         """The folders that hold a record; a link is never one."""
@@ -83,27 +83,27 @@ class RecordReader:
 
     def parts(self, agent_id: str) -> list[Part]:
         """One for every day of an agent's records."""
-        with self.known(agent_id) as (_, shelf), shelf.lock:
-            days = sorted(shelf.days)
-            return [part_of(agent_id, day, shelf.revision(day) or "") for day in days]
+        with self.known(agent_id) as (_, name_index), name_index.lock:
+            days = sorted(name_index.days)
+            return [part_of(agent_id, day, name_index.revision(day) or "") for day in days]
 
     def batches(self, agent_id: str, wanted: Scan) -> list[list[str]]:
         """The names that may be wanted, in the order of the scan, in batches of whole seconds."""
         since = None if wanted.since is None else wanted.since.astimezone(UTC).date()
         until = None if wanted.until is None else wanted.until.astimezone(UTC).date()
-        with self.known(agent_id) as (folder, shelf):
-            ids = None if folder is None else self._wanted(folder, agent_id, shelf, wanted)
-            with shelf.lock:
+        with self.known(agent_id) as (folder, name_index):
+            ids = None if folder is None else self._wanted(folder, agent_id, name_index, wanted)
+            with name_index.lock:
                 names = [
                     name
-                    for day in sorted(shelf.days)
+                    for day in sorted(name_index.days)
                     if (since is None or day >= since) and (until is None or day <= until)
-                    for name in shelf.days[day]
+                    for name in name_index.days[day]
                     if ids is None or name[16:-5] in ids
                 ]
-            return _batches(names[::-1] if wanted.newest_first else names, shelf.sizes)
+            return _batches(names[::-1] if wanted.newest_first else names, name_index.sizes)
 
-    def _wanted(self, folder: Folder, agent_id: str, shelf: RecordNameIndex, wanted: Scan) -> Set[str] | None:
+    def _wanted(self, folder: Folder, agent_id: str, name_index: RecordNameIndex, wanted: Scan) -> Set[str] | None:
         """The ids that may be wanted, as far as they can be told without reading records; None: any."""
         if wanted.memory_ids:
             return wanted.memory_ids
@@ -115,45 +115,45 @@ class RecordReader:
         if held != now:
             index = folder_index.read_index(folder)
             self._indexes[agent_id] = now, index
-        with shelf.lock:
-            current = index is not None and index.get("names") == f"{shelf.digest:032x}"
+        with name_index.lock:
+            current = index is not None and index.get("names") == f"{name_index.digest:032x}"
         return folder_index.named_by(index, wanted) if current and index is not None else None
 
     def behind(self) -> list[str]:
         """The agents whose `index.json` was made of other records than there are."""
         with self._guard:
-            return [agent_id for agent_id, shelf in self._shelves.items() if shelf.behind]
+            return [agent_id for agent_id, name_index in self._name_indexes.items() if name_index.behind]
 
     def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, ItemLocation]]:
         """The items of these records by their time, and where each stands; without those that are damaged."""
         found: list[tuple[Item, ItemLocation]] = []
         with self.opened(agent_id) as folder:
-            shelf = self.shelf(agent_id)
+            name_index = self.name_index(agent_id)
             for name in names if folder is not None else ():
                 assert folder is not None
                 try:
                     found.append((load(folder, agent_id, name).item, ItemLocation(str(folder.path / name), None)))
                 except Damaged as error:
-                    self._report(shelf, folder, name, str(error))
+                    self._report(name_index, folder, name, str(error))
         return sorted(found, key=lambda pair: (pair[0].timestamp, Path(pair[1].file).name))
 
     def day(self, agent_id: str, day: date) -> list[tuple[Item, ItemLocation]]:
         """The records of a day."""
-        with self.known(agent_id) as (_, shelf), shelf.lock:
-            names = list(shelf.days.get(day, ()))
+        with self.known(agent_id) as (_, name_index), name_index.lock:
+            names = list(name_index.days.get(day, ()))
         return self.read(agent_id, names)
 
-    def _report(self, shelf: RecordNameIndex, folder: Folder, name: str, why: str) -> None:
-        if shelf.report(folder, name, why):
+    def _report(self, name_index: RecordNameIndex, folder: Folder, name: str, why: str) -> None:
+        if name_index.report(folder, name, why):
             _log.warning("memory_record_damaged", file=str(folder.path / name), reason=why)
 
     def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         """Where these items stand, by memory_id."""
         found: dict[str, ItemLocation] = {}
         for agent_id in {item.agent_id for item in items}:
-            with self.known(agent_id) as (folder, shelf):
+            with self.known(agent_id) as (folder, name_index):
                 for item in items if folder is not None else ():
-                    name = shelf.ids.get(item.memory_id)
+                    name = name_index.ids.get(item.memory_id)
                     if folder is not None and item.agent_id == agent_id and name is not None:
                         found[item.memory_id] = ItemLocation(str(folder.path / name), None)
         return found
@@ -180,13 +180,13 @@ class RecordReader:
         problems: list[StoreProblem] = []
         for agent in agents:
             try:
-                with self.known(agent) as (folder, shelf), shelf.lock:
+                with self.known(agent) as (folder, name_index), name_index.lock:
                     there += folder is not None
-                    files += len(shelf.sizes)
-                    size += sum(shelf.sizes.values())
-                    days += shelf.days
+                    files += len(name_index.sizes)
+                    size += sum(name_index.sizes.values())
+                    days += name_index.days
                     problems += [
-                        StoreProblem(str(self.root / agent / name), why) for name, why in shelf.damaged.items()
+                        StoreProblem(str(self.root / agent / name), why) for name, why in name_index.damaged.items()
                     ]
             except StoreError as error:
                 problems.append(StoreProblem(str(self.root / agent), error.line()))
@@ -197,19 +197,19 @@ class RecordReader:
         """Read every record of an agent: how many there are, and what is not as it was written."""
         problems: list[StoreProblem] = []
         proved = self._proved(agent_id)  # first, for evidence has its name after its record
-        with self.known(agent_id, again=True) as (folder, shelf):
+        with self.known(agent_id, again=True) as (folder, name_index):
             if folder is None:
                 return 0, []
-            with shelf.lock:
-                names = sorted(shelf.sizes)
-                ids = dict(shelf.ids)
+            with name_index.lock:
+                names = sorted(name_index.sizes)
+                ids = dict(name_index.ids)
             for name in names:
                 try:
                     load(folder, agent_id, name)
                 except (Damaged, StoreError) as error:
                     problems.append(StoreProblem(str(folder.path / name), str(error)))
                     if isinstance(error, Damaged):
-                        self._report(shelf, folder, name, str(error))
+                        self._report(name_index, folder, name, str(error))
                 known = read_name(name)
                 if known is not None and ids.get(known.id, name) != name:
                     problems.append(StoreProblem(str(folder.path / name), f"its id is also that of {ids[known.id]}"))

@@ -15,19 +15,19 @@ from runtime.memory.records.remotes.sync import RemoteSync
 from runtime.memory.store import StoreProblem
 
 
-def problems_of(archive: RecordReader, courier: RemoteSync, remote_off: str | None) -> tuple[StoreProblem, ...]:
+def problems_of(reader: RecordReader, sync: RemoteSync, remote_off: str | None) -> tuple[StoreProblem, ...]:
     """Errors for folders that cannot be written to, warnings for the rest. Nothing is written to find out."""
-    root = archive.root
+    root = reader.root
     fault = unwritable(root)
     if fault is not None:
-        return (StoreProblem(str(root), f"records cannot be written: {fault}"), *_sending(root, courier, remote_off))
-    agents = archive.agents()
-    return (*_folders(root, agents), *_damaged(archive), *_sending(root, courier, remote_off))
+        return (StoreProblem(str(root), f"records cannot be written: {fault}"), *_sending(root, sync, remote_off))
+    agents = reader.agents()
+    return (*_folders(root, agents), *_damaged(reader), *_sending(root, sync, remote_off))
 
 
-def _damaged(archive: RecordReader) -> Iterator[StoreProblem]:
+def _damaged(reader: RecordReader) -> Iterator[StoreProblem]:
     """The records that somebody tried to read and could not."""
-    damaged = archive.stats(None).problems
+    damaged = reader.stats(None).problems
     if damaged:
         said = "1 record is damaged" if len(damaged) == 1 else f"{len(damaged)} records are damaged"
         yield StoreProblem(damaged[0].file, f"{said}, and left out: `symbi memory verify` says why", "warning")
@@ -45,16 +45,16 @@ def _folders(root: Path, agents: Sequence[str]) -> Iterator[StoreProblem]:
                 yield StoreProblem(str(folder), "others on this machine may look into it: chmod 0700", "warning")
 
 
-def _sending(root: Path, courier: RemoteSync, remote_off: str | None) -> Iterator[StoreProblem]:
+def _sending(root: Path, sync: RemoteSync, remote_off: str | None) -> Iterator[StoreProblem]:
     if remote_off is not None:
         yield StoreProblem(str(root), remote_off, "warning")
-    if not courier.waiting:
+    if not sync.waiting:
         return
-    waiting = "1 record waits" if courier.waiting == 1 else f"{courier.waiting} records wait"
-    if courier.remote is None:
+    waiting = "1 record waits" if sync.waiting == 1 else f"{sync.waiting} records wait"
+    if sync.remote is None:
         if remote_off is None:
             yield StoreProblem(str(root), f"{waiting} to be sent, and no remote is declared", "warning")
-    elif courier.fault is not None:
-        until = "; nothing is sent until its options are changed" if courier.stopped else ""
-        said = f"{waiting} to be sent to {courier.remote.name}: {courier.fault}{until}"
+    elif sync.fault is not None:
+        until = "; nothing is sent until its options are changed" if sync.stopped else ""
+        said = f"{waiting} to be sent to {sync.remote.name}: {sync.fault}{until}"
         yield StoreProblem(str(root), said, "warning")

@@ -27,7 +27,7 @@ from runtime.memory.records.options import RecordsOptions
 from runtime.memory.records.reader import RecordReader
 from runtime.memory.records.readiness import problems_of
 from runtime.memory.records.remotes.configured import check, opened, same
-from runtime.memory.records.remotes.outgoing import hold, read_letter
+from runtime.memory.records.remotes.outgoing import hold, read_outgoing
 from runtime.memory.records.remotes.remote import Remote
 from runtime.memory.records.remotes.sync import OutgoingRecord, RemoteSync
 from runtime.memory.records.writer import RecordWriter
@@ -58,7 +58,7 @@ _INSTEAD: Mapping[Capability, str] = {
     "remove": "move the agent's folder elsewhere, or delete it, while no daemon runs",
 }
 _THREADS = 8
-_CABINETS = 256  # agents whose folders are remembered
+_WRITERS = 256  # agents whose folders are remembered
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
@@ -81,17 +81,17 @@ class RecordsStore(Store):
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(clock)
         self.root = root.resolve()
-        self._archive = RecordReader(self.root)
+        self._reader = RecordReader(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="records")
         self._groups: dict[str, tuple[RecordWriter, WriteBatcher[WriteRequest, Done]]] = {}
-        self._courier = RemoteSync(str(self.root), clock, self._claim, self._letter, self._mark)
+        self._sync = RemoteSync(str(self.root), clock, self._claim, self._outgoing, self._mark)
         self._options = RecordsOptions()
         self._given: Choice | None = None
         self._remote: Remote | None = None
         self._remote_off: str | None = None
         self._behind: set[str] = set()
         self._later: asyncio.Task[None] | None = None
-        self._taking: asyncio.Task[None] | None = None
+        self._recovery: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._fatal: FsyncFailed | None = None
 
@@ -102,7 +102,7 @@ class RecordsStore(Store):
     @property
     def waiting(self) -> int:
         """How many records are still to be sent."""
-        return self._courier.waiting
+        return self._sync.waiting
 
     def configure(self, options: Mapping[str, object]) -> None:
         self._options = RecordsOptions.model_validate(dict(options))
@@ -113,7 +113,7 @@ class RecordsStore(Store):
         self._remote, self._remote_off = opened(given, self._clock)
         if self._remote_off not in {None, before}:
             _log.warning("memory_remote_off", store=self.identity, reason=self._remote_off)
-        self._courier.use(self._remote)
+        self._sync.use(self._remote)
         if old is not None:
             task = asyncio.ensure_future(old.close())
             self._closing.add(task)
@@ -121,16 +121,16 @@ class RecordsStore(Store):
 
     def begin(self) -> None:
         """Take up in the background what the last process left: nobody who only reads waits for it."""
-        self._taking = asyncio.create_task(self.take_up(), name=f"taking up {self.identity}")
+        self._recovery = asyncio.create_task(self.recover(), name=f"taking up {self.identity}")
 
-    async def take_up(self) -> None:
+    async def recover(self) -> None:
         """Go on where the last process stopped: finish what it left, and send what it could not."""
         agents: tuple[str, ...] = ()
         with contextlib.suppress(StoreError):  # `ready` tells of it
             agents = await self.agents()
         for agent in agents:
             with contextlib.suppress(StoreError):
-                self._courier.add(await self._in_thread(self._archive.notes, agent), left=True)
+                self._sync.add(await self._in_thread(self._reader.notes, agent), left=True)
                 await self._group(agent).put(Cleanup(recover=True))
 
     def _must_be_able_to(self, capability: Capability) -> None:
@@ -155,7 +155,7 @@ class RecordsStore(Store):
         written: list[Item] = []
         for outcome, own in zip(outcomes, by_agent.values(), strict=True):
             if isinstance(outcome, StoreError) and not isinstance(outcome, FsyncFailed):
-                await self._tell_failure(own[0], outcome)
+                await self._write_failure(own[0], outcome)
             if isinstance(outcome, BaseException):
                 raise outcome
             written += outcome.written
@@ -168,10 +168,10 @@ class RecordsStore(Store):
         try:
             return await self._in_thread(lambda: [gate.check(self._options.gates, given, item) for item in items])
         except gate.GateOpen as refused:
-            await self._tell_failure(items[0], refused)
+            await self._write_failure(items[0], refused)
             raise
 
-    async def _tell_failure(self, item: Item, error: StoreError) -> None:
+    async def _write_failure(self, item: Item, error: StoreError) -> None:
         """Say in `STATE.json` that a write came to nothing, if that can be said."""
         session = item.provenance.session_id
         if isinstance(error, gate.GateOpen):
@@ -217,33 +217,33 @@ class RecordsStore(Store):
     def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, Done]:
         found = self._groups.pop(agent_id, None)
         if found is None:
-            cabinet = RecordWriter(self.root, agent_id, self._clock, self._archive.shelf(agent_id))
-            found = cabinet, WriteBatcher(f"records of {agent_id}", partial(self._perform, cabinet))
+            writer = RecordWriter(self.root, agent_id, self._clock, self._reader.name_index(agent_id))
+            found = writer, WriteBatcher(f"records of {agent_id}", partial(self._perform, writer))
         self._groups[agent_id] = found
-        for name in list(self._groups)[: max(0, len(self._groups) - _CABINETS)]:
-            cabinet, group = self._groups[name]
-            if group.idle and not cabinet.behind:
+        for name in list(self._groups)[: max(0, len(self._groups) - _WRITERS)]:
+            writer, group = self._groups[name]
+            if group.idle and not writer.behind:
                 del self._groups[name]
         return found[1]
 
-    async def _perform(self, cabinet: RecordWriter, works: Sequence[WriteRequest]) -> Sequence[Done | Exception]:
+    async def _perform(self, writer: RecordWriter, works: Sequence[WriteRequest]) -> Sequence[Done | Exception]:
         if self._fatal is not None:
             raise self._fatal
         try:
-            result = await self._in_thread(cabinet.perform, works)
+            result = await self._in_thread(writer.perform, works)
         except FsyncFailed as error:
             self._fatal = error
             self._notify_fatal(error)
             raise
         for fault in result.faults:
-            _log.warning("memory_beside_records", agent=cabinet.agent_id, reason=fault)
-        for growth in result.growths:
+            _log.warning("memory_beside_records", agent=writer.agent_id, reason=fault)
+        for growth in result.appends:
             self._notify_append(growth)
         for outcome in result.outcomes:
             if isinstance(outcome, Done):
-                self._courier.add(outcome.notes)
-        if cabinet.behind:
-            self._index_later([cabinet.agent_id])
+                self._sync.add(outcome.notes)
+        if writer.behind:
+            self._index_later([writer.agent_id])
         return result.outcomes
 
     def _index_later(self, agents: Iterable[str]) -> None:
@@ -265,7 +265,7 @@ class RecordsStore(Store):
                 await self._group(agent).put(Cleanup())
             except StoreError as error:
                 _log.warning("memory_index_behind", agent=agent, reason=error.line())
-                self._archive.shelf(agent).indexed = None  # it is tried again with the next write
+                self._reader.name_index(agent).indexed = None  # it is tried again with the next write
 
     # Reading
 
@@ -275,8 +275,8 @@ class RecordsStore(Store):
         alone = wanted.agent_id is not None
         for agent in await self.agents() if wanted.agent_id is None else (legal(wanted.agent_id),):
             try:
-                batches = await self._in_thread(self._archive.batches, agent, wanted)
-                self._index_later(self._archive.behind())
+                batches = await self._in_thread(self._reader.batches, agent, wanted)
+                self._index_later(self._reader.behind())
             except StoreError as error:
                 if alone:
                     raise
@@ -285,7 +285,7 @@ class RecordsStore(Store):
             for names in batches:
                 if left == 0:
                     return
-                found = await self._in_thread(self._archive.read, agent, names)
+                found = await self._in_thread(self._reader.read, agent, names)
                 for item, _ in reversed(found) if wanted.newest_first else found:
                     if left != 0 and wanted.wants(item):
                         left -= 1
@@ -294,11 +294,11 @@ class RecordsStore(Store):
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         found: list[Part] = []
         if agent_id is not None:
-            found = await self._in_thread(self._archive.parts, legal(agent_id))
+            found = await self._in_thread(self._reader.parts, legal(agent_id))
         for agent in await self.agents() if agent_id is None else ():
             with contextlib.suppress(StoreError):  # `stats` tells of it
-                found += await self._in_thread(self._archive.parts, agent)
-        self._index_later(self._archive.behind())
+                found += await self._in_thread(self._reader.parts, agent)
+        self._index_later(self._reader.behind())
         return tuple(found)
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
@@ -306,42 +306,42 @@ class RecordsStore(Store):
             day = date.fromisoformat(part.name.rpartition("/")[2])
         except ValueError:
             return ()
-        return await self._in_thread(self._archive.day, legal(part.agent_id), day)
+        return await self._in_thread(self._reader.day, legal(part.agent_id), day)
 
     async def stats(self, agent_id: str | None = None) -> StoreStats:
-        return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
+        return await self._in_thread(self._reader.stats, None if agent_id is None else legal(agent_id))
 
     async def agents(self) -> tuple[str, ...]:
-        return await self._in_thread(self._archive.agents)
+        return await self._in_thread(self._reader.agents)
 
     async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        return await self._in_thread(self._archive.locate, tuple(items))
+        return await self._in_thread(self._reader.locate, tuple(items))
 
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
         day = day or utc(self._clock.now()).astimezone(UTC).date()
-        return await self._in_thread(self._archive.inspect, legal(agent_id), day)
+        return await self._in_thread(self._reader.inspect, legal(agent_id), day)
 
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         checked, problems = 0, []
         for agent in await self.agents() if agent_id is None else (legal(agent_id),):
             try:
-                count, found = await self._in_thread(self._archive.verify, agent)
+                count, found = await self._in_thread(self._reader.verify, agent)
             except StoreError as error:
                 count, found = 0, [StoreProblem(str(self.root / agent), error.line())]
             checked += count
             problems += found
-        self._index_later(self._archive.behind())
+        self._index_later(self._reader.behind())
         return checked, tuple(problems)
 
-    async def _taken_up(self) -> None:
-        if self._taking is not None:
-            await asyncio.wait([self._taking])
+    async def _recovered(self) -> None:
+        if self._recovery is not None:
+            await asyncio.wait([self._recovery])
 
     async def ready(self) -> tuple[StoreProblem, ...]:
-        await self._taken_up()
+        await self._recovered()
         if self._fatal is not None:
             return (StoreProblem(str(self.root), self._fatal.line()),)
-        return await self._in_thread(problems_of, self._archive, self._courier, self._remote_off)
+        return await self._in_thread(problems_of, self._reader, self._sync, self._remote_off)
 
     # Sending
 
@@ -349,7 +349,7 @@ class RecordsStore(Store):
     async def _claim(self, note: Note) -> AsyncIterator[None]:
         """Hold the agent's outbox, so that no other process sends from it."""
         held = contextlib.ExitStack()
-        holding = asyncio.ensure_future(self._in_thread(hold, self._archive, held, note.agent_id))
+        holding = asyncio.ensure_future(self._in_thread(hold, self._reader, held, note.agent_id))
         try:
             await asyncio.shield(holding)
             yield
@@ -357,22 +357,22 @@ class RecordsStore(Store):
             await asyncio.wait([holding])
             await self._in_thread(held.close)
 
-    async def _letter(self, note: Note) -> OutgoingRecord | None:
-        return await self._in_thread(read_letter, self._archive, note)
+    async def _outgoing(self, note: Note) -> OutgoingRecord | None:
+        return await self._in_thread(read_outgoing, self._reader, note)
 
     async def _mark(self, mark: Mark) -> None:
         await self._group(mark.note.agent_id).put(mark)
 
     async def settle(self, seconds: float) -> None:
-        await self._taken_up()
+        await self._recovered()
         await self._write_indexes()
-        await self._courier.settle(seconds)
+        await self._sync.settle(seconds)
 
     async def close(self) -> None:
-        if self._taking is not None:
-            self._taking.cancel()
-            await asyncio.wait([self._taking])
-        await self._courier.close(CLOSING_SECONDS)
+        if self._recovery is not None:
+            self._recovery.cancel()
+            await asyncio.wait([self._recovery])
+        await self._sync.close(CLOSING_SECONDS)
         if self._later is not None:
             self._later.cancel()
             await asyncio.wait([self._later])

@@ -20,11 +20,11 @@ from runtime.memory.records.files.record import Damaged, decode
 from runtime.memory.records.outcome import prove
 
 
-def names_of(folder: Folder, agent_id: str, shelf: RecordNameIndex, user_id: str) -> list[str]:
+def names_of(folder: Folder, agent_id: str, name_index: RecordNameIndex, user_id: str) -> list[str]:
     """The names of a user's records."""
     found = []
-    with shelf.lock:
-        names = sorted(shelf.sizes)
+    with name_index.lock:
+        names = sorted(name_index.sizes)
     for name in names:
         with contextlib.suppress(Damaged):
             if decode(name, agent_id, folder.read(name)).item.user_id == user_id:
@@ -32,10 +32,10 @@ def names_of(folder: Folder, agent_id: str, shelf: RecordNameIndex, user_id: str
     return found
 
 
-def forget(folder: Folder, shelf: RecordNameIndex, names: list[str], now: datetime, clock: Clock) -> None:
+def forget(folder: Folder, name_index: RecordNameIndex, names: list[str], now: datetime, clock: Clock) -> None:
     """Delete these records. The caller holds the folder's lock, and has told other processes to look again."""
     going = set(names)
-    ids = {known for known, name in shelf.ids.items() if name in going}
+    ids = {known for known, name in name_index.ids.items() if name in going}
     with contextlib.ExitStack() as held:
         waiting = folder.child(outbox.FOLDER)
         if waiting is not None:
@@ -49,8 +49,8 @@ def forget(folder: Folder, shelf: RecordNameIndex, names: list[str], now: dateti
         state.write_state(folder, None, {"status": "forgotten", "id": None, "time": rfc3339(now), "remote": None})
     for name in names:
         folder.unlink(name)
-        with shelf.lock:
-            shelf.remove(name)
+        with name_index.lock:
+            name_index.remove(name)
     flush(folder)
     prove(folder, evidence.FORGOTTEN, uuid7(clock), now, records=len(names))
 

@@ -30,7 +30,7 @@ from runtime.memory.records.files.name_index import STAMP, RecordNameIndex
 from runtime.memory.records.files.record import Damaged, decode, delivery_id, encode, fields_of, name_of
 from runtime.memory.records.files.recovery import recover
 from runtime.memory.records.operations import Cleanup, Done, Failure, Forget, Mark, Performed, Write, WriteRequest
-from runtime.memory.records.outcome import mark, tell_failure, tell_stored
+from runtime.memory.records.outcome import mark, tell_stored, write_failure
 from runtime.memory.records.user_removal import forget, names_of
 
 AT_ONCE = 256
@@ -50,15 +50,15 @@ class _Staged(NamedTuple):
 
 
 class RecordWriter:
-    """One agent's folder under the store's root. One thread at a time may use it; `shelf` is for others too."""
+    """One agent's folder under the store's root. One thread at a time may use it; `name_index` is for others too."""
 
-    def __init__(self, root: Path, agent_id: str, clock: Clock, shelf: RecordNameIndex) -> None:
+    def __init__(self, root: Path, agent_id: str, clock: Clock, name_index: RecordNameIndex) -> None:
         self.root = root
         self.agent_id = agent_id
-        self.shelf = shelf
+        self.name_index = name_index
         self._clock = clock
         self._index = FolderIndex(agent_id)
-        self._tail = DayTail(agent_id, shelf)
+        self._day_tail = DayTail(agent_id, name_index)
 
     @property
     def behind(self) -> bool:
@@ -79,9 +79,9 @@ class RecordWriter:
                 try:
                     match work:
                         case Mark():
-                            mark(folder, self.agent_id, self.shelf, work, self._now(), result)
+                            mark(folder, self.agent_id, self.name_index, work, self._now(), result)
                         case Failure():
-                            tell_failure(folder, work, self._now(), self._clock)
+                            write_failure(folder, work, self._now(), self._clock)
                         case Cleanup():
                             self._tidy(folder, work)
                         case Forget():
@@ -99,9 +99,9 @@ class RecordWriter:
             if folder is None:
                 yield None
                 return
-            self.shelf.refresh(folder)
+            self.name_index.refresh(folder)
             yield folder
-            self.shelf.saw(folder)
+            self.name_index.saw(folder)
 
     # Writing
 
@@ -129,14 +129,14 @@ class RecordWriter:
             assert isinstance(done, Done)
             done.written += (each.item,)
             done.notes += (each.note,) if each.note is not None else ()
-        result.growths += self._tail.growths([(each.name, each.item) for each in kept], before)
+        result.appends += self._day_tail.appends([(each.name, each.item) for each in kept], before)
         last = kept[-1]
         with self._forgiven(result):
             session = last.item.provenance.session_id
             tell_stored(folder, session, last.item.memory_id, self._now(), remote=last.note is not None)
-        if len(self.shelf.sizes) <= AT_ONCE:
+        if len(self.name_index.sizes) <= AT_ONCE:
             with self._forgiven(result):
-                self._index.write(folder, self.shelf, self._now())
+                self._index.write(folder, self.name_index, self._now())
 
     def _stage_all(
         self, folder: Folder, proofs: Folder, waiting: Folder | None, writes: Sequence[tuple[int, Write]]
@@ -191,7 +191,7 @@ class RecordWriter:
             self._take_back(folder, proofs, waiting, kept)
             raise
         for each in kept:
-            self.shelf.put(each.name, each.size)
+            self.name_index.put(each.name, each.size)
         with contextlib.suppress(StoreError):  # what has no name yet gets it from `recover`
             for each in kept:
                 publish(proofs, *each.event)
@@ -212,11 +212,11 @@ class RecordWriter:
         """
         own = delivery_id(item)
         if own is not None:
-            return None if own in ids or own in self.shelf.ids else item.changed(memory_id=own)
+            return None if own in ids or own in self.name_index.ids else item.changed(memory_id=own)
         wanted = item.memory_id
         if not is_id(wanted) or UUID(wanted).version == 5 or wanted in ids:
             return item.changed(memory_id=uuid7(self._clock))
-        name = self.shelf.ids.get(wanted)
+        name = self.name_index.ids.get(wanted)
         if name is None:
             return item
         with contextlib.suppress(Damaged, StoreError):
@@ -225,20 +225,20 @@ class RecordWriter:
         return item.changed(memory_id=uuid7(self._clock))
 
     def _revisions(self, kept: Sequence[_Staged]) -> dict[date, str | None]:
-        return {day: self.shelf.revision(day) for day in {each.item.timestamp.date() for each in kept}}
+        return {day: self.name_index.revision(day) for day in {each.item.timestamp.date() for each in kept}}
 
     def _tidy(self, folder: Folder, work: Cleanup) -> None:
         if work.recover:
-            recover(folder, self.agent_id, self.shelf)
-        if self.behind or not is_current(folder, self.shelf):
-            self._index.write(folder, self.shelf, self._now())
+            recover(folder, self.agent_id, self.name_index)
+        if self.behind or not is_current(folder, self.name_index):
+            self._index.write(folder, self.name_index, self._now())
 
     def _forget(self, folder: Folder, user_id: str) -> int:
-        names = names_of(folder, self.agent_id, self.shelf, user_id)
+        names = names_of(folder, self.agent_id, self.name_index, user_id)
         if names:
             self._write_stamp(folder)
-            forget(folder, self.shelf, names, self._now(), self._clock)
-            self._index.write(folder, self.shelf, self._now())
+            forget(folder, self.name_index, names, self._now(), self._clock)
+            self._index.write(folder, self.name_index, self._now())
         return len(names)
 
     @contextlib.contextmanager

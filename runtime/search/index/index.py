@@ -183,7 +183,7 @@ class Index(ABC):
         wanted; one without a vector is not among them. Raises EmbeddingMismatch for a vector of another dimension."""
 
     @abstractmethod
-    async def around(self, keys: NDArray[np.int64]) -> Neighbours:
+    async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
         """Who stands around each of these entries, who said it and when."""
 
     @abstractmethod

@@ -366,7 +366,7 @@ async def test_a_search_does_not_wait_long_for_an_index_that_is_being_built(
     await ask(memory, "walnut")
     await memory.store.append([fact("The hazel")])
     monkeypatch.setattr(module, "CATCH_UP_SECONDS", 0.05)
-    monkeypatch.setattr(memory.indexer, "attended", True)
+    monkeypatch.setattr(memory.indexer, "in_background", True)
     go_on = asyncio.Event()
     put = memory.indexer.index.put
 

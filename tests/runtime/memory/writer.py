@@ -71,7 +71,7 @@ async def remember(store: Writes, number: int) -> None:
 async def run(store: Writes, numbers: Iterable[int]) -> None:
     """Keep these deliveries, saying which are kept."""
     if isinstance(store, RecordsStore):
-        await store.take_up()
+        await store.recover()
     left = iter(numbers)
 
     async def work() -> None:

@@ -17,12 +17,12 @@ _TIMES = 4096  # records of which the time is remembered more exactly than their
 class DayTail:
     """The times of the records that were written last in one folder."""
 
-    def __init__(self, agent_id: str, shelf: RecordNameIndex) -> None:
+    def __init__(self, agent_id: str, name_index: RecordNameIndex) -> None:
         self._agent_id = agent_id
-        self._shelf = shelf
+        self._name_index = name_index
         self._times: dict[str, datetime] = {}
 
-    def growths(self, new: Sequence[tuple[str, Item]], before: Mapping[date, str | None]) -> Iterator[Append]:
+    def appends(self, new: Sequence[tuple[str, Item]], before: Mapping[date, str | None]) -> Iterator[Append]:
         """What was added behind all that its day had; of anything else the revision tells. `before`: the revisions of
         the days without these names."""
         self._times.update((name, item.timestamp) for name, item in new)
@@ -31,7 +31,7 @@ class DayTail:
                 ((item.timestamp, name, item) for name, item in new if item.timestamp.date() == day),
                 key=lambda each: each[:2],
             )
-            after = self._shelf.revision(day)
+            after = self._name_index.revision(day)
             if after is not None and self._are_last(day, own[0][0], {name for _, name, _ in own}):
                 yield Append(part_of(self._agent_id, day, after), revision, tuple(item for *_, item in own))
         while len(self._times) > _TIMES:
@@ -40,8 +40,8 @@ class DayTail:
     def _are_last(self, day: date, earliest: datetime, new: set[str]) -> bool:
         """Whether every other record of the day is older than `earliest`: names say so to the second, and of those that
         were written last more is known."""
-        with self._shelf.lock:
-            names = self._shelf.days.get(day, [])
+        with self._name_index.lock:
+            names = self._name_index.days.get(day, [])
             if new != set(names[-len(new) :]):
                 return False
             second = stamp(earliest)

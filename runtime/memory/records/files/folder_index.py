@@ -54,38 +54,38 @@ class FolderIndex:
         """A record was written."""
         self._new[name] = _known(item)
 
-    def write(self, folder: Folder, shelf: RecordNameIndex, now: datetime) -> None:
+    def write(self, folder: Folder, name_index: RecordNameIndex, now: datetime) -> None:
         """Write the file as the shelf is. Records that neither it nor `add` knows are read."""
-        names = set(shelf.sizes)
+        names = set(name_index.sizes)
         if not self._loaded or self._names - names:
-            self._load(folder, shelf)
+            self._load(folder, name_index)
         for name in sorted(names - self._names | self._damaged & names):
-            known = self._new.get(name) or self._read(folder, shelf, name)
+            known = self._new.get(name) or self._read(folder, name_index, name)
             if known is not None:
                 self._enter(name, known)
         self._names = names
-        data = json.dumps(self._json(shelf, now), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        data = json.dumps(self._json(name_index, now), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         publish(folder, stage(folder, NAME, data), NAME)
         flush(folder)
         self._loaded, self._new = True, {}
-        shelf.indexed = shelf.digest
+        name_index.indexed = name_index.digest
 
-    def _load(self, folder: Folder, shelf: RecordNameIndex) -> None:
+    def _load(self, folder: Folder, name_index: RecordNameIndex) -> None:
         """Take what the file says, if it was made of the records that are there without the new ones."""
         self._forget()
         found = read_index(folder)
-        old = shelf.sizes.keys() - self._new.keys()
+        old = name_index.sizes.keys() - self._new.keys()
         if found is None or found.get("names") != f"{digest_of(old):032x}":
             return
         self._names, self._damaged = old, set(found.get("damaged", ()))
         for name, table in self._tables.items():
             table.update({key: dict.fromkeys(ids) for key, ids in found[name].items()})
 
-    def _read(self, folder: Folder, shelf: RecordNameIndex, name: str) -> _Known | None:
+    def _read(self, folder: Folder, name_index: RecordNameIndex, name: str) -> _Known | None:
         try:
             item = decode(name, self._agent_id, folder.read(name)).item
         except Damaged as error:
-            shelf.report(folder, name, str(error))
+            name_index.report(folder, name, str(error))
             self._damaged.add(name)
             return None
         return _known(item)
@@ -97,13 +97,13 @@ class FolderIndex:
             for key in keys:
                 self._tables[table][key][memory_id] = None
 
-    def _json(self, shelf: RecordNameIndex, now: datetime) -> dict[str, Any]:
+    def _json(self, name_index: RecordNameIndex, now: datetime) -> dict[str, Any]:
         damaged = sorted(self._damaged & self._names)
         found: dict[str, Any] = {
             "last_updated": rfc3339(now.replace(microsecond=0)),
             "memory_count": len(self._names) - len(damaged),
             **{name: {key: list(table[key]) for key in sorted(table)} for name, table in self._tables.items()},
-            "names": f"{shelf.digest:032x}",
+            "names": f"{name_index.digest:032x}",
         }
         found |= {"damaged": damaged} if damaged else {}
         return found | {"checksum": _checksum(found)}
@@ -125,14 +125,14 @@ def read_index(folder: Folder) -> dict[str, Any] | None:
     return found if said == _checksum(found) else None
 
 
-def is_current(folder: Folder, shelf: RecordNameIndex) -> bool:
+def is_current(folder: Folder, name_index: RecordNameIndex) -> bool:
     """Whether the file was made of just the records that are there; an absent one was made of none."""
     found = read_index(folder)
     if found is None:
-        return not shelf.sizes and folder.status(NAME) is None
-    current = found.get("names") == f"{shelf.digest:032x}"
+        return not name_index.sizes and folder.status(NAME) is None
+    current = found.get("names") == f"{name_index.digest:032x}"
     if current:
-        shelf.indexed = shelf.digest
+        name_index.indexed = name_index.digest
     return current
 
 

@@ -8,27 +8,27 @@ from runtime.memory.records.files.atomic_files import discard, flush, publish, s
 from runtime.memory.records.files.name_index import RecordNameIndex
 
 
-def recover(folder: Folder, agent_id: str, shelf: RecordNameIndex) -> None:
-    """The caller holds the folder's lock, and `shelf` is as the folder is."""
+def recover(folder: Folder, agent_id: str, name_index: RecordNameIndex) -> None:
+    """The caller holds the folder's lock, and `name_index` is as the folder is."""
     for name in staged(folder):
         discard(folder, name)
     proofs, waiting = folder.child(evidence.FOLDER), folder.child(outbox.FOLDER)
     if proofs is not None:
         with proofs:
-            _finish_evidence(proofs, shelf)
+            _finish_evidence(proofs, name_index)
     if waiting is not None:
         with waiting:
             for name in staged(waiting):
                 discard(waiting, name)
             for note in outbox.notes(waiting, agent_id):
-                if note.record not in shelf.sizes:
+                if note.record not in name_index.sizes:
                     discard(waiting, note.file)
 
 
-def _finish_evidence(proofs: Folder, shelf: RecordNameIndex) -> None:
+def _finish_evidence(proofs: Folder, name_index: RecordNameIndex) -> None:
     left = staged(proofs)
     for partial, name in left.items():
-        if evidence.local_id(name) in shelf.ids:
+        if evidence.local_id(name) in name_index.ids:
             publish(proofs, partial, name)
         else:
             discard(proofs, partial)

@@ -17,9 +17,9 @@ from runtime.memory.redaction.redact import redact
 _HASHES = frozenset({"id", "checksum", "chunk_hash"})
 
 
-def hold(archive: RecordReader, held: contextlib.ExitStack, agent_id: str) -> None:
+def hold(reader: RecordReader, held: contextlib.ExitStack, agent_id: str) -> None:
     """Keep other processes from sending this agent's records until `held` is closed. Raises StoreBusy."""
-    folder = held.enter_context(archive.opened(agent_id))
+    folder = held.enter_context(reader.opened(agent_id))
     waiting = folder.child(outbox.FOLDER) if folder is not None else None
     if waiting is not None:
         try:
@@ -28,9 +28,9 @@ def hold(archive: RecordReader, held: contextlib.ExitStack, agent_id: str) -> No
             raise StoreBusy(f"another process sends from {waiting.path}", hint="it will be tried again") from error
 
 
-def read_letter(archive: RecordReader, note: outbox.Note) -> OutgoingRecord | None:
+def read_outgoing(reader: RecordReader, note: outbox.Note) -> OutgoingRecord | None:
     """What is to be sent for a note; None when the note is gone."""
-    with archive.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
+    with reader.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
         waiting = folder.child(outbox.FOLDER) if folder is not None else None
         if folder is None or waiting is None or held.enter_context(waiting).status(note.file) is None:
             return None

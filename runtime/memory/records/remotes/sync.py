@@ -190,13 +190,13 @@ class RemoteSync:
             del self._unmarked[note]
             self._done(note)
             return None
-        letter = await self._read(note)
-        if letter is None:
+        outgoing = await self._read(note)
+        if outgoing is None:
             self._done(note)
             return None
-        if letter.fields is not None:
-            return await self._send(note, letter.fields, remote)
-        error = None if letter.damaged is None else f"it is damaged and was not sent: {letter.damaged}"
+        if outgoing.fields is not None:
+            return await self._send(note, outgoing.fields, remote)
+        error = None if outgoing.damaged is None else f"it is damaged and was not sent: {outgoing.damaged}"
         await self._mark(Mark(note, sent=error is None, error=error, done=True, facts={}))
         self._done(note)
         return None

@@ -79,8 +79,7 @@ class Rows:
         *,
         link: bool = True,
     ) -> None:
-        """Entries that say this stand at these keys now. Without `link`, who is whose neighbour is left for `link_all`
-        to say."""
+        """Record entries under these keys. Without `link`, their neighbour links are left to `link_all_neighbours`."""
         if not keys:
             return
         at = np.array(keys, np.int64)
@@ -99,7 +98,7 @@ class Rows:
         self.end = max(self.end, int(at.max()) + 1)
         self._size = None
         if link:
-            self._link(np.concatenate((touched, self.group[at])))
+            self._link_neighbours(np.concatenate((touched, self.group[at])))
 
     def of_parts(self, parts: Sequence[int]) -> list[int]:
         """The keys of entries in the parts of these keys."""
@@ -114,9 +113,9 @@ class Rows:
         keys: list[int] = np.flatnonzero(np.isin(self.id[: self.end], codes) & self.alive[: self.end]).tolist()
         return keys
 
-    def link_all(self) -> None:
+    def link_all_neighbours(self) -> None:
         """Say of all groups who is whose neighbour."""
-        self._link(self.group[: self.end])
+        self._link_neighbours(self.group[: self.end])
 
     def measure(self, keys: Sequence[int], text_sizes: Sequence[int], about_sizes: Sequence[int]) -> None:
         """How many words these entries have."""
@@ -134,7 +133,7 @@ class Rows:
             getattr(self, name)[at] = 0
         self.alive[at] = self.embedded[at] = self.asks[at] = False
         self.given[at] += 1
-        self._link(touched)
+        self._link_neighbours(touched)
 
     def wanted(self, filters: Filter) -> Mask:
         """Which keys up to `end` pass, tags and sources left aside."""
@@ -191,7 +190,7 @@ class Rows:
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))
 
-    def _link(self, groups: Keys) -> None:
+    def _link_neighbours(self, groups: Keys) -> None:
         """Say who is whose neighbour in these groups."""
         self._size = None
         groups = np.unique(groups[groups != 0])

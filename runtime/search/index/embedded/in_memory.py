@@ -58,7 +58,7 @@ class IndexInMemory:
             keys, ids, said, parts, places, asking = zip(*chunk, strict=True)
             orders = [order for _, order, _ in map(place_of, places)]
             self.rows.put(keys, ids, list(map(said_of, said)), parts, orders, list(map(bool, asking)), link=False)
-        self.rows.link_all()
+        self.rows.link_all_neighbours()
         counted = 0
         for sizes in _chunks(connection.execute("SELECT id, sz FROM words_docsize ORDER BY id")):
             self._alive([key for key, _ in sizes], "words")
@@ -130,8 +130,8 @@ class IndexInMemory:
         others = self._best(keys[more], similarities[more], len(also))
         return Scored(np.concatenate((nearest.keys, others.keys)), np.concatenate((nearest.scores, others.scores)))
 
-    def around(self, handles: NDArray[np.int64]) -> Neighbours:
-        """See `Index.around`."""
+    def neighbours(self, handles: NDArray[np.int64]) -> Neighbours:
+        """See `Index.neighbours`."""
         rows = self.rows
         keys = rows.keys(np.asarray(handles, np.int64))
         before, after = rows.handles(rows.before[keys]), rows.handles(rows.after[keys])

@@ -123,8 +123,8 @@ class EmbeddedIndex(Index):
     ) -> Scored:
         return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit, also))
 
-    async def around(self, keys: NDArray[np.int64]) -> Neighbours:
-        return await self._access.glance(lambda loaded: loaded.around(keys))
+    async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
+        return await self._access.glance(lambda loaded: loaded.neighbours(keys))
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
         return await self._access.read(lambda loaded: loaded.entries(keys))

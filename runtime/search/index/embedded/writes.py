@@ -85,7 +85,7 @@ def put(
     delta = Delta()
     key = _part(connection, part, agent, revision)
     fresh = _fresh(entries, key)
-    there = _standing(connection, rows.of_parts([key]))
+    there = _existing(connection, rows.of_parts([key]))
     gone = {identity: kept for identity, kept in there.items() if identity not in fresh}
     _remove(connection, list(gone.values()), delta)
     changed, kept = _merge(connection, rows, fresh, there, delta)
@@ -124,7 +124,7 @@ def drop(connection: sqlite3.Connection, rows: Rows, parts: Sequence[str]) -> tu
     """Forget these parts."""
     delta, names = Delta(), _json(parts)
     keys = [key for (key,) in connection.execute(f"SELECT key FROM parts WHERE name {_LISTED}", (names,))]  # noqa: S608
-    gone = _standing(connection, rows.of_parts(keys))
+    gone = _existing(connection, rows.of_parts(keys))
     _remove(connection, list(gone.values()), delta)
     connection.execute(f"DELETE FROM parts WHERE name {_LISTED}", (names,))  # noqa: S608
     return len(gone), delta
@@ -178,7 +178,7 @@ def _found(rows: Iterable[Row]) -> Kept:
     return {row[1 + ID]: (row[0], row[1:]) for row in rows}
 
 
-def _standing(connection: sqlite3.Connection, keys: list[int]) -> Kept:
+def _existing(connection: sqlite3.Connection, keys: list[int]) -> Kept:
     if not keys:
         return {}
     which, values = _among(keys)
@@ -191,7 +191,7 @@ def _merge(
     """Write what is new, differs or stands elsewhere; how many say something else, and how many do not."""
     unknown = fresh.keys() - there.keys()
     if unknown and rows.end > 1:
-        there = {**there, **_standing(connection, rows.of_ids(unknown))}
+        there = {**there, **_existing(connection, rows.of_ids(unknown))}
     new: list[NewEntry] = []
     changed: list[tuple[int, Row, NewEntry]] = []
     moved: list[tuple[int, NewEntry]] = []

@@ -149,8 +149,8 @@ class PostgresIndex(Index):
             )
         )
 
-    async def around(self, keys: NDArray[np.int64]) -> Neighbours:
-        return await self.server.look(lambda connection: queries.around(connection, keys))
+    async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
+        return await self.server.look(lambda connection: queries.neighbours(connection, keys))
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
         return await self.server.look(lambda connection: queries.entries(connection, keys))

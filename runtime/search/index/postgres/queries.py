@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PENDING = "SELECT id, hash, text FROM waiting JOIN entries USING (key) ORDER BY time DESC, key LIMIT $1"
-_AROUND = "SELECT key, before, after, author, time, asks FROM places WHERE key = ANY($1::bigint[])"
+_NEIGHBOURS = "SELECT key, before, after, author, time, asks FROM places WHERE key = ANY($1::bigint[])"
 _ENTRIES = """
 SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
     p."order", parts.name, e.line, e.rest, e.other_sources
@@ -51,9 +51,9 @@ async def pending(connection: Any, limit: int) -> list[Pending]:
     return [Pending(*map(given, row)) for row in rows]
 
 
-async def around(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
-    """See `Index.around`."""
-    found = {row[0]: row for row in await connection.fetch(_AROUND, keys.tolist())}
+async def neighbours(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
+    """See `Index.neighbours`."""
+    found = {row[0]: row for row in await connection.fetch(_NEIGHBOURS, keys.tolist())}
     rows = [found.get(key, (key, 0, 0, None, 0, False)) for key in keys.tolist()]
     numbers = {author: at for at, author in enumerate(dict.fromkeys(row[3] for row in rows if row[3] is not None))}
     before, after, time = (np.array([row[at] for row in rows], np.int64) for at in (1, 2, 4))

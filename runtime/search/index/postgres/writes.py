@@ -135,7 +135,7 @@ def _digest(what: object) -> bytes:
 async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict[str, NewEntry]) -> IndexChange:
     """Make `fresh` all that the part holds."""
     key = await _part(connection, part, agent, revision)
-    there = await _standing(connection, "part = $1::bigint", key)
+    there = await _existing(connection, "part = $1::bigint", key)
     gone = [one for one in there.values() if one.id not in fresh]
     await _remove(connection, [one.key for one in gone])
     circles = {one.circle for one in gone}
@@ -159,9 +159,9 @@ async def drop(connection: Any, parts: Sequence[str]) -> int:
     """Forget these parts."""
     names = [kept(part) for part in parts]
     rows = await connection.fetch("DELETE FROM parts WHERE name = ANY($1::text[]) RETURNING key", names)
-    gone = await _standing(connection, "part = ANY($1::bigint[])", [key for (key,) in rows])
+    gone = await _existing(connection, "part = ANY($1::bigint[])", [key for (key,) in rows])
     await _remove(connection, [one.key for one in gone.values()])
-    await _link(connection, {one.circle for one in gone.values()})
+    await _link_neighbours(connection, {one.circle for one in gone.values()})
     return len(gone)
 
 
@@ -229,7 +229,7 @@ async def _part(connection: Any, name: str, agent: str, revision: str) -> int:
     return int(key)
 
 
-async def _standing(connection: Any, condition: str, value: Any) -> dict[str, ExistingEntry]:
+async def _existing(connection: Any, condition: str, value: Any) -> dict[str, ExistingEntry]:
     rows = await connection.fetch(_STANDING + condition, value)
     return {row[1]: ExistingEntry(*row) for row in rows}
 
@@ -241,7 +241,7 @@ async def _merge(
     say something else, and how many do not."""
     unknown = [identity for identity in fresh if identity not in there]
     if unknown:
-        there = {**there, **await _standing(connection, "id = ANY($1::text[])", unknown)}
+        there = {**there, **await _existing(connection, "id = ANY($1::text[])", unknown)}
     pairs = [(one, there.get(identity)) for identity, one in fresh.items()]
     written = [
         (one, found) for one, found in pairs if found is None or (found.says, found.stands) != (one.says, one.stands)
@@ -253,7 +253,7 @@ async def _merge(
     for begin in range(0, len(keyed), _AT_ONCE):
         await _write(connection, part, keyed[begin : begin + _AT_ONCE])
     circles |= {found.circle for _, _, found in keyed if found is not None} | {one.circle for _, one, _ in keyed}
-    await _link(connection, circles)
+    await _link_neighbours(connection, circles)
     changed = sum(found is None or found.says != one.says for one, found in pairs)
     return changed, len(fresh) - changed
 
@@ -310,7 +310,7 @@ async def _remove(connection: Any, keys: list[int]) -> None:
         await fold(connection)
 
 
-async def _link(connection: Any, circles: set[int | None]) -> None:
+async def _link_neighbours(connection: Any, circles: set[int | None]) -> None:
     """Say who stands beside whom in these."""
     known = [circle for circle in circles if circle is not None]
     if known:

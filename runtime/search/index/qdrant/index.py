@@ -2,7 +2,7 @@
 
 Qdrant (https://qdrant.tech/documentation/) holds a point for each entry that has a vector, with the universal payload,
 and answers `nearest` with every filter on its side. All that is derived from words is in an embedded index beside it,
-so that the same filters give the same hits as without Qdrant; of vectors that holds marks only (`marks`).
+so that the same filters give the same hits as without Qdrant; of vectors that holds marks only (`sync_state`).
 
 Several daemons on one database have one collection together: what a point says follows from the store, so each makes
 what it lacks, takes what is there already for its own, and what it does not know may be another's for a while.
@@ -48,7 +48,7 @@ class QdrantIndex(EmbeddedIndex):
         super().__init__(access)
         self._collection = collection
         self._warning = warning
-        self._marks = SyncState(access, collection.shown)
+        self._sync_state = SyncState(access, collection.shown)
         self._dirty = False
         self._prepared: tuple[str, int] | None = None
         self._one = asyncio.Lock()
@@ -60,7 +60,7 @@ class QdrantIndex(EmbeddedIndex):
 
     async def read_marks(self) -> None:
         """What is known of the points from before."""
-        self._dirty = await self._marks.open()
+        self._dirty = await self._sync_state.open()
 
     @property
     def problem(self) -> str | None:
@@ -73,36 +73,36 @@ class QdrantIndex(EmbeddedIndex):
         return f"{self._collection.shown} answers{warned}"
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
-        change, stale = await self._marks.put(part, agent, revision, entries)
+        change, stale = await self._sync_state.put(part, agent, revision, entries)
         await self._tell(stale)
         return change
 
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
-        done, stale = await self._marks.grow(part, agent, before, after, entries)
+        done, stale = await self._sync_state.grow(part, agent, before, after, entries)
         await self._tell(stale)
         return done
 
     async def drop(self, parts: Sequence[str]) -> int:
-        gone, stale = await self._marks.drop(parts)
+        gone, stale = await self._sync_state.drop(parts)
         await self._tell(stale)
         return gone
 
     async def clear(self) -> None:
         async with self._telling(), self._one:
-            await self._collection.forget(known=await self._marks.are_there())
+            await self._collection.forget(known=await self._sync_state.are_there())
             self._prepared = None
             await super().clear()
-            self._dirty = await self._marks.open()
+            self._dirty = await self._sync_state.open()
 
     async def use_model(self, model: str | None, dimension: int | None) -> None:
         self._model, self._dimension = model, dimension
-        if model is not None and await self._marks.others_than(model, dimension):
+        if model is not None and await self._sync_state.others_than(model, dimension):
             # Their points are deleted when the collection is prepared for the new model, before anything is asked.
-            await self._marks.forget()
+            await self._sync_state.forget()
             self._prepared = None
 
     async def tend(self) -> None:
-        if self._dirty or await self._marks.count() or (self._model is not None and self._prepared is None):
+        if self._dirty or await self._sync_state.count() or (self._model is not None and self._prepared is None):
             async with self._telling():
                 await self._ready(None)
                 if self._prepared is None:
@@ -114,13 +114,13 @@ class QdrantIndex(EmbeddedIndex):
         model = self._model
         if model is None or not vectors:
             return 0
-        rows = unit([vector for _, vector in vectors], self._dimension or self._marks.dimension)
+        rows = unit([vector for _, vector in vectors], self._dimension or self._sync_state.dimension)
         dimension = int(rows.shape[1])
         async with self._telling():
             await self._ready(dimension)
             async with self._one:
                 waiting = [pending for pending, _ in vectors]
-                entries, token = await self._marks.intend(waiting)
+                entries, token = await self._sync_state.intend(waiting)
                 try:
                     await self._collection.upsert(
                         [
@@ -135,7 +135,7 @@ class QdrantIndex(EmbeddedIndex):
                 if self._model != model:
                     self._dirty = True
                     return 0
-                return await self._marks.mark(waiting, model, dimension, token)
+                return await self._sync_state.mark(waiting, model, dimension, token)
 
     async def nearest(
         self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
@@ -144,27 +144,27 @@ class QdrantIndex(EmbeddedIndex):
 
         from runtime.search.index.embedded.matrix import unit
 
-        known = self._marks.dimension or self._dimension
+        known = self._sync_state.dimension or self._dimension
         query = unit(np.asarray(vector, np.float32)[None], known)[0]
         async with self._telling():
             await self._ready(None)
-            if not await self._marks.count():
+            if not await self._sync_state.count():
                 await self._collection.look()
                 return Scored(np.zeros(0, np.int64), np.zeros(0, np.float32))
-            besides = [] if also is None else [point_id(name) for name in await self._marks.ids(also)]
+            besides = [] if also is None else [point_id(name) for name in await self._sync_state.ids(also)]
             try:
                 found = await self._collection.nearest(query, wanted, limit, besides)
             except Gone:
                 self._prepared = None
                 await self._ready(None)
                 found = []
-            scored, there = await self._marks.keyed(found, wanted)
+            scored, there = await self._sync_state.keyed(found, wanted)
             if len(scored.keys) < min(limit, there):
                 await self._doubt()
         return scored
 
     async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        return self._marks.told(await super().stats(agent, user))
+        return self._sync_state.told(await super().stats(agent, user))
 
     async def close(self) -> None:
         await self._collection.close()
@@ -184,7 +184,7 @@ class QdrantIndex(EmbeddedIndex):
     async def _ready(self, dimension: int | None) -> None:
         """Have the collection hold what the marks say: there, of this dimension (None: of the one that is known), with
         nothing stale, and with as many points as there are marks when it was not looked at before."""
-        model, dimension = self._model, dimension or self._marks.dimension or self._dimension
+        model, dimension = self._model, dimension or self._sync_state.dimension or self._dimension
         wanted = None if model is None or dimension is None else (model, dimension)
         if self._look_again is not None and asyncio.get_running_loop().time() > self._look_again:
             self._prepared = self._look_again = None
@@ -192,7 +192,7 @@ class QdrantIndex(EmbeddedIndex):
             return
         async with self._one:
             if wanted is not None and self._prepared != wanted:
-                ours = await self._collection.prepare(*wanted, known=await self._marks.are_there())
+                ours = await self._collection.prepare(*wanted, known=await self._sync_state.are_there())
                 self._told = wanted if ours else None
             await self._flush()
             if wanted is not None and self._prepared != wanted:
@@ -205,10 +205,10 @@ class QdrantIndex(EmbeddedIndex):
         while self._dirty:
             self._dirty = False
             try:
-                stale = await self._marks.stale(AT_ONCE)
+                stale = await self._sync_state.stale(AT_ONCE)
                 payloads = {point_id(one.id): payload_of(one.entry) for one in stale if one.entry is not None}
                 await self._mend([point_id(one.id) for one in stale if one.entry is None], payloads)
-                await self._marks.settled(stale)
+                await self._sync_state.settled(stale)
                 self._dirty |= len(stale) > 0
             except BaseException:
                 self._dirty = True
@@ -225,15 +225,15 @@ class QdrantIndex(EmbeddedIndex):
     async def _verify(self) -> None:
         """Compare numbers, and everything where they differ: a server may have been restored or emptied, and a file
         here lost."""
-        marks, points = await self._marks.count(), await self._collection.count()
-        if marks == points:
+        known, points = await self._sync_state.count(), await self._collection.count()
+        if known == points:
             return
-        log.info("an index is compared with Qdrant", where=self._collection.shown, points=points, known=marks)
+        log.info("an index is compared with Qdrant", where=self._collection.shown, points=points, known=known)
         await (self._compare() if points else self._lost())
 
     async def _lost(self) -> None:
         """Nothing is there any more: everything is embedded again."""
-        await self._marks.forget()
+        await self._sync_state.forget()
         self._work()
 
     async def _compare(self) -> None:
@@ -245,20 +245,22 @@ class QdrantIndex(EmbeddedIndex):
         while True:
             points, offset = await self._collection.page(offset)
             said = {one: payload for name, payload in points if point_id(one := str(payload.get("memory_id"))) == name}
-            known = await self._marks.known(said.keys())
+            known = await self._sync_state.known(said.keys())
             good = {one for one, (entry, _) in known.items() if said[one].get("chunk_hash") == entry.hash}
             there |= good - await self._adopt([known[one][0] for one in good if not known[one][1]])
-            await self._marks.mistrust({one for one, (entry, _) in known.items() if payload_of(entry) != said[one]})
+            await self._sync_state.mistrust(
+                {one for one, (entry, _) in known.items() if payload_of(entry) != said[one]}
+            )
             own = {point_id(one) for one in known}
             strays |= {name for name, _ in points if name not in own}
             if offset is None:
                 break
-        due = await self._marks.strays(strays, time.time(), GRACE_SECONDS)
+        due = await self._sync_state.strays(strays, time.time(), GRACE_SECONDS)
         for begin in range(0, len(due), AT_ONCE):
             await self._collection.mend(due[begin : begin + AT_ONCE], {})
         if len(due) < len(strays):
             self._look_again = asyncio.get_running_loop().time() + GRACE_SECONDS
-        if await self._marks.missing(there):
+        if await self._sync_state.missing(there):
             self._work()
         self._dirty = True
 
@@ -267,12 +269,12 @@ class QdrantIndex(EmbeddedIndex):
         if not entries or self._told is None or self._told[0] != self._model:
             return {entry.id for entry in entries}
         waiting = [Pending(entry.id, entry.hash, "") for entry in entries]
-        await self._marks.mark(waiting, *self._told, 0)
+        await self._sync_state.mark(waiting, *self._told, 0)
         return set()
 
     async def _doubt(self) -> None:
         """Fewer were found than there should be: look whether the points are still there."""
-        if await self._collection.count() < await self._marks.count():
+        if await self._collection.count() < await self._sync_state.count():
             self._prepared = None
             self._work()
 

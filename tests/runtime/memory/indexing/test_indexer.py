@@ -126,9 +126,9 @@ async def test_entries_that_were_handed_over_stand_behind_those_that_were_read(
     await indexer.settle()
     keys = {entry.text.split()[-1]: key for key, entry in (await found(indexer, "entry")).items()}
     order = [keys["one"], keys["two"], keys["three"], keys["four"]]
-    around = await indexer.index.around(np.array(order))
-    assert around.before.tolist() == [0, *order[:-1]]
-    assert around.after.tolist() == [*order[1:], 0]
+    neighbours = await indexer.index.neighbours(np.array(order))
+    assert neighbours.before.tolist() == [0, *order[:-1]]
+    assert neighbours.after.tolist() == [*order[1:], 0]
 
 
 async def test_what_a_person_writes_is_put_and_what_they_delete_is_dropped(

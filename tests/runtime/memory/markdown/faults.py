@@ -30,7 +30,7 @@ NEW = (
 )
 
 
-def notebook(root: Path) -> AgentMemory:
+def agent_memory(root: Path) -> AgentMemory:
     """The agent's, with nothing remembered from before."""
     return AgentMemory(root, AGENT, ManualClock())
 
@@ -56,7 +56,7 @@ def by_source(root: Path) -> dict[str | None, list[str]]:
 def begin(root: Path) -> None:
     """A memory with a few facts and entries, to which nothing may happen."""
     older = (item(f"Entry {n}", timestamp=WHEN - timedelta(days=n)) for n in range(3))
-    notebook(root).perform([(*older, fact("Old fact"), fact("Kept fact"), item("Old entry"))])
+    agent_memory(root).perform([(*older, fact("Old fact"), fact("Kept fact"), item("Old entry"))])
 
 
 def nothing(_root: Path) -> None:
@@ -70,7 +70,7 @@ _BEGUN = sorted(["Entry 0", "Entry 1", "Entry 2", "Old fact", "Kept fact", "Old 
 
 
 def append(root: Path) -> None:
-    notebook(root).perform([NEW])
+    agent_memory(root).perform([NEW])
 
 
 def partly_appended(begun: list[str]) -> Callable[[Path, Outcome], None]:
@@ -101,7 +101,7 @@ def appended(begun: list[str]) -> Callable[[Path], None]:
 def change(old: str, new: str | None) -> Callable[[Path], None]:
     def act(root: Path) -> None:
         ids = [one.memory_id for one in items(root) if one.text == old]
-        for outcome in notebook(root).perform([MarkdownEdit(memory_id, new) for memory_id in ids]):
+        for outcome in agent_memory(root).perform([MarkdownEdit(memory_id, new) for memory_id in ids]):
             if isinstance(outcome, StoreError):
                 raise outcome
 
@@ -140,7 +140,7 @@ def begin_logs(root: Path) -> None:
         day = TODAY - timedelta(days=back)
         bullets = [f"- [fact] of {back}", "- [fact] said every day", f"- [procedure] of {back}", "- plain"]
         (logs / f"{day}.md").write_text("\n".join([f"# Session Log: {day}", "", "## 09:00 — Work", *bullets, ""]))
-    compact(notebook(root), date.min)
+    compact(agent_memory(root), date.min)
     memory = root / AGENT / "memory.md"
     memory.write_text("".join(line for line in memory.read_text().splitlines(True) if "of 4" not in line))
     for back in range(5):
@@ -150,7 +150,7 @@ def begin_logs(root: Path) -> None:
 
 
 def do_compact(root: Path) -> None:
-    done = compact(notebook(root), TODAY - timedelta(days=1))
+    done = compact(agent_memory(root), TODAY - timedelta(days=1))
     assert not done.problems
 
 
@@ -185,7 +185,7 @@ def compacted(root: Path) -> None:
 
 
 def remove(root: Path) -> None:
-    notebook(root).remove()
+    agent_memory(root).remove()
     MarkdownReader(root).sweep()
 
 
@@ -204,11 +204,11 @@ def begin_with_ada(root: Path) -> None:
     """What another user has among everything else."""
     begin(root)
     theirs = (item(f"Ada {n}", timestamp=WHEN - timedelta(days=n), user_id="ada") for n in range(2))
-    notebook(root).perform([(*theirs, fact("Ada likes tea", user_id="ada"), fact("Last fact"))])
+    agent_memory(root).perform([(*theirs, fact("Ada likes tea", user_id="ada"), fact("Last fact"))])
 
 
 def forget_ada(root: Path) -> None:
-    forget_user(notebook(root), "ada")
+    forget_user(agent_memory(root), "ada")
 
 
 _LEFT = sorted([*_BEGUN, "Last fact"])

@@ -64,11 +64,11 @@ def read(root: Path) -> list[Item]:
 
 
 def test_the_zeros_that_a_power_cut_leaves_at_the_end_of_a_log_are_cut_off(tmp_path: Path, clock: ManualClock) -> None:
-    notebook = AgentMemory(tmp_path, "reviewer", clock)
-    notebook.perform([(item("One"),)])
+    agent_memory = AgentMemory(tmp_path, "reviewer", clock)
+    agent_memory.perform([(item("One"),)])
     log = tmp_path / "reviewer" / "logs" / LOG
     log.write_bytes(log.read_bytes() + bytes(10_000))
-    notebook.perform([(item("Two"),)])
+    agent_memory.perform([(item("Two"),)])
     assert b"\0" not in log.read_bytes()
     assert [one.text for one in read(tmp_path)] == ["One", "Two"]
 

@@ -29,8 +29,8 @@ NEW = (
 
 def perform(root: Path, *works: WriteRequest) -> None:
     """Do these works as a process would that has just started."""
-    archive = RecordReader(root)
-    for outcome in RecordWriter(root, AGENT, ManualClock(), archive.shelf(AGENT)).perform(works).outcomes:
+    reader = RecordReader(root)
+    for outcome in RecordWriter(root, AGENT, ManualClock(), reader.name_index(AGENT)).perform(works).outcomes:
         if isinstance(outcome, Exception):
             raise outcome
 
@@ -110,8 +110,8 @@ _BEGUN = sorted(["Old", "Older", "Waits"])
 
 
 def records(root: Path) -> list[Item]:
-    archive = RecordReader(root)
-    return [one for names in archive.batches(AGENT, Scan()) for one, _ in archive.read(AGENT, names)]
+    reader = RecordReader(root)
+    return [one for names in reader.batches(AGENT, Scan()) for one, _ in reader.read(AGENT, names)]
 
 
 def texts_of(given: Iterable[Item]) -> list[str]:

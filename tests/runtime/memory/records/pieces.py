@@ -70,5 +70,5 @@ def of_session(text: str, session: str, **fields: object) -> Item:
 async def reopened(store: RecordsStore) -> RecordsStore:
     """The same folder, as another process would find it."""
     other = RecordsStore(store.root, ManualClock())
-    await other.take_up()
+    await other.recover()
     return other

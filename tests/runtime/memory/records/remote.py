@@ -97,7 +97,7 @@ async def sending(root: Path, to: Remote, clock: Clock = SYSTEM, **more: object)
     """A store whose records are sent there."""
     store = RecordsStore(root, clock)
     store.configure(to.options(**more))
-    await store.take_up()
+    await store.recover()
     try:
         yield store
     finally:

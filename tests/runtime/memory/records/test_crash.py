@@ -50,7 +50,7 @@ async def test_a_writer_that_is_killed_loses_nothing_that_it_said_was_kept(store
     said: set[int] = set()
     for number in range(3):
         said |= writer.killed("records", store.root, 10_000 * number, 10 + 7 * number)
-    await store.take_up()
+    await store.recover()
     found = await writer.titles(store)
     assert set(writer.titles_of(said)) <= set(found)
     await asyncio.gather(*(writer.remember(store, number) for number in said))

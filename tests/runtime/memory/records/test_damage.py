@@ -122,11 +122,11 @@ async def test_verify_lists_the_folder_itself(store: RecordsStore, folder: Path,
     if there:
         first.unlink()
         await store.verify()
-    shelf = store._archive.shelf("reviewer")
+    name_index = store._reader.name_index("reviewer")
     first.write_bytes(kept) if there else first.unlink()
-    with store._archive.opened("reviewer") as opened:
+    with store._reader.opened("reviewer") as opened:
         assert opened is not None
-        shelf.saw(opened)
+        name_index.saw(opened)
     checked, problems = await store.verify()
     assert (checked, len(problems)) == ((2, 0) if there else (1, 1))
 

@@ -332,7 +332,7 @@ async def test_no_secret_reaches_the_remote_or_what_is_said_of_it(
         assert SECRET not in sent
         assert "[REDACTED:github_token]" in sent
         said = (
-            repr([*(await store.ready()), store._courier.remote, store._options])
+            repr([*(await store.ready()), store._sync.remote, store._options])
             + caplog.text
             + "".join(capsys.readouterr())
         )
@@ -376,7 +376,7 @@ async def test_records_that_wait_for_a_remote_that_is_no_longer_declared_are_not
         async with sending(tmp_path, there) as store:
             await store.append([fact("Waits")])
         store = RecordsStore(tmp_path, ManualClock())
-        await store.take_up()
+        await store.recover()
         await store.append([fact("Goes nowhere")])
         (problem,) = await store.ready()
         assert "1 record waits to be sent, and no remote is declared" in problem.message

@@ -90,8 +90,8 @@ class Plain:
         """The ids of all that a word finds."""
         found = set()
         for one in self.entries.values():
-            around = [self.entries[other] for other in self.neighbours(one) if other is not None]
-            if wanted.wants(one) and any(word in other.text.split() for other in (one, *around)):
+            neighbours = [self.entries[other] for other in self.neighbours(one) if other is not None]
+            if wanted.wants(one) and any(word in other.text.split() for other in (one, *neighbours)):
                 found.add(one.id)
         return found
 

@@ -76,9 +76,11 @@ async def compare_neighbours(index: Index, plain: Plain) -> None:
     found = await index.keyword(["May"], Filter(), 100)  # a word of every entry's date
     entries = await index.entries(found.keys.tolist())
     assert {one.id: one for one in entries.values()} == plain.entries
-    around = await index.around(found.keys)
+    neighbours = await index.neighbours(found.keys)
     names = {key: one.id for key, one in entries.items()} | {0: None}
-    for key, before, after in zip(*(a.tolist() for a in (found.keys, around.before, around.after)), strict=True):
+    for key, before, after in zip(
+        *(a.tolist() for a in (found.keys, neighbours.before, neighbours.after)), strict=True
+    ):
         assert (names[before], names[after]) == plain.neighbours(entries[key])
 
 
