@@ -87,7 +87,7 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
         memory = app.generation.memories["notes"]
         await _indexed(memory, len(texts))
         times = Times(pushed - begin, time.perf_counter() - begin, time.process_time() - before)
-        await memory.indexer.rest()
+        await memory.indexer.stop_background()
         return times, memory.store.index_key
 
 

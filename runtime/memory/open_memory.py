@@ -165,7 +165,7 @@ class OpenMemory:
         self.store.configure(self._options)
         await self._indexer.queue.use(self._embedder)
         if start is not None:
-            self._indexer.attend(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
+            self._indexer.start_background(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
 
     def question(
         self,

@@ -417,7 +417,7 @@ class App:
         used = {memory.indexer for memory in generation.memories.values()}
         for memory in previous.memories.values() if previous else ():
             if memory.indexer not in used:
-                await memory.indexer.rest()
+                await memory.indexer.stop_background()
         for memory in generation.memories.values():
             await self._activate_one(memory)
 

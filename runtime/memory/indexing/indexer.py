@@ -103,7 +103,7 @@ class Indexer:
         """Whether what the index holds of this part is older than the part, which cannot be read."""
         return part in self._unreadable
 
-    def attend(self, start: Start, background_tasks: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
+    def start_background(self, start: Start, background_tasks: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
         """Run these background works until `rest` or `close`; nothing when it is attended already."""
         background_tasks = tuple(background_tasks)
         if self.in_background:
@@ -113,7 +113,7 @@ class Indexer:
         self.in_background = True
         self._tasks = [start(name, work) for name, work in background_tasks]
 
-    async def rest(self) -> None:
+    async def stop_background(self) -> None:
         """End the background works."""
         tasks, self._tasks, self.in_background = self._tasks, [], False
         for task in tasks:
@@ -122,7 +122,7 @@ class Indexer:
 
     async def close(self) -> None:
         """End the background works, put what was handed over, and close the index; the store is its owner's."""
-        await self.rest()
+        await self.stop_background()
         self._unsubscribe()
         await self.settle()
         try:
