@@ -485,10 +485,10 @@ async def test_two_listeners_both_get_appends_until_one_unsubscribes(store: Stor
     store.subscribe(on_append=fail)
     unsubscribe = store.subscribe(on_append=lambda growth: first.extend(one.text for one in growth.items))
     store.subscribe(on_append=lambda growth: second.extend(one.text for one in growth.items))
-    await store.append([fact("One")])
+    await store.append([item("One")])
     unsubscribe()
     unsubscribe()
-    await store.append([fact("Two", timestamp=WHEN + timedelta(seconds=1))])
+    await store.append([item("Two", timestamp=WHEN + timedelta(seconds=1))])
     assert (first, second) == (["One"], ["One", "Two"])
 
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,9 +21,10 @@ from typing import TypeVar
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from runtime.clock import SYSTEM, Clock, utc
+from runtime.clock import SYSTEM, Clock
 from runtime.memory.agent_name import legal
-from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError
+from runtime.memory.errors import NoSuchItem, StoreError
+from runtime.memory.file_store import FileStore
 from runtime.memory.files.writable import unwritable
 from runtime.memory.item import Item
 from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, Outcome, WriteRequest
@@ -34,18 +34,14 @@ from runtime.memory.markdown.user_removal import forget_user
 from runtime.memory.store import (
     Capability,
     Compaction,
-    Inspection,
     ItemLocation,
     Part,
     Scan,
-    Store,
     StoreProblem,
-    StoreStats,
 )
 from runtime.memory.store_types import StorePlace
 from runtime.memory.write_batcher import WriteBatcher
 
-_THREADS = 8
 _AGENTS = 256  # agents whose logs are remembered
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -64,18 +60,14 @@ async def open_markdown(place: StorePlace) -> MarkdownStore:
     return store
 
 
-class MarkdownStore(Store):
-    """A folder of Markdown files. One event loop may use it, any number of processes may share the folder."""
+class MarkdownStore(FileStore[MarkdownReader]):
+    """A folder of Markdown files."""
 
     capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove"})
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
-        super().__init__(clock)
-        self.root = root.resolve()
-        self._reader = MarkdownReader(self.root)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory")
+        super().__init__(root, clock, MarkdownReader)
         self._groups: OrderedDict[str, WriteBatcher[WriteRequest, Outcome]] = OrderedDict()
-        self._fatal: FsyncFailed | None = None
 
     @property
     def identity(self) -> str:
@@ -133,15 +125,7 @@ class MarkdownStore(Store):
             _log.warning("memory_unreadable", error=error.line())
             return ()
 
-    async def stats(self, agent_id: str | None = None) -> StoreStats:
-        return await self._in_thread(self._reader.stats, None if agent_id is None else legal(agent_id))
-
-    async def ready(self) -> tuple[StoreProblem, ...]:
-        if self._fatal is not None:
-            return (StoreProblem(str(self.root), self._fatal.line()),)
-        return await self._in_thread(self._unwritable)
-
-    def _unwritable(self) -> tuple[StoreProblem, ...]:
+    def _problems(self) -> tuple[StoreProblem, ...]:
         agents = () if unwritable(self.root) else self._reader.agents()
         faults = ((folder, unwritable(folder)) for folder in (self.root, *(self.root / agent for agent in agents)))
         return tuple(
@@ -155,16 +139,6 @@ class MarkdownStore(Store):
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
         legal(part.agent_id)
         return await self._in_thread(self._reader.read, part)
-
-    async def agents(self) -> tuple[str, ...]:
-        return await self._in_thread(self._reader.agents)
-
-    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        return await self._in_thread(self._reader.locate, tuple(items))
-
-    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
-        day = day or utc(self._clock.now()).astimezone(UTC).date()
-        return await self._in_thread(self._reader.inspect, legal(agent_id), day)
 
     async def _remove(self, agent_id: str) -> bool:
         group = self._group(legal(agent_id))
@@ -209,15 +183,3 @@ class MarkdownStore(Store):
             if item.memory_id == memory_id:
                 return item.agent_id
         raise NoSuchItem(f"nothing in {self.root} has the id {memory_id}")
-
-    async def _writing(self, write: Callable[[], T]) -> T:
-        if self._fatal is not None:
-            raise self._fatal
-        try:
-            return await self._in_thread(write)
-        except FsyncFailed as error:
-            self._fatal = error
-            raise
-
-    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *arguments))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,9 +14,10 @@ from typing import Any, TypeVar
 import structlog
 
 from dslc.blocks.choice import Choice
-from runtime.clock import SYSTEM, Clock, utc, uuid7
+from runtime.clock import SYSTEM, Clock, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
+from runtime.memory.file_store import FileStore
 from runtime.memory.item import Item, is_id
 from runtime.memory.records import gates as gate
 from runtime.memory.records.files.outbox import Note
@@ -33,13 +33,10 @@ from runtime.memory.records.remotes.sync import OutgoingRecord, RemoteSync
 from runtime.memory.records.writer import RecordWriter
 from runtime.memory.store import (
     Capability,
-    Inspection,
     ItemLocation,
     Part,
     Scan,
-    Store,
     StoreProblem,
-    StoreStats,
 )
 from runtime.memory.store_types import StorePlace
 from runtime.memory.write_batcher import WriteBatcher
@@ -57,7 +54,6 @@ _INSTEAD: Mapping[Capability, str] = {
     "compact": "they do not expire; old ones may be moved elsewhere while no daemon runs",
     "remove": "move the agent's folder elsewhere, or delete it, while no daemon runs",
 }
-_THREADS = 8
 _WRITERS = 256  # agents whose folders are remembered
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -72,17 +68,14 @@ async def open_records(place: StorePlace) -> RecordsStore:
     return store
 
 
-class RecordsStore(Store):
-    """A folder of records. One event loop may use it, any number of processes may share the folder."""
+class RecordsStore(FileStore[RecordReader]):
+    """A folder of records."""
 
     capabilities: frozenset[Capability] = frozenset({"gates"})
     keeps_ids = True
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
-        super().__init__(clock)
-        self.root = root.resolve()
-        self._reader = RecordReader(self.root)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="records")
+        super().__init__(root, clock, RecordReader)
         self._groups: dict[str, tuple[RecordWriter, WriteBatcher[WriteRequest, Done]]] = {}
         self._sync = RemoteSync(str(self.root), clock, self._claim, self._outgoing, self._mark)
         self._options = RecordsOptions()
@@ -93,7 +86,6 @@ class RecordsStore(Store):
         self._later: asyncio.Task[None] | None = None
         self._recovery: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
-        self._fatal: FsyncFailed | None = None
 
     @property
     def identity(self) -> str:
@@ -227,13 +219,12 @@ class RecordsStore(Store):
         return found[1]
 
     async def _perform(self, writer: RecordWriter, works: Sequence[WriteRequest]) -> Sequence[Done | Exception]:
-        if self._fatal is not None:
-            raise self._fatal
+        failed_before = self._fatal is not None
         try:
-            result = await self._in_thread(writer.perform, works)
+            result = await self._writing(writer.perform, works)
         except FsyncFailed as error:
-            self._fatal = error
-            self._notify_fatal(error)
+            if not failed_before:
+                self._notify_fatal(error)
             raise
         for fault in result.faults:
             _log.warning("memory_beside_records", agent=writer.agent_id, reason=fault)
@@ -308,19 +299,6 @@ class RecordsStore(Store):
             return ()
         return await self._in_thread(self._reader.day, legal(part.agent_id), day)
 
-    async def stats(self, agent_id: str | None = None) -> StoreStats:
-        return await self._in_thread(self._reader.stats, None if agent_id is None else legal(agent_id))
-
-    async def agents(self) -> tuple[str, ...]:
-        return await self._in_thread(self._reader.agents)
-
-    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        return await self._in_thread(self._reader.locate, tuple(items))
-
-    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
-        day = day or utc(self._clock.now()).astimezone(UTC).date()
-        return await self._in_thread(self._reader.inspect, legal(agent_id), day)
-
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         checked, problems = 0, []
         for agent in await self.agents() if agent_id is None else (legal(agent_id),):
@@ -339,9 +317,10 @@ class RecordsStore(Store):
 
     async def ready(self) -> tuple[StoreProblem, ...]:
         await self._recovered()
-        if self._fatal is not None:
-            return (StoreProblem(str(self.root), self._fatal.line()),)
-        return await self._in_thread(problems_of, self._reader, self._sync, self._remote_off)
+        return await super().ready()
+
+    def _problems(self) -> tuple[StoreProblem, ...]:
+        return problems_of(self._reader, self._sync, self._remote_off)
 
     # Sending
 
@@ -383,6 +362,3 @@ class RecordsStore(Store):
             await self._remote.close()
         await asyncio.gather(*self._closing, return_exceptions=True)
         self._threads.shutdown(wait=False)
-
-    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *arguments))
