@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 import msgspec
 from pydantic import Field
@@ -16,9 +15,11 @@ from pydantic import Field
 from dslc.blocks.block import Group
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
-from runtime.models.model import ModelRefused, NoSuchModel
 from runtime.models.remote import LOOK_SECONDS, RemoteModel
 from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.outbound.model_service import OllamaService, Refusal
+
+_GENERATE = "generate"
 
 
 class OllamaOptions(Group):
@@ -55,9 +56,9 @@ class OllamaModel(RemoteModel):
     name = "ollama"
 
     def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
-        super().__init__(options.model, urlsplit(options.url).netloc, caller=caller, clock=clock)
+        self._service = OllamaService(options.url, options.model, "the model ollama")
+        super().__init__(options.model, self._service.host, caller=caller, clock=clock)
         self._options = options
-        self._api = f"{options.url.rstrip('/')}/api"
 
     async def _ask(self, prompt: str, system: str, max_tokens: int) -> str:
         body = {
@@ -70,7 +71,7 @@ class OllamaModel(RemoteModel):
             "options": {"num_predict": max_tokens, "num_ctx": self._options.context, "temperature": 0},
         }
         seconds = self._options.timeout.total_seconds()
-        answer = await self._post(f"{self._api}/generate", body, seconds=seconds)
+        answer = await self._post(self._service.url(_GENERATE), body, seconds=seconds)
         try:
             return msgspec.convert(answer, _Answer).response
         except msgspec.ValidationError:
@@ -79,19 +80,15 @@ class OllamaModel(RemoteModel):
 
     async def _look(self) -> bool:
         try:
-            await self._caller.get_json(f"{self._api}/tags", timeout_seconds=LOOK_SECONDS)
+            await self._caller.get_json(self._service.url("tags"), timeout_seconds=LOOK_SECONDS)
         except CallFailed:
             return False
         return True
 
-    def _refused(self, failure: CallFailed) -> ModelRefused:
-        if failure.status == 404 and failure.detail:
-            return NoSuchModel(f"Ollama at {self._host} has no model {self.model}", hint=f"ollama pull {self.model}")
-        if failure.status == 404:
-            return ModelRefused(f"{self._host} has no /api/generate", hint="is it Ollama, and the URL without `/api`?")
-        return ModelRefused(f"the model ollama is refused: {failure}", hint=failure.hint)
+    def _refused(self, failure: CallFailed) -> Refusal:
+        return self._service.refusal(failure, _GENERATE)
 
 
 async def open_ollama(options: Mapping[str, object]) -> OllamaModel:
-    """Reaches no network: whether Ollama is there shows when it is asked."""
+    """Open the model of this row. Makes no call: a missing Ollama is noticed at the first question."""
     return OllamaModel(OllamaOptions.model_validate(options))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 import msgspec
 from pydantic import Field
@@ -16,11 +15,9 @@ from pydantic import Field
 from dslc.blocks.block import Group
 from dslc.blocks.values.types import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
-from runtime.errors import UsageError
-from runtime.models.model import ModelRefused, NoSuchModel
 from runtime.models.remote import LOOK_SECONDS, RemoteModel
-from runtime.outbound.bearer import OPENAI, bearer, is_openai, not_accepted, taken_key
 from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.outbound.model_service import OPENAI, OpenAIService, Refusal, is_openai, options_and_key
 from runtime.secrets.secret import Secret
 
 _WHOSE = "the model openai"
@@ -71,20 +68,17 @@ class OpenAIModel(RemoteModel):
         self, options: OpenAIOptions, key: Secret | None, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM
     ) -> None:
         """Raises UsageError for a key that no header may hold."""
-        self._parts = urlsplit(options.url)
-        super().__init__(options.model, self._parts.netloc, caller=caller, clock=clock)
+        self._service = OpenAIService(options.url, key, options.model, _WHOSE)
+        super().__init__(options.model, self._service.host, caller=caller, clock=clock)
         self._seconds = options.timeout.total_seconds()
         self._most = "max_completion_tokens" if is_openai(options.url) else "max_tokens"
-        self._key = key
-        bearer(key, _WHOSE)
 
     async def _ask(self, prompt: str, system: str, max_tokens: int) -> str:
         told = [{"role": "system", "content": system}] if system else []
         messages = [*told, {"role": "user", "content": prompt}]
         body = {"model": self.model, "messages": messages, self._most: max_tokens, "stream": False}
-        answer = await self._post(
-            self._url("chat/completions"), body, headers=bearer(self._key, _WHOSE), seconds=self._seconds
-        )
+        url, headers = self._service.url("chat/completions"), self._service.headers()
+        answer = await self._post(url, body, headers=headers, seconds=self._seconds)
         try:
             return msgspec.convert(answer, _Answer).choices[0].message.content or ""
         except (msgspec.ValidationError, IndexError):
@@ -93,37 +87,18 @@ class OpenAIModel(RemoteModel):
 
     async def _look(self) -> bool:
         try:
-            await self._caller.get_json(
-                self._url("models"), headers=bearer(self._key, _WHOSE), timeout_seconds=LOOK_SECONDS
-            )
+            url, headers = self._service.url("models"), self._service.headers()
+            await self._caller.get_json(url, headers=headers, timeout_seconds=LOOK_SECONDS)
         except CallFailed as failure:
             # Not all of them list their models; who says so is there.
             return failure.status is not None and failure.status < 500
         return True
 
-    def _url(self, path: str) -> str:
-        return self._parts._replace(path=f"{self._parts.path.rstrip('/')}/{path}").geturl()
-
-    def _refused(self, failure: CallFailed) -> ModelRefused:
-        match failure.status:
-            case 401 | 403:
-                return ModelRefused(
-                    f"{self._host} does not accept the key of the model openai (it answered {failure.status})",
-                    hint=not_accepted(self._key, self.model),
-                )
-            case 404:
-                said = f": {failure.detail}" if failure.detail else ""
-                return NoSuchModel(
-                    f"{self._host} has no model {self.model}, or no such address{said}",
-                    hint="are `model` and `url` right?",
-                )
-        return ModelRefused(f"the model openai is refused: {failure}", hint=failure.hint)
+    def _refused(self, failure: CallFailed) -> Refusal:
+        return self._service.refusal(failure)
 
 
 async def open_openai(options: Mapping[str, object]) -> OpenAIModel:
-    """Reaches no network. Raises UsageError when the key is missing, was not resolved, or cannot be a key."""
-    given, key = taken_key(options, _WHOSE)
-    read = OpenAIOptions.model_validate(given)
-    if read.api_key is None and is_openai(read.url):
-        raise UsageError(f"{_WHOSE} needs a key for OpenAI", hint='such as `api_key "secret://env/OPENAI_API_KEY"`')
+    """Open the model of this row; makes no call. Raises UsageError for a missing, unresolved or invalid key."""
+    read, key = options_and_key(OpenAIOptions, options, _WHOSE)
     return OpenAIModel(read, key)

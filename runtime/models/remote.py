@@ -8,8 +8,9 @@ from abc import abstractmethod
 from typing import Any
 
 from runtime.clock import SYSTEM, Clock
-from runtime.models.model import Model, ModelRefused, ModelUnavailable
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.outbound.model_service import Refusal
 
 REACHABLE_SECONDS = 10.0
 """For how long it is believed that a service is there, or that it is not."""
@@ -37,7 +38,8 @@ class RemoteModel(Model):
             answer = await self._ask(prompt, system, max_tokens)
         except CallFailed as failure:
             if not failure.passing:
-                raise self._refused(failure) from None
+                message, hint, no_model = self._refused(failure)
+                raise (NoSuchModel if no_model else ModelRefused)(message, hint=hint) from None
             if failure.status is None:
                 self._note(there=False)
             unavailable = ModelUnavailable(f"the model {self.name} is not there: {failure}", hint=failure.hint)
@@ -65,8 +67,8 @@ class RemoteModel(Model):
         """Whether the service answers, within `LOOK_SECONDS`."""
 
     @abstractmethod
-    def _refused(self, failure: CallFailed) -> ModelRefused:
-        """What a person is to mend, of a call that nobody need make again."""
+    def _refused(self, failure: CallFailed) -> Refusal:
+        """Turn a permanent HTTP failure into what to fix."""
 
     def _note(self, *, there: bool) -> None:
         self._seen = self._clock.monotonic(), there

@@ -14,7 +14,7 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.url import valid_url
 from runtime.errors import UsageError
-from runtime.outbound.bearer import OPENAI, is_openai
+from runtime.outbound.model_service import OPENAI, is_openai
 
 NONE: Final = "none"
 """The name of the embedding that makes no vectors, and of the model that writes nothing."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from pydantic import Field
@@ -18,8 +17,10 @@ from dslc.blocks.block import Group
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.outbound.model_service import OllamaService, Refusal
 from runtime.search.embedding.remote import RemoteEmbedder, Service
-from runtime.search.errors import EmbeddingMismatch
+
+_EMBED = "embed"
 
 
 class OllamaOptions(Group):
@@ -66,36 +67,26 @@ class OllamaEmbedder(RemoteEmbedder):
 
     def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
         seconds = options.timeout.total_seconds()
-        host = urlsplit(options.url).netloc
-        service = Service(host, options.batch, options.max_characters, seconds, options.dimension)
+        self._ollama = OllamaService(options.url, options.model, "the embedding ollama")
+        service = Service(self._ollama.host, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
         self._asked = options.model
-        self._url = f"{options.url.rstrip('/')}/api/embed"
         # A name without a tag is the one tagged `latest`.
         self.model = f"ollama/{options.model if ':' in options.model else f'{options.model}:latest'}"
 
     async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
         body = {"model": self._asked, "input": list(texts), "truncate": True}
-        answer = await self._post(self._url, body, seconds=seconds, tries=tries)
+        answer = await self._post(self._ollama.url(_EMBED), body, seconds=seconds, tries=tries)
         try:
             return msgspec.convert(answer, _Answer).embeddings
         except msgspec.ValidationError:
             wrong = self.not_vectors()
         raise wrong
 
-    def _refused(self, failure: CallFailed) -> EmbeddingMismatch:
-        if failure.status == 404 and failure.detail:
-            return EmbeddingMismatch(
-                f"Ollama at {self._service.host} has no model {self._asked}", hint=f"ollama pull {self._asked}"
-            )
-        if failure.status == 404:
-            return EmbeddingMismatch(
-                f"{self._service.host} has no /api/embed",
-                hint="is it Ollama, 0.3 or newer, and the URL without `/api`?",
-            )
-        return EmbeddingMismatch(f"the embedding ollama is refused: {failure}", hint=failure.hint)
+    def _refused(self, failure: CallFailed) -> Refusal:
+        return self._ollama.refusal(failure, _EMBED)
 
 
 async def open_ollama(options: Mapping[str, object]) -> OllamaEmbedder:
-    """Reaches no network: whether Ollama is there shows when something is embedded."""
+    """Open the embedding of this row. Makes no call: a missing Ollama is noticed at the first text."""
     return OllamaEmbedder(OllamaOptions.model_validate(options))

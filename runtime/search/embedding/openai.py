@@ -12,7 +12,6 @@ import binascii
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from pydantic import Field
@@ -20,11 +19,9 @@ from pydantic import Field
 from dslc.blocks.block import Group
 from dslc.blocks.values.types import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
-from runtime.errors import UsageError
-from runtime.outbound.bearer import OPENAI, bearer, is_openai, not_accepted, taken_key
 from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.outbound.model_service import OPENAI, OpenAIService, Refusal, is_openai, options_and_key
 from runtime.search.embedding.remote import RemoteEmbedder, Service
-from runtime.search.errors import EmbeddingMismatch
 from runtime.secrets.secret import Secret
 
 _WHOSE = "the embedding openai"
@@ -92,23 +89,21 @@ class OpenAIEmbedder(RemoteEmbedder):
         clock: Clock = SYSTEM,
     ) -> None:
         """Raises UsageError for a key that no header may hold."""
-        parts = urlsplit(options.url)
-        seconds = options.timeout.total_seconds()
-        service = Service(parts.netloc, options.batch, options.max_characters, seconds, options.dimension)
+        self._openai = OpenAIService(options.url, key, options.model, _WHOSE)
+        host, seconds = self._openai.host, options.timeout.total_seconds()
+        service = Service(host, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
-        self._url = parts._replace(path=f"{parts.path.rstrip('/')}/embeddings").geturl()
         self._asked: dict[str, Any] = {"model": options.model}
         if options.dimension is not None:
             self._asked["dimensions"] = options.dimension
-        where = "" if is_openai(options.url) else f"{parts.netloc}/"
+        where = "" if is_openai(options.url) else f"{host}/"
         size = "" if options.dimension is None else f"@{options.dimension}"
         self.model = f"openai/{where}{options.model}{size}"
-        self._key = key
-        bearer(key, _WHOSE)
 
     async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
         body = {**self._asked, "input": list(texts)}
-        answer = await self._post(self._url, body, headers=bearer(self._key, _WHOSE), seconds=seconds, tries=tries)
+        url, headers = self._openai.url("embeddings"), self._openai.headers()
+        answer = await self._post(url, body, headers=headers, seconds=seconds, tries=tries)
         try:
             return self._rows(msgspec.convert(answer, _Answer).data)
         except (msgspec.ValidationError, binascii.Error, ValueError):
@@ -123,31 +118,13 @@ class OpenAIEmbedder(RemoteEmbedder):
             data = sorted(data, key=lambda datum: datum.index or 0)
         return [_numbers(datum.embedding) for datum in data]
 
-    def _refused(self, failure: CallFailed) -> EmbeddingMismatch:
-        host = self._service.host
-        match failure.status:
-            case 401 | 403:
-                return EmbeddingMismatch(
-                    f"{host} does not accept the key of the embedding openai (it answered {failure.status})",
-                    hint=not_accepted(self._key, self.model),
-                )
-            case 404:
-                said = f": {failure.detail}" if failure.detail else ""
-                return EmbeddingMismatch(
-                    f"{host} has no such model or address for the embedding openai{said}",
-                    hint="are `model` and `url` right?",
-                )
-        return EmbeddingMismatch(f"the embedding openai is refused: {failure}", hint=failure.hint)
+    def _refused(self, failure: CallFailed) -> Refusal:
+        return self._openai.refusal(failure)
 
 
 async def open_openai(options: Mapping[str, object]) -> OpenAIEmbedder:
-    """Reaches no network. Raises UsageError when the key is missing, was not resolved, or cannot be a key."""
-    given, key = taken_key(options, _WHOSE)
-    read = OpenAIOptions.model_validate(given)
-    if read.api_key is None and is_openai(read.url):
-        raise UsageError(
-            "the embedding openai needs a key for OpenAI", hint='such as `api_key "secret://env/OPENAI_API_KEY"`'
-        )
+    """Open the embedding of this row; makes no call. Raises UsageError for a missing, unresolved or invalid key."""
+    read, key = options_and_key(OpenAIOptions, options, _WHOSE)
     return OpenAIEmbedder(read, key)
 
 

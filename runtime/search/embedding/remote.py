@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.clock import SYSTEM, Clock
 from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.outbound.model_service import Refusal
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.text import is_blank, readable
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
@@ -83,8 +84,12 @@ class RemoteEmbedder(Embedder):
         """The service's vectors for `texts`, in order, as `check` takes them. Raises CallFailed, EmbeddingMismatch."""
 
     @abstractmethod
-    def _refused(self, failure: CallFailed) -> EmbeddingMismatch:
-        """What a person is to mend, of a call that nobody need make again."""
+    def _refused(self, failure: CallFailed) -> Refusal:
+        """Turn a permanent HTTP failure into what to fix."""
+
+    def _mismatch(self, failure: CallFailed) -> EmbeddingMismatch:
+        message, hint, _ = self._refused(failure)
+        return EmbeddingMismatch(message, hint=hint)
 
     async def _post(
         self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, seconds: float, tries: int
@@ -97,7 +102,7 @@ class RemoteEmbedder(Embedder):
             return await self._answer(texts)
         except CallFailed as failure:
             if not _is_too_long(failure):
-                raise self._refused(failure) from None
+                raise self._mismatch(failure) from None
         return await self._shortened(texts)
 
     async def _shortened(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -112,7 +117,7 @@ class RemoteEmbedder(Embedder):
                 return await self._answer([text])
             except CallFailed as failure:
                 if not _is_too_long(failure) or len(text) <= _SHORTEST:
-                    raise self._refused(failure) from None
+                    raise self._mismatch(failure) from None
             text = text[: len(text) // 2]
 
     async def _answer(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchMo
 from runtime.models.ollama import OllamaModel, OllamaOptions
 from runtime.models.openai import OpenAIModel, OpenAIOptions
 from runtime.models.remote import REACHABLE_SECONDS
-from runtime.outbound.bearer import OPENAI
+from runtime.outbound.model_service import OPENAI
 from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock
 from tests.runtime.models.services import PATHS, SAID, Service, never, says, serving, text

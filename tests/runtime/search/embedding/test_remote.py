@@ -18,8 +18,8 @@ from aiohttp import web
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.outbound.bearer import OPENAI
 from runtime.outbound.http import HttpCaller
+from runtime.outbound.model_service import OPENAI
 from runtime.search.embedding import EMBEDDINGS, open_embedding
 from runtime.search.embedding import remote as remote_module
 from runtime.search.embedding.embedder import Embedder

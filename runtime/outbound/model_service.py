@@ -1,0 +1,124 @@
+"""Services that embeddings and language models have in common: OpenAI, others that speak its API, and Ollama."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel
+
+from dslc.blocks.values.secret import is_reference
+from runtime.errors import UsageError
+from runtime.outbound.http import CallFailed
+from runtime.secrets.secret import Secret
+
+OPENAI: Final = "https://api.openai.com/v1"
+
+
+class Refusal(NamedTuple):
+    """What to report of a call that would fail again. `no_model`: the service does not have the model."""
+
+    message: str
+    hint: str | None
+    no_model: bool = False
+
+
+class OpenAIService:
+    """A service that speaks OpenAI's API, and the key that it wants."""
+
+    def __init__(self, url: str, key: Secret | None, model: str, whose: str) -> None:
+        """`whose`: who calls it, such as `the model openai`. Raises UsageError for a key that no header may hold."""
+        self._parts = urlsplit(url)
+        self.host = self._parts.netloc
+        self._key = key
+        self._model = model
+        self._whose = whose
+        self.headers()
+
+    def url(self, path: str) -> str:
+        """Return the address of an endpoint."""
+        return self._parts._replace(path=f"{self._parts.path.rstrip('/')}/{path}").geturl()
+
+    def headers(self) -> dict[str, str]:
+        """Return the header with the key (RFC 6750 section 2.1), empty without a key."""
+        if self._key is None:
+            return {}
+        # A file or a variable often ends in a line's end.
+        text = self._key.reveal().strip()
+        if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
+            raise UsageError(f"the key of {self._whose}, {self._key.origin}, contains characters that no key may have")
+        return {"Authorization": f"Bearer {text.decode('ascii')}"}
+
+    def refusal(self, failure: CallFailed) -> Refusal:
+        """Return what is wrong and how to fix it."""
+        match failure.status:
+            case 401 | 403:
+                hint = "write `api_key` with a reference to a valid key"
+                if self._key is not None:
+                    hint = f"the key is that of {self._key.origin}: is it still valid, and may it use {self._model}?"
+                message = f"{self.host} does not accept the key of {self._whose} (it answered {failure.status})"
+                return Refusal(message, hint)
+            case 404:
+                detail = f": {failure.detail}" if failure.detail else ""
+                message = f"{self.host} has no model {self._model}, or no such address{detail}"
+                return Refusal(message, "are `model` and `url` right?", no_model=True)
+        return Refusal(f"{self._whose} is refused: {failure}", failure.hint)
+
+
+class OllamaService:
+    """An Ollama."""
+
+    def __init__(self, url: str, model: str, whose: str) -> None:
+        self.host = urlsplit(url).netloc
+        self._api = f"{url.rstrip('/')}/api"
+        self._model = model
+        self._whose = whose
+
+    def url(self, path: str) -> str:
+        """Return the address of an endpoint under `/api`."""
+        return f"{self._api}/{path}"
+
+    def refusal(self, failure: CallFailed, path: str) -> Refusal:
+        """Return what is wrong with a call of `path` and how to fix it."""
+        if failure.status == 404 and failure.detail:
+            message = f"Ollama at {self.host} has no model {self._model}"
+            return Refusal(message, f"ollama pull {self._model}", no_model=True)
+        if failure.status == 404:
+            hint = "is it Ollama, 0.3 or newer, and the URL without `/api`?"
+            return Refusal(f"{self.host} has no /api/{path}", hint)
+        return Refusal(f"{self._whose} is refused: {failure}", failure.hint)
+
+
+def is_openai(url: str) -> bool:
+    """True for OpenAI itself, which always wants a key; False for another service with its API."""
+    return url.rstrip("/") == OPENAI
+
+
+class _Options(Protocol):
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def api_key(self) -> str | None: ...
+
+
+Options = TypeVar("Options", bound=_Options)
+
+
+def options_and_key(kind: type[Options], options: Mapping[str, object], whose: str) -> tuple[Options, Secret | None]:
+    """Validate options whose `api_key` is a resolved secret or written in the program; return them and the key.
+
+    Raises UsageError for an unresolved reference, and for OpenAI without a key.
+    """
+    key = options.get("api_key")
+    if isinstance(key, str):
+        if is_reference(key):
+            raise UsageError(f"the key of {whose} could not be resolved", hint="is the secret set?")
+        key = Secret(key.encode(), "written in the program")
+    secret = key if isinstance(key, Secret) else None
+    assert issubclass(kind, BaseModel)
+    read = kind.model_validate(dict(options) if secret is None else {**options, "api_key": "a secret"})
+    if read.api_key is None and is_openai(read.url):
+        raise UsageError(f"{whose} needs a key for OpenAI", hint='such as `api_key "secret://env/OPENAI_API_KEY"`')
+    return read, secret
