@@ -27,6 +27,7 @@ from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.embedding import open_embedding
+from runtime.search.question import Question
 
 TEXTS = 48
 QUESTIONS = 20
@@ -76,7 +77,7 @@ async def _waiting(memory: OpenMemory) -> bool:
 
 async def _search(memory: OpenMemory, text: str) -> float:
     await asyncio.sleep(_PAUSE)
-    return await timed(memory.search(memory.question(text, now=utc(SYSTEM.now()))))
+    return await timed(memory.search(Question(text=text, now=utc(SYSTEM.now()))))
 
 
 def _row(times: list[float]) -> dict[str, float]:

@@ -28,7 +28,8 @@ from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item
 from runtime.memory.newest import newest, scan_of
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Scan, Store, position_of
+from runtime.memory.store import Store
+from runtime.memory.store_types import Scan, position_of
 from runtime.search.entry import Filter
 
 ITEMS = 60_000

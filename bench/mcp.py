@@ -185,6 +185,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     from runtime.daemon.process.supervisor import Supervisor
     from runtime.daemon.program.app import App
     from runtime.search.entry import Filter
+    from runtime.search.question import Question
 
     log_setup.configure("text", "error")
     # As `symbi mcp` has it.
@@ -195,7 +196,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
             await app.load_last_program()
             await app.start_background(tasks.start)
             memory = app.generation.memories["notes"]
-            yield lambda query: memory.search(memory.question(query, now=utc(SYSTEM.now()), limit=5, wanted=wanted))
+            yield lambda query: memory.search(Question(text=query, now=utc(SYSTEM.now()), limit=5, wanted=wanted))
             await tasks.cancel()
 
 

@@ -24,16 +24,16 @@ from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.indexing.indexer import Indexer, Start
 from runtime.memory.indexing.progress import Progress, SyncReport
 from runtime.memory.item import Item
-from runtime.memory.store import Compaction, ItemLocation, Scan, Store, Upserted
+from runtime.memory.store import Store
+from runtime.memory.store_types import Compaction, ItemLocation, Scan, Upserted
 from runtime.models import open_model
 from runtime.models.model import Model
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import Answer, search
-from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index.index import IndexStats
-from runtime.search.question import EVERYTHING, Question
+from runtime.search.question import Question
 
 __all__ = ["Found", "FoundHit", "OpenMemory", "Progress", "SyncReport", "open_memory"]
 
@@ -167,35 +167,14 @@ class OpenMemory:
         if start is not None:
             self._indexer.start_background(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
 
-    def question(
-        self,
-        text: str,
-        *,
-        now: datetime,
-        limit: int = 10,
-        wanted: Filter = EVERYTHING,
-        vector_weight: float | None = None,
-        keyword_weight: float | None = None,
-        threshold: float | None = None,
-    ) -> Question:
-        """What is asked, with the declared weights where none are given. Raises UsageError as `Question` does."""
-        declared = self.block.search
-        return Question(
-            text=text,
-            now=now,
-            limit=limit,
-            wanted=wanted,
-            vector_weight=declared.vector_weight if vector_weight is None else vector_weight,
-            keyword_weight=declared.keyword_weight if keyword_weight is None else keyword_weight,
-            threshold=threshold or 0.0,
-        )
-
     async def search(self, question: Question, progress: Progress | None = None) -> Found:
         """The items that answer best. What was written before the call, by us or by a person, is searched too;
         `progress` is told of what that takes where nothing does it in the background.
 
         Raises IndexFailed when the index cannot be read.
         """
+        weights = self.block.search
+        question = question.weighted(weights.vector_weight, weights.keyword_weight)
         notes = await self.catch_up(question.wanted.agent, progress)
         if not self._indexer.in_background:
             await self._embed_some(progress)

@@ -24,32 +24,11 @@ from runtime.memory.store_types import (
     Part,
     Position,
     Scan,
-    Severity,
     StoreProblem,
     StoreStats,
     Upserted,
     position_of,
 )
-
-__all__ = [
-    "LARGEST_TEXT",
-    "UPSERT_KEEPS",
-    "Append",
-    "Capability",
-    "Compaction",
-    "Inspection",
-    "ItemLocation",
-    "Part",
-    "Position",
-    "Scan",
-    "Severity",
-    "Store",
-    "StoreProblem",
-    "StoreStats",
-    "Upserted",
-    "position_of",
-    "redacted_item",
-]  # fmt: skip
 
 Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace"]
 
@@ -129,14 +108,14 @@ class Store(ABC):
         one that the store holds as a set. Raises RefusedItem for one that is too large or names no legal agent; then
         none is written.
         """
-        clean = await _clean(tuple(items))
+        clean = await _clean(items)
         return await self._append(clean, gates or {}) if clean else ()
 
     @final
     async def preview(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """What `append` would keep, as JSON, redacted; nothing is written. Raises what `append` would; a refusal at a
         gate has the `records` all the same."""
-        return await self._preview(await _clean(tuple(items)), gates or {})
+        return await self._preview(await _clean(items), gates or {})
 
     @final
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
@@ -153,7 +132,7 @@ class Store(ABC):
         unknown = keep - UPSERT_KEEPS
         if unknown:
             raise ValueError(f"an upsert cannot keep {', '.join(sorted(unknown))}")
-        clean = await _clean(tuple(items))
+        clean = await _clean(items)
         return await self._upsert(clean, keep) if clean else Upserted()
 
     @final
@@ -359,6 +338,12 @@ class Store(ABC):
             )
 
 
+class RedactedItems(tuple[Item, ...]):
+    """Items that `redacted_item` returned, and nothing else: a store does not redact them again."""
+
+    __slots__ = ()
+
+
 class _Listener(NamedTuple):
     on_append: Callable[[Append], None] | None
     on_change: Callable[[Set[str]], None] | None
@@ -375,9 +360,10 @@ def _notify(callback: Callable[[T], None] | None, argument: T, **fields: str) ->
         _log.exception("memory_listener_failed", **fields)
 
 
-async def _clean(items: tuple[Item, ...]) -> tuple[Item, ...]:
+async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
     """Return the items without secrets. Raises RefusedItem for one that is too large, cannot be redacted or names no
     legal agent."""
+    items = tuple(given)
     characters = 0
     for item in items:
         legal(item.agent_id)
@@ -389,6 +375,8 @@ async def _clean(items: tuple[Item, ...]) -> tuple[Item, ...]:
                     hint=f"at most {LARGEST_TEXT} characters",
                 )
             characters += size
+    if isinstance(given, RedactedItems):
+        return given
     if characters > _ON_THE_LOOP:
         return await asyncio.to_thread(_redacted, items)
     return _redacted(items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from math import isfinite
@@ -32,17 +32,18 @@ _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 class Question:
     """A search: its words, how many hits are wanted, of which entries, and how meaning weighs against words.
 
-    `now` is aware: what "last week" in the text is measured from. Only the weights' ratio counts. `threshold`: the
-    least relevance of a hit, 0 to 1. Raises UsageError for a blank text, for weights that are no numbers, negative or
-    both zero, for a limit below one, and for a threshold that is not from 0 to 1.
+    `now` is aware: "last week" in the text is relative to it. Only the ratio of the weights counts; None: the weight
+    that the searched memory declares. `threshold`: the least relevance of a hit, 0 to 1. Raises UsageError for a blank
+    text, for weights that are not finite, negative or both zero, for a limit below one, and for a threshold outside 0
+    to 1.
     """
 
     text: str
     now: datetime
     limit: int = 10
     wanted: Filter = EVERYTHING
-    vector_weight: float = VECTOR_WEIGHT
-    keyword_weight: float = KEYWORD_WEIGHT
+    vector_weight: float | None = None
+    keyword_weight: float | None = None
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
@@ -53,7 +54,7 @@ class Question:
             raise UsageError(f"a search for {self.limit} hits finds nothing", hint="ask for one or more")
         if not 0 <= self.threshold <= 1:
             raise UsageError(f"a threshold of {self.threshold:g} is none", hint="give a relevance, from 0 to 1")
-        vector, keyword = self.vector_weight, self.keyword_weight
+        vector, keyword = self._weights
         if not (isfinite(vector) and isfinite(keyword)) or min(vector, keyword) < 0 or not vector + keyword > 0:
             raise UsageError(
                 f"with weights of {vector:g} for vectors and {keyword:g} for keywords nothing can be found",
@@ -62,9 +63,22 @@ class Question:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The weights of vectors and of keywords, made to add up to 1."""
-        whole = self.vector_weight + self.keyword_weight
-        return self.vector_weight / whole, self.keyword_weight / whole
+        """Return the weights of vectors and of keywords, scaled to add up to 1."""
+        vector, keyword = self._weights
+        return vector / (vector + keyword), keyword / (vector + keyword)
+
+    def weighted(self, vector: float, keyword: float) -> Question:
+        """Return the question with these weights where it has none. Raises UsageError, as the constructor does."""
+        return replace(
+            self,
+            vector_weight=vector if self.vector_weight is None else self.vector_weight,
+            keyword_weight=keyword if self.keyword_weight is None else self.keyword_weight,
+        )
+
+    @property
+    def _weights(self) -> tuple[float, float]:
+        vector, keyword = self.vector_weight, self.keyword_weight
+        return VECTOR_WEIGHT if vector is None else vector, KEYWORD_WEIGHT if keyword is None else keyword
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from runtime.memory import STORES, StoreRow, identity_of, open_store
 from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
-from runtime.memory.store import LARGEST_TEXT, Append, Scan, Store, position_of
+from runtime.memory.store import LARGEST_TEXT, Store
+from runtime.memory.store_types import Append, Scan, position_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh
 from tests.lanes import examples

@@ -14,7 +14,7 @@ from runtime import extras
 from runtime.api.admin.state import AdminContext
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import StoreProblem
+from runtime.memory.store_types import StoreProblem
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
 from runtime.webhooks.deliveries.backlog import BacklogReader
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from runtime.memory.item import Item
-from runtime.memory.store import Append, Part
+from runtime.memory.store_types import Append, Part
 
 MOST: Final = 10_000
 """Items that may wait; when there are more, their parts are read instead."""

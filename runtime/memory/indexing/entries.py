@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.memory.item import NOTHING_KNOWN, Item
-from runtime.memory.store import ItemLocation, Part
+from runtime.memory.store_types import ItemLocation, Part
 from runtime.search.entry import IndexEntry
 
 

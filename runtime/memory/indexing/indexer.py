@@ -22,7 +22,8 @@ from runtime.memory.indexing.embedding_queue import EmbeddingQueue
 from runtime.memory.indexing.entries import entries_of
 from runtime.memory.indexing.progress import Progress, ReadProgress, SyncReport
 from runtime.memory.item import Item
-from runtime.memory.store import Append, ItemLocation, Part, Store
+from runtime.memory.store import Store
+from runtime.memory.store_types import Append, ItemLocation, Part
 from runtime.search.entry import IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index.index import AppendedEntries, Index

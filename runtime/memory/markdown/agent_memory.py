@@ -28,7 +28,7 @@ from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days, entry_of
 from runtime.memory.markdown.text.document import Document, section_of
 from runtime.memory.markdown.text.literal_blocks import Inseparable
-from runtime.memory.store import Append, Part
+from runtime.memory.store_types import Append, Part
 
 MEMORY = "memory.md"
 LOGS = "logs"

@@ -24,7 +24,8 @@ from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.text.document import Document
 from runtime.memory.markdown.text.lines import unreadable_line
-from runtime.memory.store import Compaction, StoreProblem, redacted_item
+from runtime.memory.store import redacted_item
+from runtime.memory.store_types import Compaction, StoreProblem
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days
 from runtime.memory.markdown.text.document import Document
 from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.markdown.unread import Unread, unread
-from runtime.memory.store import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
+from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
 _CHECKED = 100_000  # files of which is remembered what is to be said of them
 

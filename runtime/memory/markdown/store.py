@@ -31,15 +31,8 @@ from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, Outc
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.reader import MarkdownReader
 from runtime.memory.markdown.user_removal import forget_user
-from runtime.memory.store import (
-    Capability,
-    Compaction,
-    ItemLocation,
-    Part,
-    Scan,
-    StoreProblem,
-)
-from runtime.memory.store_types import StorePlace
+from runtime.memory.store import Capability
+from runtime.memory.store_types import Compaction, ItemLocation, Part, Scan, StorePlace, StoreProblem
 from runtime.memory.write_batcher import WriteBatcher
 
 _AGENTS = 256  # agents whose logs are remembered

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from runtime.memory.item import Item
 from runtime.memory.records.files.outbox import Note
-from runtime.memory.store import Append
+from runtime.memory.store_types import Append
 
 
 class Write(NamedTuple):

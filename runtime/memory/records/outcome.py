@@ -16,7 +16,7 @@ from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, Damaged, decode, encode
 from runtime.memory.records.operations import Failure, Mark, Performed
-from runtime.memory.store import Append
+from runtime.memory.store_types import Append
 
 
 def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: datetime, *, remote: bool) -> None:

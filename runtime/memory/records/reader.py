@@ -23,7 +23,7 @@ from runtime.memory.records.files import evidence, folder_index, outbox, state
 from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import LARGEST, Damaged, Record, decode, read_name, type_of
-from runtime.memory.store import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
+from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
 BATCH, BATCH_BYTES = 128, 8 * 1024 * 1024
 """Records that are read at a time, and their bytes."""

@@ -12,7 +12,7 @@ from runtime.memory.records.files.evidence import FOLDER as EVIDENCE
 from runtime.memory.records.files.outbox import FOLDER as OUTBOX
 from runtime.memory.records.reader import RecordReader
 from runtime.memory.records.remotes.sync import RemoteSync
-from runtime.memory.store import StoreProblem
+from runtime.memory.store_types import StoreProblem
 
 
 def problems_of(reader: RecordReader, sync: RemoteSync, remote_off: str | None) -> tuple[StoreProblem, ...]:

@@ -31,14 +31,8 @@ from runtime.memory.records.remotes.outgoing import hold, read_outgoing
 from runtime.memory.records.remotes.remote import Remote
 from runtime.memory.records.remotes.sync import OutgoingRecord, RemoteSync
 from runtime.memory.records.writer import RecordWriter
-from runtime.memory.store import (
-    Capability,
-    ItemLocation,
-    Part,
-    Scan,
-    StoreProblem,
-)
-from runtime.memory.store_types import StorePlace
+from runtime.memory.store import Capability
+from runtime.memory.store_types import ItemLocation, Part, Scan, StorePlace, StoreProblem
 from runtime.memory.write_batcher import WriteBatcher
 
 CLOSING_SECONDS = 10.0

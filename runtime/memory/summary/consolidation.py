@@ -13,7 +13,7 @@ from runtime.memory.errors import StoreError
 from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, summary_uri
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from runtime.memory.summary.abstractive import bounded, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key

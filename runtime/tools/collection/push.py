@@ -20,7 +20,8 @@ from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.redaction.redact import redact
-from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
+from runtime.memory.store import LARGEST_TEXT, RedactedItems, redacted_item
+from runtime.memory.store_types import Scan
 from runtime.tools.collection.access import Collection, collection_notes, find_collection
 from runtime.tools.collection.types import Collection as CollectionArgument
 from runtime.tools.collection.types import (
@@ -147,18 +148,18 @@ class _Push:
         if self.replace and given.source_uri is None:
             raise wrong("source_uri", "what is to be replaced is known by it, and it is not given")
         if len(given.text) > _ON_THE_LOOP:
-            items = await asyncio.to_thread(self._items, given)
+            items: Sequence[Item] = await asyncio.to_thread(self._items, given)
         else:
             items = self._items(given)
-        keep = _keeps(given, len(items))
-        self.waiting += [_Chunk(number, item, keep) for item in items]
         if self.replace:
-            # As the store will have them: without secrets.
-            clean = await asyncio.to_thread(lambda: [redacted_item(item) for item in items])
-            for item in clean:
+            # Hashed as the store will have them: without secrets.
+            items = await asyncio.to_thread(lambda: RedactedItems(map(redacted_item, items)))
+            for item in items:
                 assert item.source_uri is not None
                 stays = self.sources.setdefault((item.source_uri, item.project_id or PROJECT), set())
                 stays.add(item.chunk_hash)
+        keep = _keeps(given, len(items))
+        self.waiting += [_Chunk(number, item, keep) for item in items]
 
     def _items(self, given: PushedItem) -> list[Item]:
         parts = chunks(given.text, self.size, self.overlap)
@@ -192,9 +193,9 @@ class _Push:
             self.context.progress("keeping", begin + len(batch), len(self.waiting))
 
     async def _upsert(self, batch: Sequence[_Chunk], keep: frozenset[str]) -> None:
-        memory = self.target.memory
+        memory, items = self.target.memory, [chunk.item for chunk in batch]
         try:
-            done = await memory.upsert([chunk.item for chunk in batch], keep=keep)
+            done = await memory.upsert(RedactedItems(items) if self.replace else items, keep=keep)
         except RefusedItem as error:
             if self.alone:
                 raise

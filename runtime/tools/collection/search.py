@@ -9,6 +9,7 @@ from runtime.clock import utc
 from runtime.errors import UsageError
 from runtime.memory.redaction.redact import redact
 from runtime.search.entry import Filter
+from runtime.search.question import Question
 from runtime.tools.collection.access import find_collection
 from runtime.tools.collection.types import (
     AllTags,
@@ -71,7 +72,7 @@ async def search(
     )
     memory, now = target.memory, utc(context.clock.now())
     try:
-        question = memory.question(query_text, now=now, limit=limit, wanted=wanted, threshold=score_threshold)
+        question = Question(text=query_text, now=now, limit=limit, wanted=wanted, threshold=score_threshold or 0.0)
     except UsageError as error:
         raise wrong("query_text", str(error), hint=error.hint) from None
     found = await memory.search(question, context.progress)

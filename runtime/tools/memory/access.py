@@ -15,7 +15,7 @@ from runtime.identity import users
 from runtime.identity.caller import Forbidden
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import ItemLocation, Scan
+from runtime.memory.store_types import ItemLocation, Scan
 from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.memory.types import KeptItem

@@ -10,7 +10,7 @@ from runtime.errors import SymbiontError
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Part
+from runtime.memory.store_types import Part
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory.access import asked_user, named, places, sees_all, user_filter

@@ -15,7 +15,8 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
 from runtime.memory.item import Item, is_id
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
+from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.memory.store_types import Scan
 from runtime.tools.context import Context
 from runtime.tools.memory.access import home, named, sees_all
 from runtime.tools.memory.types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryName

@@ -10,7 +10,7 @@ from runtime.clock import utc
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Scan, StoreProblem
+from runtime.memory.store_types import Scan, StoreProblem
 from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, everywhere, items_of, named, places, user_filter

@@ -16,7 +16,8 @@ from runtime.memory.collection.options import STORE
 from runtime.memory.errors import FsyncFailed, Unsupported
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Part, Scan, redacted_item
+from runtime.memory.store import redacted_item
+from runtime.memory.store_types import Part, Scan
 from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown_name
 from runtime.tools.context import Context

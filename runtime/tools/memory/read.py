@@ -12,6 +12,7 @@ from runtime.memory.open_memory import FoundHit, OpenMemory
 from runtime.memory.redaction.redact import redact
 from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import Filter
+from runtime.search.question import Question
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, kept, moment, places, sees_all, shown, tags_of, user_filter
 from runtime.tools.memory.types import (
@@ -77,10 +78,10 @@ async def memory_search(
         until=moment(context, until, "until"),
     )
     now = utc(context.clock.now())
+    asked = Question(text=query, now=now, limit=limit, wanted=wanted, threshold=score_threshold or 0.0)
     hits: list[tuple[float, OpenMemory, FoundHit]] = []
     notes: dict[str, None] = {}
     for each in await places(context, agent, memory):
-        asked = each.question(query, now=now, limit=limit, wanted=wanted, threshold=score_threshold)
         found = await each.search(asked, context.progress)
         # Scores of two memories say nothing of one another. A memory's hits keep their order, and stand among those of
         # the others as its relevances do: its first where the highest stands, its second where the next one does.

@@ -15,7 +15,7 @@ from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.markdown.text.annotation import Annotation, Origin
 from runtime.memory.markdown.text.document import Document
 from runtime.memory.redaction.redact import redact
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.clocks import ManualClock
 
 PAGE = (Path(__file__).parents[3] / "docs" / "memory.md").read_text(encoding="utf-8")

@@ -20,8 +20,10 @@ from runtime.memory.open_memory import Found, OpenMemory, open_memory
 from runtime.search.embedding import default_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.hashing import HashingEmbedder
+from runtime.search.engine import Answer
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
+from runtime.search.question import Question
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -44,7 +46,7 @@ async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[OpenMemory
 
 
 async def ask(memory: OpenMemory, text: str, agent: str | None = "reviewer", **more: Any) -> Found:
-    return await memory.search(memory.question(text, now=WHEN, wanted=Filter(agent=agent), **more))
+    return await memory.search(Question(text=text, now=WHEN, wanted=Filter(agent=agent), **more))
 
 
 def texts(found: Found) -> list[str]:
@@ -102,22 +104,26 @@ async def test_one_agents_memories_are_not_anothers(memory: OpenMemory) -> None:
 async def test_a_search_of_a_command_tells_how_far_it_is(memory: OpenMemory) -> None:
     await memory.store.append([fact(f"The walnut {number}") for number in range(5)])
     told: list[tuple[str, int, int]] = []
-    await memory.search(memory.question("walnut", now=WHEN), lambda *said: told.append(said))
+    await memory.search(Question(text="walnut", now=WHEN), lambda *said: told.append(said))
     assert {what for what, _, _ in told} == {"reading", "embedding"}
     assert {total for what, _, total in told if what == "embedding"} == {5}
 
 
-async def test_the_declared_weights_are_taken_where_none_are_given(tmp_path: Path, clock: ManualClock) -> None:
+async def test_the_declared_weights_are_taken_where_none_are_given(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[float | None, float | None, int]] = []
+
+    async def searched(index: object, embedder: object, question: Question, **_: object) -> Answer:
+        asked.append((question.vector_weight, question.keyword_weight, question.limit))
+        return Answer((), ())
+
+    monkeypatch.setattr(module, "search", searched)
     declared = block(search=Search(vector_weight=0.5, keyword_weight=0.5))
     opened = await open_memory(declared, tmp_path, index_folder=None, clock=clock)
-    question = opened.question("walnut", now=WHEN)
-    assert (question.vector_weight, question.keyword_weight) == (0.5, 0.5)
-    question = opened.question("walnut", now=WHEN, vector_weight=0.0, keyword_weight=1.0, limit=3)
-    assert (question.vector_weight, question.keyword_weight, question.limit) == (0.0, 1.0, 3)
-    with pytest.raises(UsageError):
-        opened.question("walnut", now=WHEN, vector_weight=0.0, keyword_weight=0.0)
-    with pytest.raises(UsageError):
-        opened.question("   ", now=WHEN)
+    await opened.search(Question(text="walnut", now=WHEN))
+    await opened.search(Question(text="walnut", now=WHEN, vector_weight=0.0, keyword_weight=1.0, limit=3))
+    assert asked == [(0.5, 0.5, 10), (0.0, 1.0, 3)]
     await opened.close()
 
 

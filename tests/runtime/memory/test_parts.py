@@ -11,7 +11,7 @@ import pytest
 from runtime.memory.errors import StoreError
 from runtime.memory.item import delivery_uri
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import Append, Part, Scan
+from runtime.memory.store_types import Append, Part, Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 LOG = "2026-02-14.md"

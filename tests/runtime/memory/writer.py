@@ -17,7 +17,7 @@ from typing import IO, Final, Literal
 from runtime.memory.item import delivery_uri
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.runtime.daemon import forked
 from tests.runtime.memory.texts import fact, item
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from runtime.memory.item import Item
 from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import stamp
-from runtime.memory.store import Append, Part
+from runtime.memory.store_types import Append, Part
 
 _TIMES = 4096  # records of which the time is remembered more exactly than their names say
 

@@ -19,7 +19,7 @@ from runtime.memory.item import Item, MemoryType, rfc3339
 from runtime.memory.records.files.atomic_files import flush, publish, stage
 from runtime.memory.records.files.name_index import RecordNameIndex, digest_of
 from runtime.memory.records.files.record import Damaged, decode, type_of
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 
 NAME = "index.json"
 TABLES = ("by_tag", "by_type", "by_session")

@@ -19,6 +19,7 @@ from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.item import Item
 from runtime.memory.store import Store
+from runtime.search.question import Question
 from runtime.secrets.backend import SecretContext
 from tests.databases import migrated
 from tests.runtime.memory.texts import fact
@@ -144,7 +145,7 @@ async def test_an_embedding_without_its_secret_is_off_and_all_else_runs(world: W
     assert "EMBEDDING_KEY" in notes.embedding_problem
     assert any("notes" in warning and "EMBEDDING_KEY" in warning for warning in generation.warnings)
     await notes.store.append([fact("The walnut")])
-    found = await notes.search(notes.question("walnut", now=fact().timestamp))
+    found = await notes.search(Question(text="walnut", now=fact().timestamp))
     assert [hit.item.text for hit in found.hits] == ["The walnut"]
 
 

@@ -23,6 +23,7 @@ from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
 from runtime.search.entry import Filter
+from runtime.search.question import Question
 from tests.clocks import until
 from tests.lanes import first_of
 from tests.runtime.memory.collection.conftest import declared
@@ -137,7 +138,7 @@ async def test_daemons_that_compact_and_write_at_once_put_everything_once(
     await two.store.compact("reviewer", older_than=date.max)
     await all_done(two.store)
     for memory in (one, two):
-        question = memory.question("Fact 1234", now=now, wanted=Filter(agent="reviewer"), limit=3)
+        question = Question(text="Fact 1234", now=now, wanted=Filter(agent="reviewer"), limit=3)
         assert (await memory.search(question)).hits[0].item.text == "Fact 1234"
         assert (await memory.index_stats()).entries == ENTRIES + FACTS
         await memory.close()

@@ -17,6 +17,7 @@ from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.open_memory import open_memory
 from runtime.search.entry import Filter
+from runtime.search.question import Question
 from tests.clocks import until
 from tests.databases import migrated
 from tests.runtime.daemon.proxy import Proxy
@@ -88,7 +89,7 @@ async def test_a_postgresql_that_goes_away_is_said_and_is_used_again_when_it_is_
     store = memory.store
     assert isinstance(store, SqlCollectionStore)
     await memory.upsert([fact("The server is walnut")])
-    question = memory.question("walnut", now=WHEN, wanted=Filter(agent="reviewer"))
+    question = Question(text="walnut", now=WHEN, wanted=Filter(agent="reviewer"))
     assert len((await memory.search(question)).hits) == 1
 
     pushing = asyncio.create_task(store.upsert([chunk(number) for number in range(COUNT)]))

@@ -20,6 +20,7 @@ from runtime.memory.indexing.index_file import index_file
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.entry import Filter
+from runtime.search.question import Question
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared
@@ -50,7 +51,7 @@ async def opened(root: Path, clock: ManualClock, block: Memory | None = None) ->
 
 
 async def texts(memory: OpenMemory, text: str) -> list[str]:
-    found = await memory.search(memory.question(text, now=WHEN, wanted=Filter(agent="reviewer")))
+    found = await memory.search(Question(text=text, now=WHEN, wanted=Filter(agent="reviewer")))
     return [hit.item.text for hit in found.hits]
 
 

@@ -13,6 +13,7 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.memory.open_memory import Found, OpenMemory, open_memory
 from runtime.search.entry import Filter
+from runtime.search.question import Question
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -36,7 +37,7 @@ async def both(postgres_url: str, master_key: MasterKey, tmp_path: Path) -> Asyn
 
 
 async def ask(memory: OpenMemory, text: str, project: str | None = None) -> Found:
-    return await memory.search(memory.question(text, now=WHEN, wanted=Filter(agent="reviewer", project=project)))
+    return await memory.search(Question(text=text, now=WHEN, wanted=Filter(agent="reviewer", project=project)))
 
 
 def texts(found: Found) -> list[str]:
@@ -94,7 +95,7 @@ async def test_notes_of_two_projects_are_no_neighbours(database: Database, tmp_p
         await memory.store.append([one.changed(agent_id=agent) for one in about])
     found = {}
     for agent in ("reviewer", "other"):
-        question = memory.question("walnut", now=WHEN, wanted=Filter(agent=agent), vector_weight=0, keyword_weight=1)
+        question = Question(text="walnut", now=WHEN, wanted=Filter(agent=agent), vector_weight=0, keyword_weight=1)
         found[agent] = texts(await memory.search(question))
     assert found == {
         "reviewer": ["We talked about walnut"],

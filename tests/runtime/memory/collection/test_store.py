@@ -23,7 +23,7 @@ from runtime.memory.collection.queries import CollectionQueries
 from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item, Provenance
-from runtime.memory.store import Append, Scan
+from runtime.memory.store_types import Append, Scan
 from tests.clocks import ManualClock
 from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared

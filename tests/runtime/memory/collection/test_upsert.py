@@ -11,7 +11,7 @@ from runtime.memory.collection.parts import LARGEST
 from runtime.memory.collection.store import BATCH, LONGEST_NAME, SqlCollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import Item, Provenance
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 GIVEN = "018f4e9a-0000-7000-8000-000000000001"

@@ -23,6 +23,7 @@ from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.memory.store import Store
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed
+from runtime.search.question import Question
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.memory.test_open_memory import ask, texts
@@ -136,7 +137,7 @@ async def test_an_index_is_changed_in_the_block_and_built_from_the_store(
         memory = await open_memory(declared, tmp_path, index_folder=tmp_path / "index", clock=clock)
         if declared is embedded and not await memory.store.agents():
             await memory.store.append([fact("The walnut"), fact("The hazel")])
-        found = await memory.search(memory.question("walnut", now=WHEN, wanted=Filter(agent="reviewer")))
+        found = await memory.search(Question(text="walnut", now=WHEN, wanted=Filter(agent="reviewer")))
         assert found.hits[0].item.text == "The walnut"
         assert found.notes == ()
         name = name_of(memory)

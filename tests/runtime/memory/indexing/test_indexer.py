@@ -20,7 +20,7 @@ from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.item import Item, Provenance
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import ItemLocation, Part
+from runtime.memory.store_types import ItemLocation, Part
 from runtime.search.entry import Filter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index

@@ -12,7 +12,8 @@ from runtime.memory.errors import RefusedItem, StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import LARGEST_TEXT, Scan
+from runtime.memory.store import LARGEST_TEXT
+from runtime.memory.store_types import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 DAY = WHEN.date()

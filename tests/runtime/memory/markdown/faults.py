@@ -15,7 +15,7 @@ from runtime.memory.markdown.long_term import look_through
 from runtime.memory.markdown.reader import MarkdownReader
 from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.user_removal import forget_user
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.faults import Case, Outcome, no_leftovers
 from tests.runtime.memory.texts import WHEN, fact, item

@@ -18,7 +18,7 @@ from runtime.memory.errors import FsyncFailed, RefusedItem, StoreBusy, StoreErro
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, Provenance, delivery_uri
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import Compaction
+from runtime.memory.store_types import Compaction
 from tests.clocks import ManualClock
 from tests.lanes import examples
 from tests.runtime.memory.texts import WHEN, fact, item

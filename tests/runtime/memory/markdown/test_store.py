@@ -16,7 +16,7 @@ from runtime.memory.files import lock as folder_lock
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, delivery_uri, rfc3339
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 LOG = "2026-02-14.md"

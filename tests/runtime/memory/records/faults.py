@@ -14,7 +14,7 @@ from runtime.memory.records.files.record import read_name
 from runtime.memory.records.operations import Cleanup, Forget, Mark, Write, WriteRequest
 from runtime.memory.records.reader import RecordReader
 from runtime.memory.records.writer import RecordWriter
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.faults import Case, Outcome, no_leftovers
 from tests.runtime.memory.texts import WHEN, fact, item

@@ -10,7 +10,7 @@ from typing import Any
 from runtime.memory.item import Item, Provenance
 from runtime.memory.records.files.record import read_name
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import fact
 

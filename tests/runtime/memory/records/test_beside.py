@@ -14,7 +14,7 @@ from runtime.memory.records import writer as cabinets
 from runtime.memory.records.files.record import Record
 from runtime.memory.records.reader import load
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.records.pieces import (
     events,

@@ -10,7 +10,7 @@ import pytest
 
 from runtime.memory.records.files.record import checksum_of, encode
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from tests.runtime.memory.records.pieces import (
     everything,
     read_json,

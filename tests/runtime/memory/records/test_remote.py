@@ -13,7 +13,7 @@ from runtime.clock import SYSTEM
 from runtime.memory.item import Provenance, delivery_uri
 from runtime.memory.records.remotes import sync
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Append
+from runtime.memory.store_types import Append
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.records.pieces import (
     events,

@@ -11,7 +11,7 @@ import pytest
 from runtime.memory.errors import Unsupported
 from runtime.memory.item import Provenance, delivery_uri
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Append, Scan
+from runtime.memory.store_types import Append, Scan
 from tests.runtime.memory.records.pieces import (
     everything,
     read_json,

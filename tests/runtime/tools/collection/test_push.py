@@ -18,7 +18,8 @@ from runtime.memory.chunking import chunks
 from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item
-from runtime.memory.store import LARGEST_TEXT, Upserted
+from runtime.memory.store import LARGEST_TEXT
+from runtime.memory.store_types import Upserted
 from tests.lanes import examples
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
 

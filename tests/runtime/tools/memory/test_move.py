@@ -15,7 +15,7 @@ from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller, Forbidden
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
-from runtime.memory.store import ItemLocation, Part
+from runtime.memory.store_types import ItemLocation, Part
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS
 from runtime.tools.memory.move import MovedMemory

@@ -17,7 +17,7 @@ from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, steps
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import Scan
+from runtime.memory.store_types import Scan
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.receiving import admission

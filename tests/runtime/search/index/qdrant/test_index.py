@@ -24,7 +24,7 @@ from qdrant_client import models
 from dslc.blocks.choice import Choice
 from runtime.memory.indexing.entries import entries_of
 from runtime.memory.item import Item, Provenance
-from runtime.memory.store import Part
+from runtime.memory.store_types import Part
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
