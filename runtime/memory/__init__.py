@@ -1,4 +1,4 @@
-"""What agents remember. The table of stores, and how one is opened.
+"""What agents remember: the table of stores, and how a store is opened.
 
 To add a store: one file with a `Store`, its options model and an opening function, and one row in `STORES`.
 """
@@ -70,22 +70,22 @@ STORES = table_of(
         ),
     ],
 )
-"""Every kind of store by the name that a program gives it."""
+"""Every kind of store, by its name in a program."""
 
 
 def path_of(memory: Memory, root: Path) -> Path:
-    """Where a memory is: its path, under the root unless it is absolute."""
+    """Return the resolved path of a memory, under the root unless it is absolute."""
     return (root / memory.path).resolve()
 
 
 def folder_of(memory: Memory, root: Path) -> Path | None:
-    """Where the memory's files are; None where its store has none. Raises UsageError."""
+    """Return the folder of the memory's files, or None if its store has none. Raises UsageError."""
     return path_of(memory, root) if _row(memory).files else None
 
 
 def identity_of(memory: Memory, root: Path, database: Database | None = None) -> str:
-    """What the memory's store physically is: a pool opens one store for each identity. Raises UsageError, also where
-    the store is rows and there is no `database`."""
+    """Return what identifies the memory's store physically: a pool opens one store for each identity. Raises
+    UsageError, also if the items are rows and there is no `database`."""
     row = _row(memory)
     where = path_of(memory, root) if row.files else f"{_needed(database, memory).id}/{memory.name}"
     return f"{row.name}:{where}"
@@ -99,12 +99,11 @@ async def open_store(
     options: Mapping[str, object] | None = None,
     database: Database | None = None,
 ) -> Store:
-    """Open the store that a memory declares; relative paths are under `root`.
+    """Open the store that a memory declares; relative paths are under `root`. The caller closes it.
 
-    `options`: those of the store with secrets in place of the references to them (`secret_options.with_secrets`); as
-    the program has them when absent. `database`: where a store is that is rows; it outlives the store. The caller
-    closes the store. Raises UsageError for a store that is not in the table, settings and options it does not take, or
-    a database that it lacks.
+    `options`: the store's options with secrets resolved (`secret_options.with_secrets`); None: as written in the
+    program. `database`: required for a store of rows; it outlives the store. Raises UsageError for an unknown store,
+    for settings and options that it does not take, or for a missing database.
     """
     row = _row(memory)
     for setting, has_it in (("path", row.files), ("retention", row.expires)):

@@ -1,4 +1,4 @@
-"""The names that agents may have: the language's, as they are the names of folders."""
+"""Names of agents. They follow the rule of the language, because they are names of folders too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from runtime.memory.errors import RefusedItem
 
 
 def legal(agent_id: str) -> str:
-    """The agent's name, when it may have it. Raises RefusedItem."""
+    """Return the name of an agent. Raises RefusedItem if it is invalid."""
     if not is_name(agent_id):
         raise RefusedItem(f"{agent_id[:80]!r} is no name of an agent", hint=NAME_RULE)
     return agent_id

@@ -1,7 +1,7 @@
-"""A text in chunks that end where sentences do: what is embedded and found at once.
+"""Splits a text into chunks that end where sentences end: the unit that is embedded and found.
 
-Headings, lists, tables and fenced code (CommonMark 0.31, sections 4.2, 5.2 and 4.5) stay together where they fit, and a
-heading stays with what it stands above. Every chunk is a part of the text as it stands, so that a hit can be looked up.
+Headings, lists, tables and fenced code (CommonMark 0.31, sections 4.2, 5.2 and 4.5) stay together if they fit, and a
+heading stays with the text below it. Every chunk is an unchanged part of the text, so that a hit can be located.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _JOINED: Final = frozenset("\u200d\ufe0e\ufe0f")
 
 
 class _Piece(NamedTuple):
-    """What is never divided further. `whole`: a sentence, a line or more, not a part of a sentence."""
+    """A piece that is not divided further. `whole`: one or more sentences or lines, not part of a sentence."""
 
     start: int
     end: int
@@ -31,8 +31,8 @@ class _Piece(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Lines that belong together. `parts`: where to divide it when it is too long, lines or items; a paragraph has
-    none, and is divided by sentences whether it fits or not."""
+    """Lines that belong together. `parts`: where to divide a block that is too long, at lines or items; empty for a
+    paragraph, which is always divided into sentences."""
 
     start: int
     end: int
@@ -41,18 +41,18 @@ class _Block(NamedTuple):
 
 
 def chunks(text: str, size: int, overlap: int = 0) -> list[str]:
-    """The text in chunks of at most `size` characters, in order; blank text has none.
+    """Split the text into chunks of at most `size` characters, in order; blank text has none.
 
-    Everything but white space between chunks is in one of them. A chunk begins with the last whole sentences of the
-    one before it, as many as `overlap` characters hold (and half of `size`) and leave room for what comes next. A
-    sentence longer than `size` is cut between words, a word longer than that anywhere. The same text gives the same
-    chunks. Takes time in proportion to the text. Raises ValueError for a size below 1 or an overlap below 0.
+    Everything except white space between chunks is in one of them. A chunk begins with the last whole sentences of the
+    previous one, as many as fit into `overlap` characters (and half of `size`) and leave room for new text. A sentence
+    longer than `size` is cut between words, a longer word anywhere. Deterministic; linear time. Raises ValueError for a
+    size below 1 or an overlap below 0.
     """
     return [text[start:end] for start, end in spans(text, size, overlap)]
 
 
 def spans(text: str, size: int, overlap: int = 0) -> list[tuple[int, int]]:
-    """Where each of `chunks` begins and ends."""
+    """Return where each of `chunks` begins and ends."""
     if size < 1 or overlap < 0:
         raise ValueError("a chunk has at least one character, and an overlap none or more")
     if 0 < len(text) <= size and not text[0].isspace():
@@ -70,8 +70,8 @@ def spans(text: str, size: int, overlap: int = 0) -> list[tuple[int, int]]:
 
 
 def statements(text: str) -> Iterator[str]:
-    """What the text says, one thing at a time: its sentences, and what stands by itself (a heading, an item of a list,
-    a row of a table). All but white space is in one of them."""
+    """Return the sentences of the text and its other units (a heading, a list item, a table row). Everything except
+    white space is in one of them."""
     for block in _blocks(text):
         for start, end in block.parts or ((block.start, block.end),):
             for begin, stop in sentences(text, start, end):
@@ -79,7 +79,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def _first(pieces: list[_Piece], size: int, overlap: int) -> int:
-    """Which of these pieces the next chunk begins with: the last one, or whole ones before it that are repeated."""
+    """Return the index of the first piece of the next chunk: the last one, or earlier whole ones that are repeated."""
     last = len(pieces) - 1
     at = last
     while (
@@ -93,7 +93,7 @@ def _first(pieces: list[_Piece], size: int, overlap: int) -> int:
 
 
 def _with_headings(pieces: Iterable[tuple[_Piece, bool]], size: int) -> Iterator[tuple[_Piece, bool]]:
-    """Each heading in one piece with what it stands above, where they fit."""
+    """Join each heading with the text below it, if both fit."""
     above: _Piece | None = None
     for piece, heading in pieces:
         joined = piece
@@ -110,7 +110,7 @@ def _with_headings(pieces: Iterable[tuple[_Piece, bool]], size: int) -> Iterator
 
 
 def _pieces(text: str, size: int) -> Iterator[tuple[_Piece, bool]]:
-    """The pieces of the text, none longer than `size`, and whether each is a heading."""
+    """Return the pieces of the text, none longer than `size`, and which of them are headings."""
     for block in _blocks(text):
         if (block.parts or block.heading) and block.end - block.start <= size:
             yield _Piece(block.start, block.end), block.heading
@@ -124,7 +124,7 @@ def _pieces(text: str, size: int) -> Iterator[tuple[_Piece, bool]]:
 
 
 def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece]:
-    """The sentences there; of one that is too long its lines, its words, or what of a word fits."""
+    """Return the sentences in this range; one that is too long is divided into lines, words or parts of a word."""
     for begin, stop in sentences(text, start, end):
         if stop - begin <= size:
             yield _Piece(begin, stop)
@@ -138,7 +138,7 @@ def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The lines from `start` to `end` that are not blank, without white space at their ends."""
+    """Return the lines from `start` to `end` that are not blank, without surrounding white space."""
     for line in _LINE.finditer(text, start, end):
         found = _trimmed(text, *line.span())
         if found[0] < found[1]:
@@ -151,7 +151,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _cut(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    """A word in parts of `size` characters; what belongs to the character before it stays there where that can be."""
+    """Split a word into parts of `size` characters, if possible not before a combining character."""
     while end - start > size:
         stop = start + size
         for at in range(stop, max(start, stop - 8), -1):
@@ -172,7 +172,7 @@ class _Open:
         self.parts = [(start, end)]
 
     def add(self, start: int, end: int, *, part: bool) -> None:
-        """Go on to `end`; `part`: the line at `start` begins a part."""
+        """Extend the block to `end`; `part`: a part begins at `start`."""
         self.end = end
         if part:
             self.parts.append((start, end))
@@ -180,13 +180,13 @@ class _Open:
             self.parts[-1] = (self.parts[-1][0], end)
 
     def block(self) -> _Block:
-        """What it became."""
+        """Return the finished block."""
         parts = () if self.kind == "paragraph" else tuple(self.parts)
         return _Block(self.start, self.end, parts)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """The blocks of the text; what is between them is white space."""
+    """Yield the blocks of the text; only white space is between them."""
     at: _Open | None = None
     blank = False
     for match in _LINE.finditer(text):
@@ -223,7 +223,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _kind(line: str) -> str | None:
-    """What a line begins or goes on with by itself; None for any other text."""
+    """Return the kind of block that a line begins or continues on its own; None for ordinary text."""
     if _fence(line):
         return "code"
     if _HEADING.match(line):
@@ -234,14 +234,14 @@ def _kind(line: str) -> str | None:
 
 
 def _goes_on(at: _Open, line: str, *, blank: bool) -> bool:
-    """Whether text that says nothing of itself belongs to the block before it."""
+    """True if an ordinary line belongs to the previous block."""
     if at.kind == "list":
         return not blank or line.startswith((" ", "\t"))
     return at.kind == "paragraph" and not blank
 
 
 def _fence(line: str) -> str:
-    """The mark that opens fenced code; empty for another line."""
+    """Return the mark that opens fenced code, empty for any other line."""
     match = _FENCE.match(line)
     if match is None or (match[1][0] == "`" and "`" in match[2]):
         return ""

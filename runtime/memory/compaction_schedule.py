@@ -1,4 +1,4 @@
-"""Compaction, once a day: what logs hold for the long term is put where it stays, and old logs are deleted."""
+"""Daily compaction: promotes marked bullets of logs to long-term memory, and deletes old logs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log = structlog.get_logger("symbiont.memory")
 
 DAY: Final = 86_400
 COMPACTION_AT: Final = 3 * 3600
-"""Seconds after midnight, UTC, when memories are compacted, each at its own moment of the hour that follows."""
+"""Seconds after midnight, UTC. Each memory is compacted at its own moment of the hour that follows."""
 SPREAD: Final = 3600
 TICK_SECONDS: Final = 60.0
 
 
 class Compactor:
-    """Compacts every memory once a day, at a time of its own; at once when that time passed while nothing ran."""
+    """Compacts every memory once a day at its own time, or at start if that time has passed."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Compactor:
         self._last = {key: float(at) for key, at in read().items() if isinstance(at, int | float)}
 
     async def run(self) -> None:
-        """For ever. Raises FsyncFailed."""
+        """Run for ever. Raises FsyncFailed."""
         while True:
             async with self._pinned() as memories:
                 for memory in tuple(memories.values()):
@@ -51,7 +51,8 @@ class Compactor:
             await self._clock.sleep(TICK_SECONDS)
 
     def _is_due(self, memory: OpenMemory) -> bool:
-        """Whether its time has come since it was done last. A record from the future is the work of another clock."""
+        """True if a scheduled time has passed since the last compaction. A recorded time in the future comes from
+        another clock."""
         now = self._clock.now()
         last = self._last.get(memory.store.identity)
         return last is None or last > now or last < _last_moment(memory.store.identity, now)
@@ -99,7 +100,7 @@ async def _agents(memory: OpenMemory) -> AsyncIterator[str]:
 
 
 def _last_moment(identity: str, now: float) -> float:
-    """When this store was to be compacted last, in Unix seconds."""
+    """Return the latest scheduled time of this store, in Unix seconds."""
     spread = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:4]) % SPREAD
     at = COMPACTION_AT + spread
     return now - (now - at) % DAY

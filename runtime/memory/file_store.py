@@ -1,4 +1,4 @@
-"""What stores of files have in common: a folder for each agent under one root, read and written in threads."""
+"""Base class of stores of files: a folder for each agent under one root, read and written in threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class FileReader(Protocol):
-    """Reads the files under a root; called in threads. Each method promises what the one of `Store` does."""
+    """Reads the files under a root, in threads. Each method does what the one of `Store` promises."""
 
     def agents(self) -> tuple[str, ...]: ...
 

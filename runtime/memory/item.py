@@ -1,4 +1,4 @@
-"""The universal payload: everything remembered, in whichever store, is an `Item`."""
+"""The universal payload: everything remembered, in any store, is an `Item`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 MemoryType = Literal["episodic", "semantic", "procedural"]
 
 PATTERN = "pattern"
-"""The tag that makes a semantic item a learned pattern."""
+"""The tag of semantic items that are learned patterns."""
 
 OWNER = "owner"
-"""Whose an item is that names no user."""
+"""The user of items that name none."""
 
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:memory")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -27,7 +27,7 @@ _SUMMARY = "symbiont:summary/"
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD in place of each lone surrogate: JSON allows them, UTF-8 does not."""
+    """Replace each lone surrogate by U+FFFD: JSON allows them, UTF-8 does not."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
@@ -43,11 +43,11 @@ def _in_utc(time: datetime) -> datetime:
 
 
 Text = Annotated[str, BeforeValidator(_well_formed)]
-"""Text that UTF-8 can say."""
+"""A text that UTF-8 can encode."""
 
 
 def tag_form(tag: str) -> str:
-    """A tag as it is kept and compared: in Unicode NFC, as texts are hashed."""
+    """Return a tag as it is stored and compared: in Unicode NFC, as texts are hashed."""
     return unicodedata.normalize("NFC", tag)
 
 
@@ -55,11 +55,10 @@ RiskTier = Literal["GREEN", "YELLOW", "RED"]
 
 
 class Provenance(BaseModel):
-    """How something came to be remembered; what is not known is None or empty.
+    """The origin of an item; unknown fields are None or empty.
 
-    `author`: who said it. `session_id`: the conversation or run it belongs to; what stands before and after it there
-    helps to find it. `confidence` from 0 to 1. `git_commit` as git abbreviates it. `sources`: files and addresses that
-    show it.
+    `author`: who said it. `session_id`: the conversation or run that it belongs to; its neighbours there help to find
+    it. `confidence`: 0 to 1. `git_commit`: as git abbreviates it. `sources`: files and addresses that prove it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,17 +73,16 @@ class Provenance(BaseModel):
 
 
 NOTHING_KNOWN = Provenance()
-"""What is known of how most items came to be remembered."""
+"""The provenance of most items."""
 
 
 class Item(BaseModel):
-    """One thing remembered. Frozen; `changed` makes a changed copy. As JSON (`model_dump(mode="json")`, times as RFC
-    3339 in UTC) it says everything, and `model_validate` of that is the same item.
+    """One remembered item. Frozen; `changed` returns a modified copy. Its JSON (`model_dump(mode="json")`, times as RFC
+    3339 in UTC) is complete: `model_validate` returns the same item.
 
-    `memory_id` is the store's to give and is empty on an item no store has seen. `chunk_hash` is filled in when absent
-    and checked when given (ValidationError). `timestamp` is kept in UTC; `tags` are kept sorted, each once.
-    `source_uri` says where it is from; one made by `delivery_uri` also makes a second append of it a no-op.
-    `other_sources` say the same.
+    `memory_id` is given by the store and empty before that. `chunk_hash` is computed if absent and checked if given
+    (ValidationError). `timestamp` is in UTC; `tags` are sorted and unique. `source_uri`: the origin; a second append
+    with one made by `delivery_uri` does nothing. `other_sources`: further origins of the same text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -114,39 +112,39 @@ class Item(BaseModel):
         return data | {"chunk_hash": expected}
 
     def identified(self, section: str, occurrence: int) -> Item:
-        """A copy with the uuid5 of where it stands (see `memory_id`)."""
+        """Return a copy with the uuid5 of its position (see `memory_id`)."""
         found = memory_id(self.agent_id, section, self.chunk_hash, occurrence, self.user_id)
         return self.model_copy(update={"memory_id": found})
 
     def changed(self, **fields: object) -> Item:
-        """A copy with these fields, validated. Raises ValidationError."""
+        """Return a validated copy with these fields. Raises ValidationError."""
         return Item.model_validate(dict(self) | fields)
 
 
 def normalised(text: str) -> str:
-    """What `chunk_hash` hashes: Unicode NFC, every run of white space one space, none at the ends."""
+    """Return the text that `chunk_hash` hashes: Unicode NFC, every run of white space as one space, none at the ends."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")  # As it comes out below, and several times sooner: most texts are like this.
     return " ".join(unicodedata.normalize("NFC", well_formed(text)).split())
 
 
 def chunk_hash(text: str) -> str:
-    """sha256 of the normalised text, in lower-case hex: equal for texts that differ in spacing only."""
+    """Return the sha256 of the normalised text in lower-case hex, equal for texts that differ only in spacing."""
     return hashlib.sha256(normalised(text).encode()).hexdigest()
 
 
 def memory_id(agent_id: str, section: str, hash_of_chunk: str, occurrence: int, user_id: str = OWNER) -> str:
-    """The uuid5 of an item that has no id of its own: it is where and what it is, and whose.
+    """Deterministic id (uuid5) from agent, section, chunk hash, occurrence and user.
 
-    `occurrence` counts from 0 the user's items with this chunk_hash before it in the same section: no id tells what
-    another user has.
+    `occurrence` counts from 0 the same user's earlier items with this chunk_hash in the same section, so that no id
+    reveals another user's items.
     """
     whose = () if user_id == OWNER else (user_id,)
     return str(uuid5(_NAMESPACE, "\n".join((agent_id, section, hash_of_chunk, str(occurrence), *whose))))
 
 
 def is_id(text: str) -> bool:
-    """Whether it is an id as items have one: a UUID in its usual spelling."""
+    """True for a UUID in its canonical spelling, the form of ids of items."""
     try:
         return len(text) == 36 and str(UUID(text)) == text
     except ValueError:
@@ -154,37 +152,37 @@ def is_id(text: str) -> bool:
 
 
 def delivery_uri(delivery_id: str, part: str | None = None) -> str:
-    """The `source_uri` of what a delivery left behind: `symbiont:delivery/ID`, or `…/ID#PART`.
+    """Return the `source_uri` of what a delivery left behind: `symbiont:delivery/ID`, or `…/ID#PART`.
 
-    It is an idempotency key: a store writes it once, so a run that is done again after a crash leaves nothing twice.
-    A run that writes several items gives each its own `part`, the same one on every attempt.
+    It is an idempotency key: a store writes it once, so a run that is repeated after a crash stores nothing twice. A
+    run that writes several items gives each its own `part`, the same in every attempt.
     """
     fragment = "" if part is None else f"#{quote(part, safe='')}"
     return f"{_DELIVERY}{quote(delivery_id, safe='')}{fragment}"
 
 
 def delivery_key(source_uri: str | None) -> str | None:
-    """`source_uri` when it is one of `delivery_uri`, else None."""
+    """Return `source_uri` if `delivery_uri` made it, else None."""
     return source_uri if source_uri is not None and source_uri.startswith(_DELIVERY) else None
 
 
 def is_delivery(source_uri: str | None) -> bool:
-    """Whether it is what a delivery itself said: the `delivery_uri` without a part. What an agent says about a delivery
-    is a part of what it left behind."""
+    """True if the item is the delivery itself: a `delivery_uri` without a part. An agent's notes about a delivery have
+    a part."""
     return delivery_key(source_uri) is not None and "#" not in str(source_uri)
 
 
 def summary_uri(key: str) -> str:
-    """The `source_uri` of the summary with this key (`runtime.memory.summary.key`): a collection keeps it once for a
-    user, whatever it says."""
+    """Return the `source_uri` of the summary with this key (`runtime.memory.summary.key`): a collection stores it once
+    for each user, whatever its text."""
     return f"{_SUMMARY}{key}"
 
 
 def is_summary_uri(source_uri: str | None) -> bool:
-    """Whether it is one of `summary_uri`."""
+    """True if `summary_uri` made it."""
     return source_uri is not None and source_uri.startswith(_SUMMARY)
 
 
 def rfc3339(time: datetime) -> str:
-    """An aware time in UTC as RFC 3339, with microseconds only when there are some."""
+    """Format an aware time as RFC 3339 in UTC, with microseconds only if they are not zero."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Taking turns at one thing of many."""
+"""One asyncio lock per key, created on demand."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 
 
 class KeyedLock:
-    """A lock for each key, which is there while somebody holds it or waits for it."""
+    """A lock for each key; it exists while it is held or waited for."""
 
     def __init__(self) -> None:
         self._locks: dict[Hashable, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
     async def of(self, key: Hashable) -> AsyncIterator[None]:
-        """Have the key to oneself while inside."""
+        """Hold the lock of this key."""
         lock, users = self._locks.get(key, (asyncio.Lock(), 0))
         self._locks[key] = lock, users + 1
         try:

@@ -17,7 +17,7 @@ log = structlog.get_logger("symbiont.memory")
 async def newest(
     memory: OpenMemory, wanted: Filter, limit: int, *, before: Position | None = None, prefix: str = ""
 ) -> list[Item]:
-    """Return what `Store.newest` does, from the index if it is up to date. Raises StoreError."""
+    """Return the same items as `Store.newest`, from the index if it is up to date. Raises StoreError."""
     problems = await memory.catch_up(wanted.agent)
     if not problems:
         try:
@@ -30,7 +30,7 @@ async def newest(
 
 
 def scan_of(wanted: Filter) -> Scan:
-    """Return the scan that yields the items that a filter of the index passes."""
+    """Return the scan that yields the items that pass a filter of the index."""
     return Scan(
         agent_id=wanted.agent,
         user_id=wanted.user,

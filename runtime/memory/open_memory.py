@@ -1,4 +1,4 @@
-"""A memory that is open: the store of a declared block, the index over it, and one way to search both."""
+"""An open memory: the store of a declared block, the index over it, and one way to search both."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ log = structlog.get_logger("symbiont.memory")
 
 _BY_KEYWORD: Final = ", so searches go by keyword"
 CATCH_UP_SECONDS: Final = 2.0
-"""How long a search waits for its agent's parts while the background builds the index; and how long, where nothing
-works in the background, for vectors to be made."""
+"""Seconds that a search waits for its agent's parts while the index is built in the background; or, without a
+background task, for vectors."""
 
 
 class FoundHit(NamedTuple):
-    """An item that was found, with what `runtime.search.engine.Hit` says of it, and where it stands, if it still
-    does."""
+    """A found item with the scores of `runtime.search.engine.Hit`, and its location if it still exists."""
 
     item: Item
     score: float
@@ -59,15 +58,15 @@ class FoundHit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Hits, best first, and one line for each thing that the caller should know about how they were found."""
+    """Hits, best first, and notes for the caller about how they were found, one line each."""
 
     hits: tuple[FoundHit, ...]
     notes: tuple[str, ...]
 
 
 class OpenMemory:
-    """What a program's memory became. The store and the index are shared with whoever declares the same; the weights,
-    the retention and the embedding are this one's."""
+    """A memory of a program, open. The store and the index are shared by all blocks that declare the same; the weights,
+    the retention and the embedding are its own."""
 
     def __init__(
         self,
@@ -83,8 +82,8 @@ class OpenMemory:
         summarizer: Model | None = None,
         summarizer_problem: str | None = None,
     ) -> None:
-        """`folder`: where the store's files are, None where it has none. `summarizer`: the model that writes summaries.
-        The problems: why its index, its embedding or its summarizer is not the declared one, in one line."""
+        """`folder`: of the store's files, or None. `summarizer`: the model that writes summaries. The problems say in
+        one line why the index, the embedding or the summarizer is not the declared one."""
         self.name = block.name
         self.block = block
         self.folder = folder
@@ -101,7 +100,7 @@ class OpenMemory:
 
     @property
     def store(self) -> Store:
-        """Where its items are kept."""
+        """Return the store of its items."""
         return self._indexer.store
 
     @property
@@ -111,67 +110,67 @@ class OpenMemory:
 
     @property
     def indexer(self) -> Indexer:
-        """What keeps the index in step with the store."""
+        """Return what keeps the index in step with the store."""
         return self._indexer
 
     @property
     def embedder(self) -> Embedder | None:
-        """What makes its vectors; None: searched by keyword only. It is not the caller's to close."""
+        """Return the embedding, or None if searches go by keyword only. The caller does not close it."""
         return self._embedder
 
     @property
     def embedding(self) -> str | None:
-        """The row of the embedding in use, such as `local`; None: searched by keyword only."""
+        """Return the row of the embedding in use, such as `local`; None if searches go by keyword only."""
         return None if self._embedder is None else self._embedder.name
 
     @property
     def for_tests(self) -> bool:
-        """Whether the vectors of the embedding in use carry no meaning."""
+        """True if the vectors of the embedding in use have no meaning."""
         return self._embedder is not None and self._embedder.for_tests
 
     @property
     def not_opened(self) -> tuple[str, ...]:
-        """What of the block could not be opened as it is declared, one line each."""
+        """Return what could not be opened as declared, one line each."""
         return tuple(filter(None, (self._index_problem, self._embedding_problem, self.summarizer_problem)))
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What does not work as declared just now, one line each."""
+        """Return what does not work as declared at the moment, one line each."""
         return (*self.not_opened, *self._indexer.problems, *self._not_compacted.values())
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The parts that cannot be read and are kept as they are, one line each."""
+        """Return the unreadable parts, one line each."""
         return self._indexer.unread
 
     @property
     def not_compacted(self) -> tuple[str, ...]:
-        """What the last compaction left undone, one line for each agent."""
+        """Return what the last compaction could not do, one line for each agent."""
         return tuple(self._not_compacted.values())
 
     @property
     def index_problem(self) -> str | None:
-        """Why the index is not as it should be."""
+        """Return why the index is incomplete or not the declared one."""
         return self._indexer.index_problem or self._index_problem
 
     @property
     def embedding_problem(self) -> str | None:
-        """Why there is no embedding, or nothing is embedded just now."""
+        """Return why there is no embedding, or why nothing can be embedded at the moment."""
         return self._embedding_problem or self._indexer.queue.problem
 
     async def activate(self, start: Start | None = None) -> None:
-        """From now on go by this block: its store's options, its embedding. `start` runs what keeps the index in step
-        in the background; without it every search does that itself."""
+        """Apply this block: its store's options, its embedding. `start` runs the tasks that keep the index in step;
+        without it every search does that itself."""
         self.store.configure(self._options)
         await self._indexer.queue.use(self._embedder)
         if start is not None:
             self._indexer.start_background(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
 
     async def search(self, question: Question, progress: Progress | None = None) -> Found:
-        """The items that answer best. What was written before the call, by us or by a person, is searched too;
-        `progress` is told of what that takes where nothing does it in the background.
+        """Return the best matching items. Everything written before the call is searched, a person's edits included.
+        `progress` reports the work on the index if no background task does it.
 
-        Raises IndexFailed when the index cannot be read.
+        Raises IndexFailed if the index cannot be read.
         """
         weights = self.block.search
         question = question.weighted(weights.vector_weight, weights.keyword_weight)
@@ -192,7 +191,8 @@ class OpenMemory:
             log.debug("not everything was embedded before a search", reason=error.line())
 
     async def catch_up(self, agent: str | None, progress: Progress | None = None) -> list[str]:
-        """Bring the index of an agent, or of all, up to date before it is asked, and say what it lacks all the same."""
+        """Bring the index of an agent, or of all, up to date before a search; return what it still lacks, one line
+        each."""
         if not self._indexer.in_background:
             return list((await self._indexer.sync(agent, progress)).problems)
         task = asyncio.create_task(self._indexer.sync(agent), name=f"index of {self.name} before a search")
@@ -233,19 +233,17 @@ class OpenMemory:
             return {}
 
     async def sync(self, agent_id: str | None = None, progress: Progress | None = None) -> SyncReport:
-        """Bring the index up to date with the store, of one agent or of all; vectors come later, in the background, or
-        with `embed`. Nothing is raised for a part that cannot be read or an index that cannot be written: the report
-        says so."""
+        """Bring the index up to date with the store, for one agent or for all. Vectors follow in the background, or by
+        `embed`. Unreadable parts and failures of the index are in the report; they are not raised."""
         return await self._indexer.sync(agent_id, progress)
 
     async def embed(self, progress: Progress | None = None) -> int:
-        """Make vectors of the entries that have none; how many. Raises EmbeddingUnavailable, EmbeddingMismatch,
-        IndexFailed."""
+        """Make the missing vectors; return how many. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
         return await self._indexer.queue.embed(progress)
 
     async def reindex(self, agent_id: str | None = None, progress: Progress | None = None) -> SyncReport:
-        """Forget what the index holds, of one agent or of all, and build it again from the store, vectors too; why some
-        have none is among the report's problems. Raises IndexFailed."""
+        """Delete the index of one agent or of all, and rebuild it from the store with its vectors; the report says why
+        some are missing. Raises IndexFailed."""
         await self._indexer.forget(agent_id)
         if self._embedder is not None:
             self._embedder.renew()
@@ -257,9 +255,9 @@ class OpenMemory:
             return report._replace(problems=(*report.problems, error.line()))
 
     async def compact(self, agent_id: str, now: datetime) -> Compaction:
-        """Put what logs hold for the long term where it stays, and delete logs older than the declared retention.
+        """Promote marked bullets of logs to long-term memory, and delete logs older than the declared retention.
 
-        What had to be left as it is stays among `problems`. Raises Unsupported, StoreError.
+        What could not be compacted stays in `problems`. Raises Unsupported, StoreError.
         """
         if self.folder is None and "retention" not in self.block.model_fields_set:
             # A collection keeps everything unless its block says otherwise.
@@ -281,15 +279,15 @@ class OpenMemory:
         return done
 
     async def remove(self, agent_id: str) -> bool:
-        """Delete everything this agent remembers, from the index too; whether there was anything. Raises Unsupported,
+        """Delete everything of this agent, from the index too; True if there was anything. Raises Unsupported,
         StoreError."""
         there_was = await self.store.remove(agent_id)
         await self._indexer.sync(agent_id)
         return there_was
 
     async def forget_user(self, user_id: str, agent_id: str | None = None) -> tuple[int, tuple[str, ...]]:
-        """Delete everything that a user has, of one agent or of all, from the index too: how many items that were, and
-        why something may still be in the index. Raises StoreError for what could not be deleted."""
+        """Delete everything of a user, for one agent or for all, from the index too. Returns the number of items, and
+        why some may still be in the index. Raises StoreError if something could not be deleted."""
         try:
             count = await self.store.forget_user(user_id, agent_id=agent_id)
         finally:
@@ -322,28 +320,27 @@ class OpenMemory:
         await self._followed(agent_id)
 
     async def _followed(self, agent_id: str) -> None:
-        """Have the index forget what the store does not hold any more: in the background, if there is one."""
+        """Remove from the index what the store no longer has, in the background if possible."""
         if self._indexer.in_background:
             self._indexer.touched((agent_id,))
         else:
             await self._indexer.sync(agent_id)
 
     async def find(self, memory_id: str, user: str | None) -> Item | None:
-        """The item with this id that `user` has, whichever agent's it is; anybody's when that is None. Raises
-        StoreError."""
+        """Return the item with this id that belongs to `user` (None: to any user), of any agent. Raises StoreError."""
         wanted = Scan(memory_ids=frozenset({memory_id}), user_id=user, limit=1)
         return await anext(self.store.scan(wanted), None)
 
     async def finish(self) -> None:
-        """Wait for what searches left under way; the store and the index may be closed then."""
+        """Wait for tasks that searches started; then the store and the index may be closed."""
         await asyncio.gather(*self._catching_up, return_exceptions=True)
 
     async def index_stats(self, agent_id: str | None = None) -> IndexStats:
-        """How much the index holds, of all agents or of one. Raises IndexFailed."""
+        """Return the size of the index, for one agent or for all. Raises IndexFailed."""
         return await self._indexer.index.stats(agent_id)
 
     async def close(self) -> None:
-        """Let go of what `open_memory` opened."""
+        """Close what `open_memory` opened."""
         await self.finish()
         await self._indexer.close()
         await self.store.close()
@@ -367,8 +364,8 @@ async def open_memory(
 ) -> OpenMemory:
     """Open what `block` declares, without a daemon; relative paths are under `root`. The caller closes it.
 
-    `index_folder`: where the index's file is; None keeps the index in memory. The options are the block's own unless
-    given, with secrets resolved. `database`: the root's, where a store is that is rows. Raises UsageError.
+    `index_folder`: of the index file; None keeps the index in memory. Options default to the block's own; given ones
+    have their secrets resolved. `database`: the root's, for a store of rows. Raises UsageError.
     """
     store = await open_store(block, root, clock=clock, options=store_options, database=database)
     try:

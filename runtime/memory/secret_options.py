@@ -1,4 +1,4 @@
-"""The secrets among the options of a memory, at whatever depth, and those options with the secrets in place."""
+"""Secrets in the options of a memory, at any depth."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _Put = Callable[[str], object]
 
 
 def secrets_of(memory: Memory) -> tuple[str, ...]:
-    """What the options of the memory's store, embedding, index and model refer to, each once: a reference, or the
-    secret's own text."""
+    """Return the secrets in the options of the memory's store, embedding, index and model, each once: a reference, or
+    the literal text."""
     chosen = {
         "store": memory.store,
         "embedding": memory.embedding,
@@ -33,7 +33,7 @@ def secrets_of(memory: Memory) -> tuple[str, ...]:
 
 
 def secrets_in(choice: Choice | None, family: str) -> tuple[str, ...]:
-    """What the options of this row of `family` (`store`, `embedding`, `index`, `model`) refer to, each once."""
+    """Return the secrets in the options of this row of `family` (`store`, `embedding`, `index`, `model`), each once."""
     found: dict[str, None] = {}
 
     def note(text: str) -> str:
@@ -46,8 +46,8 @@ def secrets_in(choice: Choice | None, family: str) -> tuple[str, ...]:
 
 
 def with_secrets(choice: Choice | None, family: str, values: Mapping[str, Secret]) -> Mapping[str, object]:
-    """Its options, each secret in place of what `secrets_in` says of it, as far as `values` has it; what could not be
-    resolved stays a reference, and the row says so."""
+    """Return its options with the secrets of `values` inserted; an unresolved one stays a reference, which the row
+    reports."""
     if choice is None:
         return {}
     return _choice(choice, family, lambda text: values.get(valid_secret(text), text)).options

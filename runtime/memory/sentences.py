@@ -1,4 +1,4 @@
-"""Where sentences end: not inside an address, a version, a number or a URL, nor behind an abbreviation."""
+"""Finds the ends of sentences: not inside an address, a version, a number or a URL, nor after an abbreviation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ABBREVIATION: Final = re.compile(
 
 
 def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences from `start` to `end`, without white space at their ends."""
+    """Return the sentences from `start` to `end`, without surrounding white space."""
     start = _after_white(text, start, end)
     for match in _ends_in(text, start, end):
         after = _after_white(text, match.end(), end)
@@ -35,8 +35,8 @@ def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _ends_in(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The marks that may end a sentence. A set of characters is looked for much faster than the pattern is tried at
-    each of them."""
+    """Yield the marks that may end a sentence. Searching for a set of characters is much faster than trying the pattern
+    at each of them."""
     at = start
     while (mark := _MARK.search(text, at, end)) is not None:
         match = _SENTENCE_END.match(text, mark.start(), end)
@@ -48,7 +48,7 @@ def _ends_in(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
 
 
 def _ends(text: str, start: int, match: re.Match[str], after: int) -> bool:
-    """Whether a full stop ends a sentence; other marks always do."""
+    """True if a full stop ends a sentence; other marks always do."""
     if not match[0].startswith(".") or after >= len(text):
         return True
     if text[after].islower():

@@ -1,4 +1,4 @@
-"""What every store of memories promises."""
+"""The interface of stores of items."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from runtime.memory.store_types import (
 Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace"]
 
 LARGEST_TEXT = 1024 * 1024
-"""Characters of one item's text at most, and again of everything said about it; a longer one is refused."""
+"""Characters of an item's text at most, and again of all its other fields; a larger item is refused."""
 UPSERT_KEEPS = frozenset({"memory_type", "tags", "source_uri", "provenance"})
-"""The fields that an upsert may leave as they are on an item that is there."""
+"""The fields that an upsert may leave unchanged on an existing item."""
 _ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread of their own
 _WINDOWS: Final = (timedelta(days=1), timedelta(days=8), timedelta(days=64), timedelta(days=512))
 """How far back `newest` reads before it reads everything."""
@@ -47,17 +47,17 @@ T = TypeVar("T")
 
 
 class Store(ABC):
-    """Where items are kept. A row implements `_append`, `parts`, `read`, `scan`, `stats`, `agents`, `locate` and
-    `inspect`; the rest has defaults, and what `capabilities` does not name raises Unsupported.
+    """A store of items. A row implements `_append`, `_forget_user`, `parts`, `read`, `scan`, `stats`, `agents`,
+    `locate` and `inspect`; the rest has defaults. A method that `capabilities` does not name raises Unsupported.
 
-    Redaction stands in front: `append` and `edit` are final, and what reaches `_append` and `_edit` holds no secret
-    that `redact` knows. If an item cannot be redacted it is refused. Every method raises StoreError naming the file
-    when the disk does not do what it should; FsyncFailed must end the process.
+    Items are redacted first: `append` and `edit` are final, and what reaches `_append` and `_edit` contains no secret
+    that `redact` knows. An item that cannot be redacted is refused. Every method raises StoreError, naming the file,
+    when the disk fails; FsyncFailed must end the process.
     """
 
     capabilities: frozenset[Capability] = frozenset()
     keeps_ids: bool = False
-    """True if an item keeps the memory_id that it brings to `append`, as long as nothing else has it."""
+    """True if an item keeps the memory_id that it brings to `append`, unless that id is taken."""
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
@@ -66,11 +66,11 @@ class Store(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What this store physically is: two openings with one identity are one store."""
+        """Return what the store is physically: two stores with one identity are the same store."""
 
     @property
     def index_key(self) -> bytes | None:
-        """What seals the files of an index over this store, 32 bytes; None where the store itself is not sealed."""
+        """Return the key (32 bytes) that seals the files of an index over this store; None if the store is not sealed."""
         return None
 
     @final
@@ -100,12 +100,12 @@ class Store(ABC):
 
     @final
     async def append(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> tuple[Item, ...]:
-        """Keep these items; when it returns they are on disk. `gates`: how each gate of the store is closed, by name;
-        a store without that capability has none, and passes over them.
+        """Store these items; on return they are on disk. `gates`: how each gate of the store is closed, by name;
+        ignored by a store without gates.
 
-        Returns those that were written, in order, redacted and with the memory_id a scan gives them. What is there
-        already is not written again: an item whose source_uri is a delivery's (`item.delivery_uri`), and a long-term
-        one that the store holds as a set. Raises RefusedItem for one that is too large or names no legal agent; then
+        Returns the items that were written, in order, redacted and with the memory_id that a scan gives them. Existing
+        items are not written again: those with a delivery's source_uri (`item.delivery_uri`), and long-term ones in a
+        store that holds them as a set. Raises RefusedItem for an item that is too large or has an invalid agent; then
         none is written.
         """
         clean = await _clean(items)
@@ -113,20 +113,19 @@ class Store(ABC):
 
     @final
     async def preview(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-        """What `append` would keep, as JSON, redacted; nothing is written. Raises what `append` would; a refusal at a
-        gate has the `records` all the same."""
+        """Return what `append` would store, redacted and as JSON; nothing is written. Raises what `append` would; a
+        refusal at a gate carries the `records` too."""
         return await self._preview(await _clean(items), gates or {})
 
     @final
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
-        """Keep these items, each once for its user, agent, project_id and chunk_hash; on return they are on disk.
+        """Store these items, each once for its user, agent, project_id and chunk_hash; on return they are on disk.
 
-        What is there with the same memory_type and tags, from the same sources, or came before in `items`, is skipped;
-        what comes twice is from the sources of both. What is there with other ones gets them and its provenance as
-        given, but for the fields that `keep` names (of `memory_type`, `tags`, `source_uri`, `provenance`); a source
-        that it had is among its other sources then, and its memory_id and timestamp stay. Many are kept in batches:
-        one that is cut off has kept whole batches, and doing it again skips those. Raises RefusedItem, and then none
-        is kept; Unsupported.
+        An item that exists with the same memory_type, tags and sources, or comes earlier in `items`, is skipped; a
+        repeated one gets the sources of both. An existing item that differs gets the new fields and provenance, except
+        those that `keep` names (of `memory_type`, `tags`, `source_uri`, `provenance`); its previous source moves to its
+        other sources, its memory_id and timestamp stay. Many items are written in batches; an interrupted call has
+        written whole batches, and a repeated one skips them. Raises RefusedItem, and then none is written; Unsupported.
         """
         self._must_be_able_to("upsert")
         unknown = keep - UPSERT_KEEPS
@@ -137,9 +136,9 @@ class Store(ABC):
 
     @final
     async def replace(self, item: Item) -> Item:
-        """Put `item` in place of the one with its memory_id, which the same user and agent have. Returns it as kept.
+        """Replace the item with the same memory_id, user and agent. Returns it as stored.
 
-        Raises NoSuchItem, Unsupported, RefusedItem; the last also where it would say what another item says already.
+        Raises NoSuchItem, Unsupported, RefusedItem; the last also if another item has this text already.
         """
         self._must_be_able_to("replace")
         (clean,) = await _clean((item,))
@@ -147,9 +146,9 @@ class Store(ABC):
 
     @final
     async def edit(self, memory_id: str, text: str, *, agent_id: str | None = None) -> Item:
-        """Say something else in place of an item's text; all else about it stays. Returns it with its new memory_id.
+        """Replace the text of an item; everything else stays. Returns it with its new memory_id.
 
-        Raises NoSuchItem, Unsupported, RefusedItem, as `replace` does. `agent_id` spares looking through every agent's
+        Raises NoSuchItem, Unsupported, RefusedItem, as `replace` does. `agent_id` avoids searching every agent's
         memory.
         """
         self._must_be_able_to("edit")
@@ -164,32 +163,32 @@ class Store(ABC):
 
     @final
     async def delete(self, memory_id: str, *, agent_id: str | None = None) -> None:
-        """Forget one item. Raises NoSuchItem, Unsupported."""
+        """Delete one item. Raises NoSuchItem, Unsupported."""
         self._must_be_able_to("delete")
         await self._delete(memory_id, agent_id)
 
     @final
     async def compact(self, agent_id: str, *, older_than: date) -> Compaction:
-        """Put what logs hold for the long term where it stays, each once, then delete logs of days before `older_than`.
+        """Promote marked bullets of logs to long-term memory, each once, then delete logs of days before `older_than`.
 
-        May be cut off at any point: done again, it loses nothing and puts nothing twice. Raises Unsupported.
+        May be interrupted at any point: repeated, it loses nothing and promotes nothing twice. Raises Unsupported.
         """
         self._must_be_able_to("compact")
         return await self._compact(agent_id, older_than)
 
     @final
     async def remove(self, agent_id: str) -> bool:
-        """Delete everything this agent remembers; whether there was anything. Raises Unsupported."""
+        """Delete everything of this agent; True if there was anything. Raises Unsupported."""
         self._must_be_able_to("remove")
         return await self._remove(agent_id)
 
     @final
     async def forget_user(self, user_id: str, *, agent_id: str | None = None) -> int:
-        """Delete everything that the user with this id has, of one agent or of all; how many items that were.
+        """Delete everything of the user with this id, for one agent or for all; return how many items.
 
-        Every store can, also one whose items are otherwise never deleted: whoever leaves may take along what is
-        theirs. May be cut off at any point, and done again. Raises StoreError when something could not be deleted;
-        what comes after it is deleted all the same.
+        Every store can, also one that otherwise never deletes: a user who leaves may have their data removed. May be
+        interrupted at any point, and repeated. Raises StoreError if something could not be deleted, after deleting the
+        rest.
         """
         count, failure = 0, None
         for agent in await self.agents() if agent_id is None else (agent_id,):
@@ -205,19 +204,19 @@ class Store(ABC):
 
     @abstractmethod
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        """Every part there is at this moment, of one agent or of all. Cheap: nothing is read but names and sizes."""
+        """Return every part, of one agent or of all. Cheap: only names and sizes are read."""
 
     @abstractmethod
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
-        """The items of a part in their order, and where each stands (None where there are no files); none when it is
-        gone. Raises StoreError."""
+        """Return the items of a part in order, each with its location (None without files); empty if the part is gone.
+        Raises StoreError."""
 
     @abstractmethod
     def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
-        """The items that are wanted, one file at a time, oldest first unless `newest_first`.
+        """Yield the wanted items, one file at a time, oldest first unless `newest_first`.
 
-        An unknown agent has none. A file that cannot be read raises StoreError when one agent was asked for; among
-        several agents it is passed over, and `stats` reports it.
+        An unknown agent has none. An unreadable file raises StoreError if one agent was asked for; otherwise it is
+        skipped, and `stats` reports it.
         """
 
     async def newest(self, wanted: Scan, limit: int, *, before: Position | None = None, prefix: str = "") -> list[Item]:
@@ -255,39 +254,38 @@ class Store(ABC):
 
     @abstractmethod
     async def stats(self, agent_id: str | None = None) -> StoreStats:
-        """How much is kept, of all agents or of one."""
+        """Return how much is stored, of one agent or of all."""
 
     @abstractmethod
     async def agents(self) -> tuple[str, ...]:
-        """The agents that have a memory here, by name."""
+        """Return the agents that have a memory here, by name."""
 
     @abstractmethod
     async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        """Where these items stand at this moment, by memory_id; one that is gone is left out."""
+        """Return the current locations of these items by memory_id, without those that are gone."""
 
     @abstractmethod
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
-        """An agent's memory as a person reads it, with the log of a day (UTC; today's unless given)."""
+        """Return an agent's memory as text for a person, with the log of a day (UTC; default today)."""
 
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
-        """Read everything of one agent or of all: how many files were looked at, and what is not as it was written."""
+        """Read everything of one agent or of all. Returns the number of files, and what is damaged."""
         found = await self.stats(agent_id)
         return found.files, found.problems
 
     async def ready(self) -> tuple[StoreProblem, ...]:
-        """What stands in the way of the next write (errors), and what a person should know (warnings). Writes nothing
-        and is quick."""
+        """Return what prevents the next write (errors), and what a person should know (warnings). Writes nothing and is
+        quick."""
         return ()
 
     def configure(self, options: Mapping[str, object]) -> None:  # noqa: B027 - most have no options
-        """Go by the options of the program that is loaded now, secrets in place, as `open_store` was given them: a
-        store stays open when only these change. Valid ones only."""
+        """Apply the valid options of the newly loaded program, with secrets resolved; the store stays open."""
 
     async def settle(self, seconds: float) -> None:  # noqa: B027 - most leave nothing to be done
-        """Wait until what the last appends left to be done in the background was tried, at most so many seconds."""
+        """Wait at most this long for background work of the last appends."""
 
     async def close(self) -> None:  # noqa: B027 - a store that holds nothing open closes by doing nothing
-        """Finish what is being written and let go of what is open. A closed store is not used again."""
+        """Finish pending writes and release resources. A closed store is not used again."""
 
     @abstractmethod
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]: ...
@@ -383,7 +381,7 @@ async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def _texts(item: Item) -> list[str]:
-    """Every text of an item but its own: whatever else someone may have put a secret into."""
+    """Return every text of an item except its own: other fields may contain secrets, too."""
     about = item.provenance
     single = [item.source_uri, item.project_id, item.user_id]
     more = (*item.tags, *item.other_sources, *item.source_memory_ids)
@@ -399,9 +397,9 @@ def _redacted(items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def redacted_item(item: Item, harmless: set[str] | None = None) -> Item:
-    """The item without secrets in any of its texts. Raises RefusedItem when that cannot be done.
+    """Return the item without secrets in any of its texts. Raises RefusedItem if that fails.
 
-    `harmless`: what was found to be without, such as the source that many items have; it is added to.
+    `harmless`: texts known to have none, such as the source of many items; it is added to.
     """
     said = [text for text in _texts(item) if harmless is None or text not in harmless]
     if all(_redacted_text(text) == text for text in (item.text, *said)):

@@ -1,4 +1,4 @@
-"""What stores are asked, and what they answer."""
+"""Arguments and results of stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StorePlace(NamedTuple):
-    """The memory to open a store for, where its data is, and its options with their secrets in place."""
+    """The memory to open a store for, where its data is, and its options with secrets resolved."""
 
     memory: Memory
     path: Path
@@ -30,7 +30,7 @@ class StorePlace(NamedTuple):
 
 
 class Scan(BaseModel):
-    """Which items are wanted; what is None or empty excludes nothing."""
+    """Which items are wanted; a field that is None or empty excludes nothing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,12 +39,12 @@ class Scan(BaseModel):
     project_id: str | None = None
     memory_type: MemoryType | None = None
     source_uri: str | None = None
-    """The whole of it, or of another source of the item."""
+    """The whole `source_uri`, or one of the item's other sources."""
     memory_ids: frozenset[str] = frozenset()
     since: datetime | None = None
-    """The earliest time that is wanted (aware)."""
+    """The earliest wanted time (aware)."""
     until: datetime | None = None
-    """The first time that is not wanted any more (aware)."""
+    """The end of the wanted time (aware), exclusive."""
     tags: frozenset[str] = frozenset()
     """An item must have all of them."""
     tags_any: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class Scan(BaseModel):
     limit: int | None = None
 
     def wants(self, item: Item) -> bool:
-        """Whether an item passes; the limit is the scanner's matter."""
+        """True if an item passes; the limit is not considered."""
         return (
             self.agent_id in (None, item.agent_id)
             and self.user_id in (None, item.user_id)
@@ -69,7 +69,7 @@ class Scan(BaseModel):
 
 
 class ItemLocation(NamedTuple):
-    """Where an item stands: the file, and its line counted from 1 where files have lines."""
+    """The file of an item, and its line counted from 1 if the file has lines."""
 
     file: str
     line: int | None
@@ -88,8 +88,8 @@ def position_of(item: Item) -> Position:
 
 
 class Part(NamedTuple):
-    """What a store reads at once: a file, or all it has of an agent. Its revision changes when what it holds does; its
-    name is the only one of the whole store, `AGENT/…`."""
+    """The unit in which a store is read: a file, or all items of an agent. Its revision changes with its content; its
+    name, `AGENT/…`, is unique in the store."""
 
     name: str
     agent_id: str
@@ -97,7 +97,7 @@ class Part(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Items that were added at the end of a part, and its revision `before` (None: it was not there) and after."""
+    """Items that were added at the end of a part, and its revisions `before` (None: it did not exist) and after."""
 
     part: Part
     before: str | None
@@ -108,7 +108,7 @@ Severity = Literal["error", "warning"]
 
 
 class StoreProblem(NamedTuple):
-    """Something in the store that is not as it should be, and why: a file that could not be read and is kept as it is.
+    """A problem in the store and its cause, such as an unreadable file, which is left as it is.
 
     A `warning` is for a person to know; nothing is lost or refused because of it.
     """
@@ -117,12 +117,11 @@ class StoreProblem(NamedTuple):
     message: str
     severity: Severity = "error"
     line: int | None = None
-    """Counted from 1, where it is in one."""
+    """Counted from 1, if the problem is in one line."""
 
 
 class Compaction(NamedTuple):
-    """What compacting did: long-term items put where they stay, expired logs or entries deleted, and what had to be
-    kept."""
+    """The result of a compaction: bullets promoted, expired logs or entries deleted, and what could not be deleted."""
 
     flushed: int
     deleted: int
@@ -130,7 +129,8 @@ class Compaction(NamedTuple):
 
 
 class StoreStats(NamedTuple):
-    """`agents`, `files` and their `bytes`; the days of the oldest and newest log, if any; what could not be read."""
+    """Numbers of `agents` and `files`, their `bytes`, the days of the oldest and newest log if any, and what could not
+    be read."""
 
     agents: int
     files: int
@@ -141,8 +141,7 @@ class StoreStats(NamedTuple):
 
 
 class Upserted(NamedTuple):
-    """What an upsert came to: the items that were not there, those that were and say something else about themselves
-    now, and how many were there already or came twice."""
+    """The result of an upsert: new items, changed items, and the number of those that existed unchanged or came twice."""
 
     inserted: tuple[Item, ...] = ()
     updated: tuple[Item, ...] = ()
@@ -150,12 +149,12 @@ class Upserted(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """What a person reads of one agent's memory: the long-term text and one day's log, None where there is none."""
+    """One agent's memory as text: long-term memory and one day's log, each None if absent."""
 
     agent_id: str
     day: date
     memory: str | None
     log: str | None
     memory_file: str
-    """Where it stands: a path, or what else a person calls it where there are no files."""
+    """A path, or a description in a store without files."""
     log_file: str

@@ -1,4 +1,4 @@
-"""Group commit: everything that waits for one agent's folder is written together, while the next group gathers."""
+"""Group commit: writes for one agent's folder are done together, while the next batch gathers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ R = TypeVar("R")
 
 
 class WriteBatcher(Generic[W, R]):
-    """Hands what gathered to `write`, one group at a time, for as long as something waits.
+    """Passes what gathered to `write`, one batch at a time.
 
-    `write` gives one outcome for every work, an exception among them meaning that work alone; what it raises is every
-    waiting caller's. A caller that is cancelled does not take its work back.
+    `write` returns one outcome for each request; an exception among them fails that request alone, and one that is
+    raised fails them all. A cancelled caller does not withdraw its request.
     """
 
     def __init__(self, name: str, write: Callable[[Sequence[W]], Awaitable[Sequence[R | Exception]]]) -> None:
@@ -25,11 +25,11 @@ class WriteBatcher(Generic[W, R]):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits and nothing is being written."""
+        """True if nothing waits or is being written."""
         return self._task is None
 
     async def put(self, work: W) -> R:
-        """Return the work's outcome once its group is written, or raise what went wrong with it."""
+        """Return the outcome of the request after its batch is written, or raise its error."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, future))
         if self._task is None:
@@ -37,7 +37,7 @@ class WriteBatcher(Generic[W, R]):
         return await future
 
     async def drain(self) -> None:
-        """Return when nothing waits any more."""
+        """Wait until nothing waits any more."""
         while self._task is not None:
             await asyncio.wait([self._task])
 

@@ -1,4 +1,4 @@
-"""What a collection raises when its database fails: a store's errors, for whoever knows stores and not databases."""
+"""Turns errors of the database into errors of stores, for callers that know only stores."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from runtime.memory.errors import FsyncFailed, StoreError
 
 
 class StoreAway(StoreError, Unavailable):  # noqa: N818 - named for the decision
-    """The database that holds the collection cannot be used just now. Nothing of this was stored, and a later try may
-    succeed: whatever knows `Unavailable` treats it as that."""
+    """The database that holds the collection is unavailable. Nothing was stored, and a later try may succeed; code that
+    handles `Unavailable` handles it, too."""
 
 
 @contextmanager
 def telling(memory: str) -> Iterator[None]:
-    """Raises what the database raises as StoreError: `StoreAway`, or FsyncFailed when its disk fails."""
+    """Raise an error of the database as StoreError: `StoreAway`, or FsyncFailed if its disk fails."""
     try:
         yield
     except StoreError:

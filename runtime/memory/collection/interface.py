@@ -1,4 +1,4 @@
-"""What a store must offer, beyond `Store`, so that clients can use it as a collection."""
+"""The interface of stores that clients can use as collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collection as a person reads it: what lasts in sections, and a day's entries as a log, as Markdown memories are."""
+"""Shows a collection as Markdown: long-term items in sections, and a day's entries as a log, as in a Markdown memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from runtime.memory.markdown.text.document import Document, section_of
 from runtime.memory.store_types import Inspection
 
 MOST = 1000
-"""Items of either kind that are shown, the newest ones: nobody reads more."""
+"""Items of either kind that are shown at most, the newest ones."""
 
 
 def inspection(
     memory: str, agent_id: str, day: date, lasting: Sequence[Item], entries: Sequence[Item], now: datetime
 ) -> Inspection:
-    """What there is to read, both oldest first; one more than MOST stands for all that are not shown."""
+    """Return the text, from items that are oldest first; one more than MOST means that not all are shown."""
     place = f"collection {memory}: {agent_id}"
     text = _document(agent_id, lasting[-MOST:], now) if lasting else None
     log = (header(day) + b"".join(map(entry_of, entries[-MOST:]))).decode() if entries else None

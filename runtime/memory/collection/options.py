@@ -1,4 +1,4 @@
-"""What a program may say behind `store collection`."""
+"""The options of `store collection`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK_OVERLAP = 150
 
 
 class CollectionOptions(BaseModel):
-    """How texts that are pushed are cut into chunks."""
+    """How pushed texts are cut into chunks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""Parts of a collection memory while they are written: where items are put, and how many of each type there are."""
+"""The parts of a collection memory in a transaction: where items go, and how many of each type there are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.memory.item import Item
 from runtime.memory.store_types import Append, Part
 
 LARGEST: Final = 512
-"""Items of a part: so many are read, and put into the index, at once."""
+"""Items of a part at most: the unit of reading and indexing."""
 
 TYPES: Final = ("episodic", "semantic", "procedural")
 _KEYS: Final = ("memory", "part")
@@ -25,42 +25,42 @@ _COLUMNS: Final = (*_KEYS, "user_id", "agent_id", *_STATE)
 
 
 def part_name(agent_id: str, number: int) -> str:
-    """What a part is called in the whole store."""
+    """Return the name of a part, unique in the store."""
     return f"{agent_id}/{number}"
 
 
 @dataclass(slots=True)
 class OpenPart:
-    """A part as it is just now, and what became of it in this transaction."""
+    """A part's current state, and what this transaction changed."""
 
     number: int
     user: str
-    """As it stands in the database."""
+    """As stored in the database."""
     agent: str
     revision: str | None
-    """Before this transaction; None for a new one."""
+    """Before this transaction; None for a new part."""
     used: int
     counts: dict[str, int]
     bytes: int
     held: bool
-    """Whether it held anything before."""
+    """True if it held anything before."""
     added: list[Item] = field(default_factory=list)
     changed: bool = False
-    """Whether it changed otherwise than by what was added at its end."""
+    """True if it changed other than by appending."""
 
     @property
     def items(self) -> int:
-        """How many it holds."""
+        """Return how many items it holds."""
         return sum(self.counts.values())
 
     def count(self, row: ItemRow, by: int) -> None:
-        """One item more or less."""
+        """Count one item more or less."""
         self.counts[row.memory_type] += by
         self.bytes += by * len(row.content)
 
 
 class PartTable:
-    """The parts that one transaction reads and writes. Whoever has it has the memory to itself."""
+    """The parts that one transaction reads and writes. The transaction has exclusive access to the memory."""
 
     def __init__(self, connection: Connection, memory: str) -> None:
         self._connection = connection
@@ -71,12 +71,12 @@ class PartTable:
         self._emptied: set[str] = set()
 
     def place(self, agent: str, user: str) -> OpenPart:
-        """The part of this agent and user that takes one more item."""
+        """Return the part of this agent and user that takes the next item."""
         open_part = self.newest(agent, user)
         return open_part if open_part is not None and open_part.used < LARGEST else self.begin(agent, user)
 
     def newest(self, agent: str, user: str) -> OpenPart | None:
-        """The last part of this agent and user."""
+        """Return the last part of this agent and user."""
         key = agent, user
         if key not in self._newest:
             query = (
@@ -92,7 +92,7 @@ class PartTable:
         return self._newest[key]
 
     def begin(self, agent: str, user: str) -> OpenPart:
-        """A new part, empty."""
+        """Create an empty part."""
         if self._last is None:
             query = select(func.max(table.c.part)).where(table.c.memory == self._memory)
             self._last = self._connection.execute(query).scalar() or 0
@@ -102,7 +102,7 @@ class PartTable:
         return open_part
 
     def of(self, number: int) -> OpenPart:
-        """The part with this number, which there is."""
+        """Return the existing part with this number."""
         if number not in self._known:
             query = select(*table.c[*_COLUMNS]).where(table.c.memory == self._memory, table.c.part == number)
             self._learn(self._connection.execute(query).one())
@@ -117,13 +117,13 @@ class PartTable:
         return open_part
 
     def forget(self, agent: str, numbers: Sequence[int]) -> None:
-        """These parts of this agent were deleted."""
+        """Forget these deleted parts of this agent."""
         self._known = {number: each for number, each in self._known.items() if number not in numbers}
         self._newest = {key: each for key, each in self._newest.items() if each.number not in numbers}
         self._emptied.add(agent)
 
     def finish(self) -> tuple[list[Append], frozenset[str]]:
-        """Write what became of the parts: what grew, and the agents of whom something changed otherwise."""
+        """Write the changed parts. Returns what was appended, and the agents with other changes."""
         appends: list[Append] = []
         changed = set(self._emptied)
         new: list[tuple[Any, ...]] = []
@@ -149,7 +149,7 @@ class PartTable:
         return appends, frozenset(changed)
 
     def _is_passed(self, part: OpenPart) -> bool:
-        """Whether a later part of the same agent and user takes what comes next."""
+        """True if a later part of the same agent and user takes new items."""
         query = select(func.max(table.c.part)).where(
             table.c.memory == self._memory, table.c.agent_id == part.agent, table.c.user_id == part.user
         )

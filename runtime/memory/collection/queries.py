@@ -1,4 +1,4 @@
-"""What is asked of a collection memory, in SQL."""
+"""Queries of a collection memory in SQL."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from runtime.memory.item import chunk_hash as hash_of
 from runtime.memory.store_types import Part, Scan, StoreProblem, StoreStats
 
 PAGE: Final = 256
-"""Items that are read at once: nobody else waits for more."""
+"""Items that are read at once; others wait no longer than that takes."""
 
 
 class CollectionQueries:
-    """Reads the rows of one collection memory. Everything raises `Unavailable` and `Unsealable`."""
+    """Reads the rows of one collection memory. Every method raises `Unavailable` and `Unsealable`."""
 
     def __init__(self, database: Database, codec: Codec) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class CollectionQueries:
         self._memory = codec.memory
 
     async def scan(self, wanted: Scan) -> AsyncIterator[Item]:
-        """The items that are wanted, agent by agent, oldest first unless `newest_first`."""
+        """Yield the wanted items, agent by agent, oldest first unless `newest_first`."""
         left = wanted.limit
         agents = await self._named(wanted.memory_ids) if wanted.agent_id is None else (legal(wanted.agent_id),)
         for agent in agents:
@@ -65,7 +65,8 @@ class CollectionQueries:
                 return
 
     async def _of_agent(self, agent: str, wanted: Scan) -> AsyncIterator[Item]:
-        """What SQL finds, a page at a time; a few too many, as it does not tell `A` from `a` in a tag."""
+        """Yield the rows that SQL finds, page by page. They are a superset: SQL does not distinguish `A` from `a` in a
+        tag."""
         query = select(*items.c[*COLUMNS]).where(*_conditions(self._memory, agent, wanted))
         if wanted.memory_ids:
             query = query.where(self._among(wanted.memory_ids))
@@ -87,7 +88,7 @@ class CollectionQueries:
             last, size = (rows[-1].timestamp, rows[-1].id), PAGE
 
     async def parts(self, agent: str | None) -> tuple[Part, ...]:
-        """Every part that holds something."""
+        """Return every part that is not empty."""
         there = item_parts.c
         query = select(there.agent_id, there.part, there.revision).where(
             there.memory == self._memory, or_(*(there[name] > 0 for name in TYPES))
@@ -98,7 +99,7 @@ class CollectionQueries:
         return tuple(Part(part_name(row.agent_id, row.part), row.agent_id, row.revision) for row in rows)
 
     async def items_of(self, part: Part) -> list[Item]:
-        """The items of a part in the order in which they came."""
+        """Return the items of a part in the order of their insertion."""
         number = part.name.removeprefix(f"{part.agent_id}/")
         if not number.isdecimal():
             return []
@@ -109,7 +110,7 @@ class CollectionQueries:
         return [self._codec.item(row, others[row.id]) for row in rows]
 
     async def stats(self, agent: str | None) -> StoreStats:
-        """Agents, bytes, and the days of the oldest and the newest item."""
+        """Return agents, bytes, and the days of the oldest and the newest item."""
         there = item_parts.c
         owned = _owned(item_parts, self._memory, agent)
         query = select(func.count(distinct(there.agent_id)), func.coalesce(func.sum(there.bytes), 0)).where(*owned)
@@ -119,7 +120,8 @@ class CollectionQueries:
         return StoreStats(agents=agents, files=0, bytes=int(size), oldest=_day(oldest), newest=_day(newest))
 
     async def kept(self, agent: str, until: int) -> int:
-        """How many of this agent's entries from before `until` (Unix microseconds) compacting left as they are."""
+        """Count this agent's entries from before `until` (Unix microseconds) that compaction could not promote
+        completely."""
         expired = items.c.memory_type == "episodic", items.c.compacted == KEPT, items.c.timestamp < until
         ((count,),) = await self._rows(
             select(func.count()).select_from(items).where(*_owned(items, self._memory, agent), *expired)
@@ -127,19 +129,19 @@ class CollectionQueries:
         return int(count)
 
     async def agents(self) -> tuple[str, ...]:
-        """The names of all collections, empty ones too."""
+        """Return the names of all collections, empty ones included."""
         query = select(item_parts.c.agent_id).where(item_parts.c.memory == self._memory).distinct()
         return tuple(row.agent_id for row in await self._rows(query.order_by(item_parts.c.agent_id)))
 
     async def _named(self, memory_ids: Set[str]) -> tuple[str, ...]:
-        """The names of all collections; of those alone that have these items, if any are named."""
+        """Return the names of all collections, or only of those that have these items."""
         if not memory_ids:
             return await self.agents()
         query = select(items.c.agent_id).where(items.c.memory == self._memory, self._among(memory_ids)).distinct()
         return tuple(sorted(row.agent_id for row in await self._rows(query)))
 
     def _among(self, memory_ids: Set[str]) -> ColumnElement[bool]:
-        """Whether an item is one of these, which may be more than a statement takes parameters."""
+        """Return a condition for these ids, which may be more than a statement takes parameters."""
         wanted = sorted(memory_ids)
         if self._database.kind == "postgresql":
             return items.c.id == any_(literal(wanted, ARRAY(String)))
@@ -149,7 +151,8 @@ class CollectionQueries:
         return items.c.id.in_(select(func.json_each(json.dumps(wanted)).table_valued("value").c.value))
 
     async def counts(self, agent: str | None, user: str | None) -> tuple[CollectionCounts, ...]:
-        """Every collection with how much is in it, empty ones too; of a user those that it made or has something in."""
+        """Count the items of every collection, empty ones included; of a user only collections that the user created or
+        has items in."""
         there = item_parts.c
         sums = [func.sum(there[name]).label(name) for name in (*TYPES, "bytes")]
         query = select(there.agent_id, *sums).where(*_owned(item_parts, self._memory, agent, user))
@@ -157,13 +160,13 @@ class CollectionQueries:
         return tuple(CollectionCounts(name, *(int(value) for value in values)) for name, *values in rows)
 
     async def projects(self, agent: str | None, user: str | None) -> Counter[str | None]:
-        """Every project_id, and how many items it has."""
+        """Count the items of every project_id."""
         query = select(items.c.project_id, func.count()).where(*_owned(items, self._memory, agent, user))
         rows = await self._rows(query.group_by(items.c.project_id))
         return Counter({None if name is None else read(name): count for name, count in rows})
 
     async def tags(self, agent: str | None, user: str | None, project: str | None) -> Counter[str]:
-        """Every tag, and how many items have it; of a project, or of all."""
+        """Count the items with each tag, of a project or of all."""
         query = select(items.c.tags, func.count()).where(*_owned(items, self._memory, agent, user))
         if project is not None:
             query = query.where(items.c.project_id == written(project))
@@ -173,7 +176,7 @@ class CollectionQueries:
         return found
 
     async def verify(self, agent: str | None) -> tuple[int, tuple[StoreProblem, ...]]:
-        """Read everything: how many parts there are, and what is not as it was written."""
+        """Read everything. Returns the number of parts, and what is damaged."""
         problems: list[StoreProblem] = []
         parts = await self.parts(agent)
         for part in parts:
@@ -206,7 +209,7 @@ class CollectionQueries:
         return None
 
     async def _with_sources(self, query: Select[Any]) -> tuple[Sequence[Any], Mapping[str, Sequence[str]]]:
-        """Rows of items, no more of them than a statement takes parameters, and their other sources by id."""
+        """Return the rows of items, no more than a statement takes parameters, and their other sources by id."""
         rows = await self._rows(query)
         others: dict[str, list[str]] = defaultdict(list)
         there = item_sources.c
@@ -252,14 +255,14 @@ def _conditions(memory: str, agent: str, wanted: Scan) -> list[ColumnElement[boo
 
 
 def _from(memory: str, agent: str, wanted: Scan) -> CompoundSelect[Any]:
-    """The ids of what is from a source."""
+    """Select the ids of items from a source."""
     key, there = source_key(wanted.source_uri), item_sources.c
     first = select(items.c.id).where(*_owned(items, memory, agent, wanted.user_id), items.c.source_key == key)
     return union(first, select(there.item_id).where(there.memory == memory, there.source_key == key))
 
 
 def _tagged(tag: str) -> ColumnElement[bool]:
-    """Whether the list of tags may hold this one: its JSON stands in it."""
+    """Return a condition for a list of tags that may contain this one, by its JSON text."""
     return items.c.tags.contains(tags_text((tag,))[1:-1], autoescape=True)
 
 

@@ -1,4 +1,4 @@
-"""Items as rows, and back. What is looked for by stands in the clear; what was said, and by whom, is sealed."""
+"""Converts items to rows and back. Columns to search by are in the clear; text and provenance are sealed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ESCAPE: Final = re.compile("\x1b(.)")
 
 
 class ItemRow(NamedTuple):
-    """A row of `items`, its columns in the order of `COLUMNS`; texts as they stand in the database."""
+    """A row of `items` in the order of `COLUMNS`, with texts as stored."""
 
     memory: str
     id: str
@@ -52,14 +52,14 @@ class ItemRow(NamedTuple):
 
 
 class Codec:
-    """Makes rows of one collection memory, and items of them."""
+    """Converts the rows of one collection memory."""
 
     def __init__(self, memory: str, key: MasterKey) -> None:
         self.memory = memory
         self._seal = Seal(key, items.c.content)
 
     def row(self, item: Item, part: int, position: int) -> ItemRow:
-        """The row of an item that has its memory_id."""
+        """Return the row of an item that has its memory_id."""
         return ItemRow(
             self.memory,
             item.memory_id,
@@ -78,7 +78,7 @@ class Codec:
         )
 
     def seal(self, item: Item) -> SealedBytes:
-        """The item's content: its text, and how it came to be remembered, where that is known."""
+        """Seal the item's content: its text and its provenance, if any."""
         content: dict[str, Any] = {"text": item.text}
         if item.source_memory_ids:
             content["of"] = item.source_memory_ids
@@ -88,8 +88,8 @@ class Codec:
         return self._seal.close(msgspec.json.encode(content), row=self._place(item.memory_id), user_id=item.user_id)
 
     def item(self, row: Sequence[Any], other_sources: Sequence[str] = ()) -> Item:
-        """The item of a row, and of the rows of its other sources. Raises `Unsealable` for content that was changed,
-        or belongs to another row."""
+        """Return the item of a row and of its other sources. Raises `Unsealable` for content that was changed or
+        belongs to another row."""
         (_, memory_id, user, agent, project, kind, time, source, _, chunk_hash, tags, _, _, content) = row
         user = read(user)
         opened = msgspec.json.decode(self._seal.open(content, row=self._place(memory_id), user_id=user))
@@ -116,41 +116,41 @@ class Codec:
 
 
 def written(text: str) -> str:
-    """A text as it stands in the clear: PostgreSQL takes no NUL."""
+    """Return a text as it is stored in the clear: PostgreSQL takes no NUL."""
     if "\x00" not in text and "\x1b" not in text:
         return text
     return _ESCAPED.sub(lambda found: "\x1b0" if found[0] == "\x00" else "\x1b\x1b", text)
 
 
 def read(text: str) -> str:
-    """The text of which `written` made this."""
+    """Reverse `written`."""
     return _ESCAPE.sub(lambda found: "\x00" if found[1] == "0" else found[1], text) if "\x1b" in text else text
 
 
 def ticks(time: datetime) -> int:
-    """Microseconds since 1970, UTC."""
+    """Return microseconds since 1970, UTC."""
     return (time - _EPOCH) // _TICK
 
 
 @lru_cache(maxsize=1024)
 def source_key(source_uri: str | None) -> str | None:
-    """What a source_uri is looked up by."""
+    """Return the key by which a source_uri is found."""
     return None if source_uri is None else hashlib.sha256(source_uri.encode()).hexdigest()[:32]
 
 
 @lru_cache(maxsize=1024)
 def tags_text(tags: tuple[str, ...]) -> str:
-    """Tags as they stand in the clear."""
+    """Return tags as they are stored in the clear."""
     return json.dumps(tags, ensure_ascii=False, separators=(",", ":")) if tags else "[]"
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """The tags of which `tags_text` made this."""
+    """Reverse `tags_text`."""
     return () if text == "[]" else tuple(json.loads(text))
 
 
 async def holds(database: Database, memory: str) -> bool:
-    """Whether the database has something of this collection memory, be it an empty collection. Raises `Unavailable`."""
+    """True if the database has anything of this collection memory, even an empty collection. Raises `Unavailable`."""
     query = select(item_parts.c.part).where(item_parts.c.memory == memory).limit(1)
     async with database.read() as connection:
         return (await connection.execute(query)).first() is not None

@@ -1,7 +1,7 @@
 """The collection store (fifth design, section 3): items as rows of the main database.
 
-What stands under one agent_id is a collection of that name. Every write is one transaction, and for all daemons on the
-database one after the other; what a call returned is committed.
+The items of one agent_id are the collection of that name. Every write is one transaction, and all daemons on the
+database write one after the other; a call returns after the commit.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from runtime.memory.store_types import (
 from runtime.memory.write_batcher import WriteBatcher
 
 BATCH: Final = 512
-"""Items that are written in one transaction, at most: other writes have their turn in between."""
+"""Items in one transaction at most, so that other writes get their turn."""
 BATCH_TEXT: Final = 4 * 1024 * 1024
-"""Characters of their texts, at most, but for one item alone."""
+"""Characters of their texts at most, except for a single item."""
 LONGEST_NAME: Final = 512
 """Characters of a user_id: it is part of the key of every index."""
 TRIES: Final = 3
-"""How often a transaction is begun that another process was in the way of."""
+"""Attempts of a transaction that collides with another process."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class _WriteRequest(NamedTuple):
-    """Something to do in a transaction, and how many items that writes."""
+    """A function to run in a transaction, and the number of items that it writes."""
 
     act: Callable[[CollectionTransaction], Any]
     items: int = 1
@@ -82,7 +82,7 @@ class SqlCollectionStore(CollectionStore):
     capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove", "upsert", "replace"})
 
     def __init__(self, memory: str, database: Database, clock: Clock = SYSTEM) -> None:
-        """`memory`: the name under which its rows stand."""
+        """`memory`: the name of the memory, by which its rows are found."""
         super().__init__(clock)
         self.name = memory
         self._options = CollectionOptions()
@@ -195,7 +195,7 @@ class SqlCollectionStore(CollectionStore):
     async def _do(
         self, method: Callable[Concatenate[CollectionTransaction, P], T], *given: P.args, **named: P.kwargs
     ) -> T:
-        """What this method of `CollectionTransaction` returns, once it is committed."""
+        """Run this method in a transaction; return its result after the commit."""
         items = len(given[0]) if given and isinstance(given[0], list) else 1
         with telling(self.name):
             done: T = await self._group.put(
@@ -238,7 +238,7 @@ class SqlCollectionStore(CollectionStore):
         return _Done(outcomes, *transaction.finish())
 
     def _batches(self, items: Sequence[Item]) -> list[list[Item]]:
-        """The items as they are written at once. Raises RefusedItem, and then none is."""
+        """Split the items into batches. Raises RefusedItem, and then none is written."""
         batches: list[list[Item]] = []
         size = 0
         for item in items:
@@ -312,7 +312,7 @@ class SqlCollectionStore(CollectionStore):
 
 
 def _transactions(works: Sequence[_WriteRequest]) -> Iterator[list[_WriteRequest]]:
-    """The works as they are done in one transaction each."""
+    """Split the requests into transactions."""
     some: list[_WriteRequest] = []
     items = 0
     for work in works:

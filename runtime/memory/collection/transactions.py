@@ -1,4 +1,4 @@
-"""What one transaction does to a collection memory. Whoever writes has the memory to itself until it ends."""
+"""What one transaction does to a collection memory. It has exclusive access to the memory until it ends."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _BY_CHUNK: Final = ("memory", "agent_id", "user_id", "chunk_hash")
 _BY_SOURCE: Final = ("memory", "agent_id", "user_id", "source_key")
 _REST_OF_ID: Final = tuple(name for name in COLUMNS if name not in _BY_ID)
 _SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "content")
-"""What an upsert may change of a row."""
+"""The columns that an upsert may change."""
 _SOURCE: Final = ("memory", "item_id", "source_key", "user_id", "source_uri")
 _ENTRIES: Final = 256
 """Entries that are compacted in one transaction."""
 DONE: Final = 1
-"""Of an entry: what it holds for the long term was put where it stays."""
+"""State of an entry whose marked bullets were promoted."""
 KEPT: Final = 2
-"""Of an entry: it holds something that is put nowhere, or cannot be opened."""
+"""State of an entry that contains bullets that cannot be promoted, or that cannot be opened."""
 _PARTS_AT_ONCE: Final = 8
-"""Parts that are removed in one transaction: others write in between."""
+"""Parts that are removed in one transaction, so that others can write in between."""
 
 
 class Identity(NamedTuple):
-    """What makes a chunk the same one."""
+    """Identifies a chunk."""
 
     agent_id: str
     user_id: str
@@ -48,12 +48,12 @@ class Identity(NamedTuple):
 
 
 def identity_of(item: Item) -> Identity:
-    """The item's identity in an upsert."""
+    """Return the item's identity in an upsert."""
     return Identity(item.agent_id, item.user_id, item.project_id, item.chunk_hash)
 
 
 class CollectionTransaction:
-    """A transaction that has begun. Each method decides before it writes: one that raises has changed nothing."""
+    """A running transaction. Each method decides before it writes: one that raises has changed nothing."""
 
     def __init__(self, connection: Connection, codec: Codec, clock: Clock) -> None:
         self._connection = connection
@@ -66,11 +66,11 @@ class CollectionTransaction:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_lock(codec.memory)})")
 
     def finish(self) -> tuple[list[Append], frozenset[str]]:
-        """Write what became of the parts; see `PartTable.finish`."""
+        """Write the changed parts; see `PartTable.finish`."""
         return self._parts.finish()
 
     def append(self, given: Sequence[Item]) -> tuple[Item, ...]:
-        """Add what is not there: see `Store.append`. An id that is brought along is kept while nothing else has it."""
+        """Add new items: see `Store.append`. A brought id is kept unless it is taken."""
         taken = self._taken(given)
         deliveries = self._deliveries(given)
         lasting = self._lasting(given)
@@ -117,8 +117,8 @@ class CollectionTransaction:
         return self._rewrite(row, item)
 
     def _must_be_alone(self, row: ItemRow, item: Item) -> None:
-        """Raises RefusedItem where a changed item would be the same chunk as another one of its user: a push of that
-        text knew only one of them. Two summaries may say the same."""
+        """Raise RefusedItem if a changed item would be the same chunk as another one of its user: a push of that text
+        could not tell them apart. Two summaries may have the same text."""
         if identity_of(item) == _identity_in(row) or is_summary_uri(item.source_uri):
             return
         there = self._same_chunks([item]).get(identity_of(item))
@@ -143,7 +143,7 @@ class CollectionTransaction:
         part.changed = True
 
     def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
-        """Take a source away from an item, which is deleted when it has no other; whether it was."""
+        """Remove a source from an item, and delete the item if it has no other; True if it was deleted."""
         row = self._row(memory_id, agent_id)
         item = self._codec.item(row, self._others([memory_id])[memory_id])
         left = [each for each in (item.source_uri, *item.other_sources) if each not in {None, source_uri}]
@@ -154,17 +154,16 @@ class CollectionTransaction:
         return not left
 
     def remove(self, agent_id: str) -> int:
-        """Delete some parts of this agent with what is in them; how many."""
+        """Delete some parts of this agent with their items; return the number of parts."""
         return len(self._without_parts(agent_id)[0])
 
     def forget_user(self, user_id: str, agent_id: str) -> int | None:
-        """Delete some parts of this agent and user with what is in them: how many items that were, None when there are
-        no parts."""
+        """Delete some parts of this agent and user; return the number of items, or None if there are no parts left."""
         numbers, count = self._without_parts(agent_id, item_parts.c.user_id == written(user_id))
         return count if numbers else None
 
     def _without_parts(self, agent_id: str, *more: ColumnElement[bool]) -> tuple[list[int], int]:
-        """Delete some parts of this agent; their numbers, and how many items were in them."""
+        """Delete some parts of this agent; return their numbers, and how many items they held."""
         owned = (item_parts.c.memory == self._memory, item_parts.c.agent_id == agent_id, *more)
         query = select(item_parts.c.part).where(*owned).order_by(item_parts.c.part).limit(_PARTS_AT_ONCE)
         numbers = [row.part for row in self._connection.execute(query)]
@@ -179,9 +178,9 @@ class CollectionTransaction:
         return numbers, counts[0]
 
     def compact(self, agent_id: str, until: int) -> tuple[int, int, bool]:
-        """Put what some entries of this agent hold for the long term where it stays, each once; when that was done with
-        all of them, delete some from before `until` (Unix microseconds). How many items were put and entries deleted,
-        and whether there is more to do."""
+        """Promote the marked bullets of some entries of this agent, each once; after all entries are done, delete some
+        from before `until` (Unix microseconds). Returns how many items were promoted and entries deleted, and whether
+        there is more to do."""
         entries = (items.c.memory == self._memory, items.c.agent_id == agent_id, items.c.memory_type == "episodic")
         query = select(*items.c[*COLUMNS]).where(*entries).order_by(items.c.timestamp, items.c.id).limit(_ENTRIES)
         fresh = [ItemRow(*each) for each in self._connection.execute(query.where(items.c.compacted.is_(None)))]
@@ -218,7 +217,7 @@ class CollectionTransaction:
         return len(new)
 
     def create(self, agent_id: str, user_id: str) -> bool:
-        """An empty collection of this user, unless there is one."""
+        """Create an empty collection of this user unless there is one."""
         if self._parts.newest(agent_id, user_id) is not None:
             return False
         self._parts.begin(agent_id, user_id)
@@ -232,7 +231,7 @@ class CollectionTransaction:
         return [ItemRow(*each) for each in found]
 
     def _taken(self, given: Iterable[Item]) -> dict[str, Identity]:
-        """Which of the ids that these bring along are some item's by now, and whose."""
+        """Return which of the brought ids are taken, and by which chunk."""
         return {row.id: _identity_in(row) for row in self._with_ids(item.memory_id for item in given)}
 
     def _row(self, memory_id: str, agent_id: str | None) -> ItemRow:
@@ -242,7 +241,7 @@ class CollectionTransaction:
         return found[0]
 
     def _found(self, keys: tuple[str, ...], wanted: Iterable[tuple[str | None, ...]]) -> list[ItemRow]:
-        """Rows without their content, oldest first, whose `keys` behind the memory are wanted."""
+        """Return rows without their content, oldest first, whose `keys` (after the memory) are wanted."""
         asked = list(dict.fromkeys((self._memory, *each) for each in wanted))
         if not asked:
             return []
@@ -273,7 +272,7 @@ class CollectionTransaction:
         return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}
 
     def _identified(self, item: Item, taken: dict[str, Identity]) -> Item:
-        """The item with its id, which is taken from now on."""
+        """Return the item with its id, which is taken from now on."""
         wanted = item.memory_id
         if not is_id(wanted) or wanted in taken:
             wanted = uuid7(self._clock)
@@ -304,14 +303,14 @@ class CollectionTransaction:
         bulk.insert(self._connection, item_sources, _SOURCE, rows)
 
     def _put_sources(self, these: Sequence[Item]) -> None:
-        """Of items that are there."""
+        """Replace the other sources of existing items."""
         for each in these:
             mine = (item_sources.c.memory == self._memory, item_sources.c.item_id == each.memory_id)
             self._connection.execute(delete(item_sources).where(*mine))
         self._add_sources(these)
 
     def _others(self, memory_ids: Iterable[str]) -> Mapping[str, Sequence[str]]:
-        """The other sources of these items, as they stand in the database."""
+        """Return the other sources of these items, as stored."""
         wanted = [(self._memory, each) for each in memory_ids]
         found: dict[str, list[str]] = defaultdict(list)
         for _, item_id, source in bulk.find(
@@ -321,8 +320,7 @@ class CollectionTransaction:
         return found
 
     def _says(self, row: ItemRow, others: Sequence[str], item: Item, keep: frozenset[str]) -> bool:
-        """Whether the row, with these other sources, says what the item does, as far as that is not to stay as it
-        is."""
+        """True if the row, with these other sources, equals the item except for the fields in `keep`."""
         return (
             ("memory_type" in keep or row.memory_type == item.memory_type)
             and ("tags" in keep or tags_of(row.tags) == item.tags)
@@ -371,7 +369,7 @@ class CollectionTransaction:
 
 
 def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
-    """The first of each chunk, with the sources of those that came again, and how many did."""
+    """Return the first item of each chunk with the sources of its repetitions, and the number of repetitions."""
     first: dict[Identity, Item] = {}
     count = 0
     for item in given:
@@ -396,7 +394,7 @@ def _sources(item: Item) -> set[str | None]:
 
 
 def _from_both(old: Item, new: Item) -> Item:
-    """The new item with the old one's sources among its others: what another source says is from there too."""
+    """Return the new item with the previous sources among its others: the text comes from there, too."""
     if new.source_uri is None:
         return new
     others = {*new.other_sources, *old.other_sources, old.source_uri} - {new.source_uri}
@@ -420,5 +418,5 @@ def _unknown(memory_id: str) -> NoSuchItem:
 
 
 def _lock(memory: str) -> int:
-    """The advisory lock of a collection memory: a signed number of 64 bits."""
+    """Return the advisory lock of a collection memory, a signed 64-bit number."""
     return int.from_bytes(hashlib.sha256(f"symbiont collection {memory}".encode()).digest()[:8], signed=True)

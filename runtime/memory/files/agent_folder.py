@@ -1,4 +1,4 @@
-"""An agent's folder under a store's root: looked at, or held under its lock."""
+"""An agent's folder under a store's root: opened for reading, or held under its lock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.memory.files.folder import Folder
 
 @contextlib.contextmanager
 def opened(root: Path, agent_id: str) -> Iterator[Folder | None]:
-    """The folder without its lock; None when there is none."""
+    """Yield the folder without its lock; None if it does not exist."""
     with contextlib.ExitStack() as stack:
         above = Folder.open_root(root)
         folder = stack.enter_context(above).child(agent_id) if above is not None else None
@@ -21,7 +21,7 @@ def opened(root: Path, agent_id: str) -> Iterator[Folder | None]:
 
 @contextlib.contextmanager
 def held(root: Path, agent_id: str, *, create: bool) -> Iterator[Folder | None]:
-    """The folder under its lock; None when there is none and none is to be made."""
+    """Yield the folder under its lock; None if it does not exist and is not to be created."""
     while True:
         with contextlib.ExitStack() as stack:
             above = Folder.open_root(root, create=create)

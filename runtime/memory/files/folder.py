@@ -1,7 +1,7 @@
-"""One folder on disk, held open by its descriptor, so that no name in it can lead anywhere else.
+"""A folder held open by its descriptor, so that no name in it can lead anywhere else.
 
-Every name is opened relative to the descriptor and never through a symbolic link (O_NOFOLLOW). Folders are made 0700
-and files 0600. All of it blocks; the event loop runs it in threads.
+Every name is opened relative to the descriptor and never through a symbolic link (O_NOFOLLOW). Folders are created 0700
+and files 0600. All calls block; the event loop runs them in threads.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def sync(descriptor: int, path: Path) -> None:
 
 
 def revision(status: os.stat_result) -> str:
-    """What changes whenever a file does, as far as can be told without reading it: its inode, size and time."""
+    """Return a value that changes with a file, without reading it: its inode, size and time."""
     return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
 
@@ -72,7 +72,7 @@ class Folder:
 
     @classmethod
     def open_root(cls, path: Path, *, create: bool = False) -> Folder | None:
-        """The folder at a path, made with its parents when asked to, or None when there is none."""
+        """Open the folder at a path; create it with its parents on request, else return None if it does not exist."""
         with naming(path, "open"):
             if create and not path.is_dir():
                 for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
@@ -85,7 +85,7 @@ class Folder:
                 return None
 
     def child(self, name: str, *, create: bool = False) -> Folder | None:
-        """A folder in this one, made when asked to, or None when there is none. Raises StoreError for a link."""
+        """Open a subfolder; create it on request, else return None if it does not exist. Raises StoreError for a link."""
         path = self.path / name
         with naming(path, "open"):
             for _ in range(3):
@@ -108,7 +108,7 @@ class Folder:
             raise OSError(errno.ELOOP, "it is a symbolic link")
 
     def names(self) -> list[str]:
-        """What is in the folder, sorted, without what is only half there."""
+        """Return the names in the folder, sorted, without temporary files and folders being deleted."""
         with naming(self.path, "list"):
             return sorted(name for name in self._names() if _PARTIAL not in name)
 
@@ -116,7 +116,7 @@ class Folder:
         return os.listdir(self.descriptor)  # noqa: PTH208 - by descriptor, so that no renamed parent matters
 
     def status(self, name: str) -> os.stat_result | None:
-        """The file's status, of a link its own; None when there is none."""
+        """Return a file's status (of a link its own); None if it does not exist."""
         with naming(self.path / name, "look at"):
             try:
                 return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
@@ -125,7 +125,7 @@ class Folder:
 
     @contextlib.contextmanager
     def opened(self, name: str, flags: int = _READ) -> Iterator[int | None]:
-        """A descriptor of a regular file, or None when there is none. Raises StoreError for anything else."""
+        """Yield a descriptor of a regular file, or None if it does not exist. Raises StoreError for anything else."""
         path = self.path / name
         with naming(path, "open"):
             try:
@@ -145,7 +145,7 @@ class Folder:
             os.close(descriptor)
 
     def read(self, name: str) -> bytes | None:
-        """A file's bytes, or None when there is none."""
+        """Return a file's bytes, or None if it does not exist."""
         with self.opened(name) as descriptor:
             if descriptor is None:
                 return None
@@ -153,12 +153,11 @@ class Folder:
                 return read_all(descriptor)
 
     def replace(self, name: str, data: bytes, known: bytes | None) -> bool:
-        """Put `data` in place of a file that still holds the bytes `known`; False, and the file as it then was, if it
-        does not.
+        """Replace a file that still has the content `known`; otherwise return False and its actual content.
 
-        The new file is on disk before it takes the name. Who writes without a lock, an editor or a shell, may do so
-        between the last look and the rename: POSIX has no rename that compares. So the old file is looked at once more
-        afterwards, and put back if it has changed.
+        The new file is on disk before it takes the name. An editor or a shell, which takes no lock, may write between
+        the last check and the rename: POSIX has no rename that compares. So the old file is checked once more
+        afterwards, and restored if it has changed.
         """
         path, partial = self.path / name, self._staged(name, data)
         try:
@@ -179,7 +178,7 @@ class Folder:
         return since == known
 
     def _staged(self, name: str, data: bytes) -> str:
-        """The name of a temporary file with `data`, on disk."""
+        """Write `data` to a temporary file, on disk; return its name."""
         partial = f".{name}{_PARTIAL}{secrets.token_hex(4)}"
         path = self.path / name
         try:
@@ -199,31 +198,31 @@ class Folder:
             os.replace(partial, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def settle(self, name: str) -> None:
-        """Return when a file, as it is, and its name are on disk, whoever wrote it."""
+        """Return when a file and its name are on disk, whichever process wrote it."""
         with self.opened(name) as descriptor:
             if descriptor is not None:
                 sync(descriptor, self.path / name)
         sync(self.descriptor, self.path)
 
     def deleting(self) -> list[str]:
-        """The folders in it whose deletion was begun."""
+        """Return the folders in it whose deletion has begun."""
         with naming(self.path, "list"):
             return [name for name in self._names() if _DELETED.fullmatch(name)]
 
     def unlink(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file if it exists."""
         with naming(self.path / name, "delete"), contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.descriptor)
 
     def sweep(self) -> None:
-        """Delete the temporary files that a killed writer left. Only for whoever holds the folder's lock."""
+        """Delete temporary files of killed writers. Requires the folder's lock."""
         with naming(self.path, "list"):
             left = [name for name in self._names() if _LEFT.fullmatch(name)]
         for name in left:
             self.unlink(name)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         os.close(self.descriptor)
 
     def __enter__(self) -> Folder:
@@ -234,7 +233,7 @@ class Folder:
 
 
 def _content(descriptor: int | None, path: Path) -> bytes | None:
-    """The bytes of a file that is open; None when there is none."""
+    """Read an open file from its beginning; None if there is none."""
     if descriptor is None:
         return None
     with naming(path, "read"):
@@ -242,7 +241,7 @@ def _content(descriptor: int | None, path: Path) -> bytes | None:
 
 
 def read_all(descriptor: int, start: int = 0) -> bytes:
-    """Everything from `start` to the end of the file."""
+    """Read from `start` to the end of the file."""
     pieces, at = [], start
     while piece := os.pread(descriptor, 1 << 20, at):
         pieces.append(piece)
@@ -251,7 +250,7 @@ def read_all(descriptor: int, start: int = 0) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it, however many writes that takes."""
+    """Write all of `data`, in as many calls as needed."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

@@ -1,4 +1,4 @@
-"""The lock of one agent's folder: flock on a file in it, held by whoever writes, shared by those who read."""
+"""The lock of one agent's folder: flock on a file in it, exclusive for writers, shared for readers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from runtime.memory.files.folder import Folder
 
 NAME = ".lock"
 PATIENCE = 30.0
-"""Seconds to wait for another process before the write is given up."""
+"""Seconds to wait for another process before a write fails."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 
 
 @contextlib.contextmanager
 def writing(folder: Folder, patience: float = PATIENCE) -> Iterator[bool]:
-    """Hold the folder alone. Yields False when the folder was deleted while this waited: open it anew.
+    """Hold the folder exclusively. Yields False if the folder was deleted during the wait: open it again.
 
     Two openings exclude each other, also within one process. Raises StoreBusy after `patience` seconds.
     """
@@ -35,7 +35,7 @@ def writing(folder: Folder, patience: float = PATIENCE) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def reading(folder: Folder, patience: float = 2.0) -> Iterator[None]:
-    """Hold off writers, so that no half-written entry is seen; a reader who may not or need not lock reads anyway."""
+    """Hold off writers, so that no half-written entry is read. A reader that cannot lock reads without."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(StoreError):
             descriptor = held.enter_context(folder.opened(NAME))
@@ -45,7 +45,7 @@ def reading(folder: Folder, patience: float = 2.0) -> Iterator[None]:
 
 
 def _taken(descriptor: int, kind: int, patience: float) -> bool:
-    """Closing the descriptor lets go of the lock."""
+    """Take the lock; closing the descriptor releases it."""
     until, pause = time.monotonic() + patience, _FIRST_PAUSE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Whether a folder can be written to, without writing."""
+"""Checks that a folder can be written to, without writing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def unwritable(path: Path) -> str | None:
-    """Why a folder cannot be written to, or cannot be made; None when it can."""
+    """Return why a folder cannot be written to or created; None if it can."""
     there = path
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent

@@ -1,4 +1,4 @@
-"""What a daemon does for one memory by itself: the background works, and keeping its index in step."""
+"""Background tasks of one memory: the store's own, and keeping its index in step."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 
 GATHER_SECONDS: Final = 0.05
-"""How long what is handed over gathers before it is put as one group."""
+"""Seconds for which appended items gather before they are put into the index together."""
 LOOK_SECONDS: Final = 300.0
-"""How often all parts are compared although nothing was noticed."""
+"""Seconds between comparisons of all parts without any sign of a change."""
 UNWATCHED_SECONDS: Final = 30.0
-"""The same where the system cannot watch the folders."""
+"""The same if the system cannot watch the folders."""
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
-"""Seconds until the next try when the index could not be written, doubled each time."""
+"""Seconds until the next try after the index could not be written, doubled each time."""
 
 
 def background_tasks(
     name: str, indexer: Indexer, folder: Path | None, clock: Clock
 ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-    """The background works of a memory's store and index, with their names. `folder`: where the store's files are, None
-    where it has none; then others that write to it are noticed as they are where nothing can be watched."""
+    """Return the background tasks of a memory's store and index, with their names. `folder`: of the store's files; None
+    if it has none, and then other writers are noticed by comparing regularly."""
     watch = None if folder is None else FileWatcher(indexer, folder)
     background_tasks = [
         (f"index of {name}", keep_index(indexer, watch, clock)),
@@ -36,7 +36,7 @@ def background_tasks(
 
 
 async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) -> None:
-    """Bring everything up to date, then whatever changes, for ever. Raises FsyncFailed."""
+    """Bring everything up to date, then every change, for ever. Raises FsyncFailed."""
     wait = FIRST_WAIT
     whole = True
     while True:
@@ -60,7 +60,7 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
 
 
 async def _told(news: asyncio.Event, seconds: float, clock: Clock) -> bool:
-    """Whether there was news within `seconds`."""
+    """True if there was news within `seconds`."""
     waiting = asyncio.ensure_future(news.wait())
     sleeping = asyncio.ensure_future(clock.sleep(seconds))
     try:

@@ -1,4 +1,4 @@
-"""What stores say they added, until it is put into the index; and how far each part that grows had come lately."""
+"""Queue of appended items not yet indexed, and the recent revisions of each part."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from runtime.memory.item import Item
 from runtime.memory.store_types import Append, Part
 
 MOST: Final = 10_000
-"""Items that may wait; when there are more, their parts are read instead."""
+"""Items that may wait; beyond that, their parts are read instead."""
 REMEMBERED: Final = 64
-"""Revisions of a part that grew that are remembered, and parts of which they are."""
+"""Remembered revisions of a growing part, and remembered parts."""
 
 
 class ChangeFeed:
-    """Growth by agent, in the order in which it was handed over."""
+    """Appends by agent, in their order."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, list[Append]] = OrderedDict()
@@ -25,11 +25,11 @@ class ChangeFeed:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Whose parts grew."""
+        """Return the agents with waiting appends."""
         return tuple(self._waiting)
 
     def add(self, growth: Append) -> set[str]:
-        """Keep this until it is taken. Empty, or whose parts must be read because there was too much."""
+        """Queue an append. Returns the agents to re-read if the queue overflowed, else an empty set."""
         if self._items + len(growth.items) > MOST:
             dropped = {growth.part.agent_id, *self._waiting}
             self._waiting.clear()
@@ -40,7 +40,7 @@ class ChangeFeed:
         return set()
 
     def take(self, agent: str) -> list[tuple[str | None, Part, list[Item]]]:
-        """The agent's growth, what follows on one another as one: the revision before, the part after, the items."""
+        """Return the agent's appends, consecutive ones joined: the revision before, the part after, the items."""
         growth = self._waiting.pop(agent, [])
         for each in growth:
             self._items -= len(each.items)
@@ -48,16 +48,16 @@ class ChangeFeed:
         return _joined(growth)
 
     def is_past(self, part: Part, held: str | None) -> bool:
-        """Whether the revision that the index has `held` since came after that of the part."""
+        """True if the index already has a newer revision than `part`."""
         passed = list(self._passed.get(part.name, ()))
         return held in passed and part.revision in passed[: passed.index(held)]
 
     def grows(self, name: str) -> bool:
-        """Whether the part grew lately."""
+        """True if the part has grown recently."""
         return name in self._passed
 
     def forget(self, name: str | None = None) -> None:
-        """The part was read whole, or is gone; without a name every part."""
+        """Forget the revisions of a part that was read whole or is gone; without a name of every part."""
         if name is None:
             self._passed.clear()
         else:

@@ -1,4 +1,4 @@
-"""Vectors for what has none yet: batch by batch from the index's own queue, so that no save ever waits for one."""
+"""Makes missing vectors, batch by batch from the index's own queue, so that no write waits for an embedding."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from runtime.search.index.index import Index
 log = structlog.get_logger("symbiont.memory")
 
 BATCH: Final = 64
-"""Texts that are given to the embedding at once; it makes smaller batches where a search's own text would wait."""
+"""Texts in one call of the embedding; it makes smaller batches where a question would have to wait."""
 SHARE_OF_A_BATCH: Final = 8
-"""Of a batch one part in so many is embedded at once where somebody waits."""
+"""The fraction of a batch that is embedded at once while a search waits."""
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 300.0
 LONGEST_WAIT_FOR_AN_INDEX: Final = 30.0
-"""Seconds until the next try when embedding or keeping vectors did not work, doubled each time: what an embedding on a
-server costs to ask, an index does not."""
+"""Seconds until the next try after embedding or storing vectors failed, doubled each time; longer for an embedding on a
+server than for an index."""
 
 
 class EmbeddingQueue:
-    """The entries of an index that are to be embedded, and the embedding that does it."""
+    """The entries of an index that wait for vectors, and the embedding in use."""
 
     def __init__(self, index: Index, clock: Clock = SYSTEM) -> None:
         self._index = index
@@ -44,21 +44,21 @@ class EmbeddingQueue:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing is embedded just now, in one line."""
+        """Return why nothing is embedded at the moment, in one line."""
         return self._mismatch or self._failure
 
     @property
     def mismatch(self) -> str | None:
-        """What a person must mend before anything is embedded again."""
+        """Return what a person must fix before embedding continues."""
         return self._mismatch
 
     def more(self) -> None:
-        """There may be something to embed."""
+        """Note that there may be something to embed."""
         self._more.set()
 
     async def use(self, embedder: Embedder | None) -> None:
-        """Embed with this from now on; what another model embedded is embedded again. What is under way is dropped, so
-        that the one before can be closed."""
+        """Use this embedding from now on; vectors of another model are made again. The running batch is cancelled, so
+        that the previous embedding can be closed."""
         if embedder is not self._embedder and self._batch is not None:
             self._batch.cancel()
             await asyncio.wait({self._batch})
@@ -77,8 +77,8 @@ class EmbeddingQueue:
         return BATCH if self._embedder is None else self._embedder.at_once
 
     async def embed(self, progress: Progress | None = None, *, seconds: float | None = None) -> int:
-        """Embed what has no vector; how many entries were. With `seconds` none is begun when these are over, and
-        batches are small, as somebody waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
+        """Make the missing vectors; return how many. With `seconds`, no batch begins after that time, and batches are
+        small because a search waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
         await self._index.tend()
         if self._embedder is None:
             return 0
@@ -98,7 +98,7 @@ class EmbeddingQueue:
         return done
 
     async def keep(self) -> None:
-        """Embed what there is and what comes, for ever; wait longer and longer while that does not work."""
+        """Embed everything that is or becomes pending, for ever; wait longer after each failure."""
         wait = FIRST_WAIT
         while True:
             self._more.clear()
@@ -125,8 +125,7 @@ class EmbeddingQueue:
                 await self._more.wait()
 
     async def _next(self, limit: int) -> int:
-        """Embed one batch, unless another one is under way, which comes first. The batch is a task of its own, so that
-        `use` can end it."""
+        """Embed one batch; a running one finishes first. The batch is a task of its own, so that `use` can cancel it."""
         async with self._one:
             embedder = self._embedder
             if embedder is None:

@@ -1,4 +1,5 @@
-"""Items as indexes hold them, and back: an entry carries the whole of its item, so a hit needs no look at the store."""
+"""Converts items to entries of an index and back. An entry carries its whole item, so a hit needs no access to the
+store."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from runtime.search.entry import IndexEntry
 
 
 def entries_of(part: Part, items: Sequence[tuple[Item, ItemLocation | None]], *, first: int = 0) -> list[IndexEntry]:
-    """The entries of a part's items in their order, counted from `first`."""
+    """Return the entries of a part's items in order, counted from `first`."""
     return [_entry(part, item, place, order) for order, (item, place) in enumerate(items, first)]
 
 
@@ -39,11 +40,10 @@ def _entry(part: Part, item: Item, place: ItemLocation | None, order: int) -> In
 
 
 def group_of(part: Part, item: Item) -> str:
-    """What the item's neighbours have in common: its user and project, and the session it is from, else the day's log
-    that it stands in.
+    """Return the group of items that are its neighbours: its user and project, and its session or else the day's log.
 
-    Long-term items of no session have none: their order in a file says nothing. Nobody's item is found by what is
-    another user's, or weighed by it.
+    Long-term items without a session have none: their order in a file has no meaning. Another user's items never affect
+    how an item is found or scored.
     """
     whose = repr(item.user_id) if item.project_id is None else f"{item.user_id!r}/{item.project_id!r}"
     if item.provenance.session_id:
@@ -52,7 +52,7 @@ def group_of(part: Part, item: Item) -> str:
 
 
 def item_of(entry: IndexEntry) -> Item:
-    """The item as the store gave it."""
+    """Return the item as the store gave it."""
     more = _read(entry.rest).get("item", {})
     return Item(
         memory_id=entry.id,
@@ -70,7 +70,7 @@ def item_of(entry: IndexEntry) -> Item:
 
 
 def place_of(entry: IndexEntry) -> ItemLocation | None:
-    """Where the item stood when its part was read, None when that is not known."""
+    """Return the item's location when its part was read, or None if unknown."""
     file = _read(entry.rest).get("file")
     return None if file is None else ItemLocation(file, entry.line)
 

@@ -1,4 +1,4 @@
-"""Noticing that files of a memory changed: persons edit them while a daemon runs."""
+"""Notices changes of a memory's files: people edit them while a daemon runs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ TICK_MS: Final = 1000
 
 
 class FileWatcher:
-    """Notices that files of a store changed, whoever changed them, and says whose they are."""
+    """Reports the agents whose files were changed by any process."""
 
     def __init__(self, indexer: Indexer, folder: Path) -> None:
         self._indexer = indexer
         self._folder = folder
         self.blind = False
-        """Whether the system cannot watch so much: then all parts are looked at now and then."""
+        """True if the system cannot watch so many files; then all parts are compared regularly."""
 
     async def run(self) -> None:
-        """Watch for as long as the system lets us."""
+        """Watch for as long as the system allows it."""
         while not self.blind:
             seen = _identity(self._folder)
             if seen is None:
@@ -54,7 +54,7 @@ class FileWatcher:
                 )
 
     async def _listen(self, seen: tuple[int, int]) -> None:
-        """Until the folder is another one."""
+        """Watch until the folder is replaced."""
         first = True
         bursts = awatch(
             self._folder,
@@ -78,13 +78,12 @@ class FileWatcher:
                     return
 
     def _wanted(self, _change: Change, path: str) -> bool:
-        """Not what we write on the way to the file that is meant, nor locks; nor the folder itself, which is looked at
-        anyhow."""
+        """True unless the path is a temporary file, a lock, or the folder itself, which is checked anyway."""
         parts = Path(path).relative_to(self._folder).parts
         return bool(parts) and not any(part.startswith(".") for part in parts)
 
     def _agent(self, path: str) -> str:
-        """Every store has a folder for each agent."""
+        """Return the agent of a path: every store has a folder for each agent."""
         return Path(path).relative_to(self._folder).parts[0]
 
 

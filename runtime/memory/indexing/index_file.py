@@ -1,4 +1,4 @@
-"""Where the index over a store is, and how it is opened."""
+"""Chooses the file of the index over a store, and opens the index."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from runtime.search.index import DEFAULT, open_index
 log = structlog.get_logger("symbiont.memory")
 
 LONGEST_SLUG: Final = 40
-"""Characters of a store's name in the name of its index: with the hash, and what a server puts around it, well
-within the 63 bytes that PostgreSQL keeps of a name."""
+"""Characters of a store's name in the name of its index: with the hash and a server's additions it stays well within
+the 63 bytes of a PostgreSQL name."""
 
 
 async def open_indexer(
@@ -36,12 +36,12 @@ async def open_indexer(
     *,
     database: Database | None = None,
 ) -> Indexer:
-    """The index over a store, its file in `folder`; None: nobody searches, and an embedded one is kept in memory,
-    whatever is declared. `database`: the root's, by which a server tells stores of one path apart.
+    """Open the index over a store, with its file in `folder`. None: nothing is searched, so an empty index in memory is
+    enough. `database`: the root's, which distinguishes stores of the same path on a server.
 
-    Where the store is sealed the file is too; what an earlier version left there readable is overwritten and deleted.
-    One whose file cannot be made is kept in memory too, and a problem; in place of one that cannot work here, for want
-    of its packages or its key, it is the default one, and a problem.
+    The file is sealed if the store is; readable files of earlier versions are overwritten and deleted. If the file
+    cannot be created, the index is kept in memory; if the declared index lacks its packages or key, the default one is
+    used. Both are reported as a problem.
     """
     if folder is None:
         return Indexer(store, await open_index(None, None, {}), clock)
@@ -73,14 +73,14 @@ async def open_indexer(
 
 
 def index_file(store: Store, folder: Path, choice: Choice | None = None) -> Path:
-    """The file of a store's index: named for what the store physically is, and for the kind of index unless it is the
-    default one, so that a store's index of another kind is built beside the one in use."""
+    """Return the file of a store's index, named for the store's identity and the kind of index unless that is the
+    default one. So an index of another kind is built beside the one in use."""
     kind = "" if choice is None or choice.name == DEFAULT else f".{choice.name}"
     return folder / f"{_row(store)}-{_hash(store)[:16]}{kind}.db"
 
 
 def _overwrite_readable(store: Store, folder: Path) -> None:
-    """Indexes of stores of this kind that are not sealed: of memories too that no program declares any more."""
+    """Overwrite and delete unsealed indexes of stores of this kind, including memories that are no longer declared."""
     from runtime.search.index.embedded.index_file import overwrite_readable
 
     for file in folder.glob(f"{_row(store)}-*.db"):
@@ -93,9 +93,8 @@ def _row(store: Store) -> str:
 
 
 def index_name(store: Store, database: Database | None = None) -> str:
-    """What an index on a server calls what it holds of this store: the last name of what the store physically is, so
-    that a person knows it again, and a hash of the whole, with the id of the root's `database`: two machines may have
-    files of the same path."""
+    """Return the name of this store's index on a server: the last part of the store's identity, readable for people,
+    and a hash of the identity with the id of the root's `database`, as two machines may have the same paths."""
     last = re.split(r"[/\\:]", store.identity.rstrip("/"))[-1]
     slug = re.sub(r"[^a-z0-9]+", "_", last.lower()).strip("_")[:LONGEST_SLUG].strip("_")
     return f"{slug or 'memory'}_{_hash(store, '' if database is None else database.id)[:8]}"

@@ -1,7 +1,7 @@
-"""Keeps the index over one store in step with it. The store is the truth: what differs is read again.
+"""Keeps the index over one store in step with it. The store is the truth: parts that differ are read again.
 
-A store that can say what a write added hands that over, and it is put without reading anything. Everything else, a
-person's edits among it, is noticed by comparing the revisions of parts. Nothing here fails a write.
+Appended items that the store reports are put into the index without reading anything. Everything else, such as a
+person's edits, is found by comparing the revisions of parts. No failure here fails a write.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from runtime.search.index.index import AppendedEntries, Index
 log = structlog.get_logger("symbiont.memory")
 
 Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
-"""Runs a background task under a name."""
+"""Starts a background task with a name."""
 
 _Appended = tuple[str | None, Part, list[Item]]
 """The revision before, the part after, the items."""
 
 ON_THE_LOOP: Final = 500
-"""Items that are made entries of without a thread of their own."""
+"""Items that are converted to entries without a thread."""
 PUT_AT_ONCE: Final = 1024
-"""Items that were handed over and are put into the index at once, unless one part grew by more."""
+"""Appended items that are put into the index together, unless one part grew by more."""
 DROPPED_AT_ONCE: Final = 500
 LOOKS: Final = 5
-"""How often a part that grows just now is looked at again before it is read whole."""
+"""Comparisons of a growing part before it is read whole."""
 LOOK_SECONDS: Final = 0.02
 
 
 class Indexer:
-    """A store and the index over it, which is its own and closed with it. One event loop uses it."""
+    """A store and the index over it, which it owns and closes. One event loop uses it."""
 
     def __init__(self, store: Store, index: Index, clock: Clock = SYSTEM, *, problem: str | None = None) -> None:
-        """`problem`: what did not go well when the index was opened."""
+        """`problem`: what went wrong when the index was opened."""
         self.store = store
         self.index = index
         self.queue = EmbeddingQueue(index, clock)
         self.in_background = False
-        """Whether background tasks keep it in step, so that nobody else has to."""
+        """True while background tasks keep the index in step."""
         self.news = asyncio.Event()
-        """Set when something was handed over or touched."""
+        """Set after an append or a change."""
         self._clock = clock
         self._opening = problem
         self._failure: str | None = None
@@ -72,27 +72,27 @@ class Indexer:
 
     @property
     def failure(self) -> str | None:
-        """Why the index could not be kept in step when that was tried last, in one line."""
+        """Return why the last update of the index failed, in one line."""
         return self._failure
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What does not work just now, one line each."""
+        """Return what does not work at the moment, one line each."""
         lines = (self.index_problem, *self.unread, self.queue.problem)
         return tuple(dict.fromkeys(line for line in lines if line))
 
     @property
     def index_problem(self) -> str | None:
-        """Why the index is not as it should be, in one line."""
+        """Return why the index is incomplete, in one line."""
         return self._failure or self._opening or self.index.problem
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The parts that cannot be read, one line each."""
+        """Return the unreadable parts, one line each."""
         return tuple(line for _, line in self._unreadable.values())
 
     async def agents(self) -> tuple[str, ...]:
-        """Whose parts there are; none while the store cannot say."""
+        """Return the agents that have parts; empty while the store is unreadable."""
         try:
             return await self.store.agents()
         except FsyncFailed:
@@ -101,11 +101,11 @@ class Indexer:
             return ()
 
     def unreadable(self, part: str) -> bool:
-        """Whether what the index holds of this part is older than the part, which cannot be read."""
+        """True if the part is unreadable, so its index entries may be stale."""
         return part in self._unreadable
 
     def start_background(self, start: Start, background_tasks: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
-        """Run these background works until `rest` or `close`; nothing when it is attended already."""
+        """Start the background tasks unless they are running. `stop_background` or `close` stops them."""
         background_tasks = tuple(background_tasks)
         if self.in_background:
             for _, work in background_tasks:
@@ -115,14 +115,14 @@ class Indexer:
         self._tasks = [start(name, work) for name, work in background_tasks]
 
     async def stop_background(self) -> None:
-        """End the background works."""
+        """Stop the background tasks."""
         tasks, self._tasks, self.in_background = self._tasks, [], False
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """End the background works, put what was handed over, and close the index; the store is its owner's."""
+        """Stop the background tasks, index what is queued, and close the index. The store belongs to its opener."""
         await self.stop_background()
         self._unsubscribe()
         await self.settle()
@@ -132,12 +132,12 @@ class Indexer:
             log.warning("an index was not closed well; what it lacks is put at the next start", reason=error.line())
 
     def touched(self, agents: Iterable[str]) -> None:
-        """The parts of these agents may have changed: the background looks at them."""
+        """Have the background task compare the parts of these agents."""
         self._touched.update(agents)
         self.news.set()
 
     def take_touched(self) -> set[str]:
-        """The agents that were touched since this was asked last."""
+        """Return the agents reported to `touched` since the last call."""
         touched, self._touched = self._touched, set()
         return touched
 
@@ -161,7 +161,7 @@ class Indexer:
         self.news.set()
 
     async def settle(self) -> None:
-        """Put everything that was handed over; whose parts have to be read instead is touched."""
+        """Index everything that is queued; agents whose parts must be read instead are marked for comparison."""
         for agent in self._feed.agents:
             async with self._lock(agent):
                 await self._settle(agent)
@@ -188,8 +188,8 @@ class Indexer:
             self._touched.add(agent)
 
     def _next_order(self, count: int) -> int:
-        """The first of `count` orders beyond every other: positions in a part are far below a time in milliseconds,
-        and the next start is later than this one."""
+        """Return the first of `count` orders beyond all others. Positions in a part are far below a time in
+        milliseconds, and the next start is later than this one."""
         first = max(int(self._clock.now() * 1000), self._last_order)
         self._last_order = first + count
         return first
@@ -197,7 +197,7 @@ class Indexer:
     # What differs.
 
     async def sync(self, agent: str | None = None, progress: Progress | None = None) -> SyncReport:
-        """Bring the index up to date, for one agent or for all. Raises FsyncFailed and nothing else."""
+        """Bring the index up to date, for one agent or for all. Raises only FsyncFailed."""
         if agent is not None:
             return await self._sync_agent(agent, progress)
         await self.settle()
@@ -248,7 +248,7 @@ class Indexer:
         return report
 
     async def _compare(self, agent: str) -> tuple[Sequence[Part], list[Part], list[str]]:
-        """The agent's parts; those that the index does not hold as they are; the names of those that are gone."""
+        """Return the agent's parts, those that differ from the index, and the names of those that are gone."""
         for look in range(LOOKS):
             await self._settle(agent)
             known = await self.index.parts(agent)
@@ -268,7 +268,8 @@ class Indexer:
         return revision == part.revision or self._feed.is_past(part, revision)
 
     async def _read(self, part: Part) -> SyncReport:
-        """Put a part as it is now. Its revision is from before it was read: the next look finds what came between."""
+        """Index a part as it is now. Its revision was read before its content, so a change in between is found by the
+        next comparison."""
         failed = self._unreadable.get(part.name)
         if failed is not None and failed[0] == part.revision:
             return SyncReport(problems=(failed[1],))
@@ -299,7 +300,7 @@ class Indexer:
         return removed
 
     async def forget(self, agent: str | None = None) -> None:
-        """Empty the index, of one agent or wholly, so that the next `sync` builds it again. Raises IndexFailed."""
+        """Empty the index, of one agent or completely, so that the next `sync` builds it again. Raises IndexFailed."""
         self._unreadable.clear()
         self._feed.forget()
         if agent is None:
@@ -324,7 +325,7 @@ class Indexer:
 
 
 def _together(growth: Sequence[_Appended]) -> Iterator[list[_Appended]]:
-    """What is put at once."""
+    """Yield the appends that are put into the index together."""
     some: list[_Appended] = []
     count = 0
     for each in growth:

@@ -1,4 +1,4 @@
-"""How far the work on an index is, and what came of it."""
+"""Progress and result of work on an index."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is being done (`reading`, `embedding`), how much of it is done, and how much there is."""
+"""Called with the kind of work (`reading`, `embedding`), the amount done, and the total."""
 
 
 class SyncReport(NamedTuple):
-    """What bringing the index up to date did.
+    """The result of a `sync`.
 
-    `parts` that there are, and how many of them were `read`; entries that were `changed` (new ones among them),
-    `removed` and `embedded`; one line for each part that could not be read and for what the index could not do.
+    `parts`: all of them, `read`: those that were read; entries that were `changed` (or new), `removed` and `embedded`;
+    `problems`: one line for each unreadable part and each failure of the index.
     """
 
     parts: int = 0
@@ -24,7 +24,7 @@ class SyncReport(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def plus(self, other: SyncReport) -> SyncReport:
-        """Both together."""
+        """Return the sum of both."""
         return SyncReport(
             self.parts + other.parts,
             self.read + other.read,
@@ -44,7 +44,7 @@ class ReadProgress:
         self._before = 0
 
     def told(self, what: str, done: int, of: int) -> None:
-        """What the reading of one agent's parts says."""
+        """Report the progress of one agent's parts."""
         if self._progress is not None:
             self._progress(what, min(self._before + done, self._total), self._total)
         if done == of:
