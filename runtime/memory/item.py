@@ -122,7 +122,8 @@ class Item(BaseModel):
 
 
 def normalised(text: str) -> str:
-    """Return the text that `chunk_hash` hashes: Unicode NFC, every run of white space as one space, none at the ends."""
+    """Return the text that `chunk_hash` hashes: Unicode NFC, every run of white space as one space, none at the
+    ends."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")  # As it comes out below, and several times sooner: most texts are like this.
     return " ".join(unicodedata.normalize("NFC", well_formed(text)).split())

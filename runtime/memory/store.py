@@ -70,7 +70,8 @@ class Store(ABC):
 
     @property
     def index_key(self) -> bytes | None:
-        """Return the key (32 bytes) that seals the files of an index over this store; None if the store is not sealed."""
+        """Return the key (32 bytes) that seals the files of an index over this store; None if the store is not
+        sealed."""
         return None
 
     @final

@@ -141,7 +141,8 @@ class StoreStats(NamedTuple):
 
 
 class Upserted(NamedTuple):
-    """The result of an upsert: new items, changed items, and the number of those that existed unchanged or came twice."""
+    """The result of an upsert: new items, changed items, and the number of those that existed unchanged or came
+    twice."""
 
     inserted: tuple[Item, ...] = ()
     updated: tuple[Item, ...] = ()

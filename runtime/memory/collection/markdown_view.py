@@ -1,4 +1,5 @@
-"""Shows a collection as Markdown: long-term items in sections, and a day's entries as a log, as in a Markdown memory."""
+"""Shows a collection as Markdown: long-term items in sections, and a day's entries as a log, as in a Markdown
+memory."""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ class Folder:
                 return None
 
     def child(self, name: str, *, create: bool = False) -> Folder | None:
-        """Open a subfolder; create it on request, else return None if it does not exist. Raises StoreError for a link."""
+        """Open a subfolder; create it on request, else return None if it does not exist. Raises StoreError for a
+        link."""
         path = self.path / name
         with naming(path, "open"):
             for _ in range(3):

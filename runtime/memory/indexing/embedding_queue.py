@@ -125,7 +125,8 @@ class EmbeddingQueue:
                 await self._more.wait()
 
     async def _next(self, limit: int) -> int:
-        """Embed one batch; a running one finishes first. The batch is a task of its own, so that `use` can cancel it."""
+        """Embed one batch; a running one finishes first. The batch is a task of its own, so that `use` can cancel
+        it."""
         async with self._one:
             embedder = self._embedder
             if embedder is None:

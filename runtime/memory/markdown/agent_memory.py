@@ -1,7 +1,7 @@
 """One agent's memory on disk: `memory.md` and its daily logs, read and changed under the folder's lock.
 
-Everything here blocks; the store runs it in threads. Many works handed in together are written together: one
-replacement of `memory.md`, one append and one fsync for each day's log.
+All calls block; the store runs them in threads. Requests of one batch are written together: one replacement of
+`memory.md`, one append and one fsync for each day's log.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _LEDGERS = 4  # days of one agent whose logs are remembered
 
 
 def part_name(agent_id: str, day: date | None) -> str:
-    """The name of the part that `memory.md` is, or the log of a day: its path under the store's root."""
+    """Return the name of the part of `memory.md`, or of a day's log: its path under the store's root."""
     return f"{agent_id}/{MEMORY}" if day is None else f"{agent_id}/{LOGS}/{day.isoformat()}.md"
 
 
 @dataclass(frozen=True)
 class MarkdownEdit:
-    """An edit of one item, or with no text its deletion."""
+    """An edit of one item, or without text its deletion."""
 
     memory_id: str
     text: str | None
@@ -64,15 +64,15 @@ class AgentMemory:
         self._appends: list[Append] = []
 
     def appends(self) -> list[Append]:
-        """What was added to logs since this was last asked, where it is known that nothing else happened to them."""
+        """Return and clear what was appended to logs, where nothing else is known to have happened to them."""
         appends, self._appends = self._appends, []
         return appends
 
     def perform(self, works: Sequence[WriteRequest]) -> list[Outcome]:
-        """Do all of them under one lock: the appends first, together, then the changes in order.
+        """Do all requests under one lock: first the appends together, then the edits in order.
 
-        Gives for every work its outcome: the items that were written, the item as edited, None for a deletion, or the
-        StoreError of that work alone. Raises what stands in the way of all of them.
+        Returns an outcome for each request: the items that were written, the edited item, None for a deletion, or the
+        StoreError of that request alone. Raises an error that prevents all of them.
         """
         outcomes: list[Outcome] = [()] * len(works)
         appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, MarkdownEdit)]
@@ -95,17 +95,17 @@ class AgentMemory:
             return error
 
     def looked_at(self) -> AbstractContextManager[Folder | None]:
-        """The agent's folder without its lock; None when there is none."""
+        """Yield the agent's folder without its lock; None if it does not exist."""
         return opened(self.root, self.agent_id)
 
     def held(self, *, create: bool) -> AbstractContextManager[Folder | None]:
-        """The agent's folder under its lock; None when there is none and none is to be made."""
+        """Yield the agent's folder under its lock; None if it does not exist and is not to be created."""
         return held(self.root, self.agent_id, create=create)
 
     # Appending
 
     def _append(self, folder: Folder, items: Sequence[Item]) -> list[Item | None]:
-        """For every item the item as it was written, None for one that was there already."""
+        """Return for each item the item as written, or None if it was there already."""
         written: list[Item | None] = [None] * len(items)
         long_term = [number for number, item in enumerate(items) if item.memory_type != "episodic"]
         if long_term:
@@ -186,7 +186,7 @@ class AgentMemory:
             self._appends.append(Append(part, step.before, added))
 
     def _neighbours(self, logs: Folder, day: date) -> list[LogState]:
-        """Those of the days before and after: a run that is done again may have another time than the first."""
+        """Return the logs of the previous and the next day: a repeated run may have another time than the first."""
         found = []
         for step in (-1, 1):
             with contextlib.suppress(OverflowError):
@@ -205,8 +205,8 @@ class AgentMemory:
     # Changing
 
     def rewrite(self, folder: Folder, change: Callable[[Document, datetime], Document]) -> None:
-        """Change `memory.md`, reading it again as often as a person's edit comes in between. `change` is told when the
-        file was written, too."""
+        """Change `memory.md`; read it again whenever a person's edit comes in between. `change` gets its content and
+        its time of modification."""
         for _ in range(_TRIES):
             before, written = self._read(folder)
             data = change(Document.parse(before or b""), written).data
@@ -218,7 +218,7 @@ class AgentMemory:
         raise StoreBusy(f"{folder.path / MEMORY} keeps changing", hint="close what writes to it")
 
     def _read(self, folder: Folder) -> tuple[bytes | None, datetime]:
-        """The bytes of `memory.md`, None when there is none, and when it was written."""
+        """Return the bytes of `memory.md` (None if it does not exist), and its time of modification."""
         return folder.read(MEMORY), _written(folder.status(MEMORY)) or self.now()
 
     def _change(self, folder: Folder | None, change: MarkdownEdit) -> Item | None:
@@ -237,7 +237,7 @@ class AgentMemory:
         raise StoreBusy(f"the memory of {self.agent_id} keeps changing", hint="close what writes to it")
 
     def _found(self, folder: Folder, memory_id: str) -> tuple[Folder, str, bytes, int] | None:
-        """The folder, file, its bytes and the number in it of an item. The caller closes a folder of logs."""
+        """Return the folder, the file, its bytes, and the item's number in it. The caller closes a folder of logs."""
         data = folder.read(MEMORY)
         if data is not None:
             items = long_term_items(self.agent_id, Document.parse(data), self.now())
@@ -260,7 +260,7 @@ class AgentMemory:
     def _changed(
         self, place: Folder, name: str, before: bytes, number: int, text: str | None
     ) -> tuple[bytes, Item | None]:
-        """The file's new bytes, and the item as it then is."""
+        """Return the new bytes of the file, and the changed item."""
         day = day_of(name)
         if day is not None:
             log = DailyLog.parse(day, before)
@@ -276,9 +276,9 @@ class AgentMemory:
         return document.data, None if text is None else long_term_items(self.agent_id, document, self.now())[number]
 
     def remove(self) -> bool:
-        """Delete the folder with everything in it; whether there was one.
+        """Delete the folder with its content; True if it existed.
 
-        It loses its name first, so that what a crash leaves of it is never read again; `sweep` deletes that.
+        It is renamed first, so that remains after a crash are never read; `sweep` deletes them.
         """
         with self.held(create=False) as folder:
             if folder is None:
@@ -307,5 +307,5 @@ def naming_item(folder: Folder, name: str) -> Iterator[None]:
 
 
 def _written(status: os.stat_result | None) -> datetime | None:
-    """When a file was written that has this status."""
+    """Return the time of modification of this status."""
     return None if status is None else datetime.fromtimestamp(status.st_mtime, UTC)

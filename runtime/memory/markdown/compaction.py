@@ -1,8 +1,8 @@
-"""Compacting one agent's memory: what its logs hold for the long term goes into `memory.md`, then old logs go.
+"""Compacts one agent's memory: promotes marked bullets of its logs to `memory.md`, then deletes old logs.
 
-The order is what makes it safe to cut off: logs are read; `memory.md` is replaced, on disk, by one that has their
-bullets and says that it has them; only then are logs deleted, each of them only as long as it is what was read. Done
-again after any crash, it finds what is there (see `flushed`) and goes on.
+The order makes it safe to interrupt: logs are read; `memory.md` is replaced, on disk, by a version that has their
+bullets and records that; only then are logs deleted, each only if it is unchanged since. After a crash it continues
+from what it finds (see `promoted`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from runtime.memory.store_types import Compaction, StoreProblem
 
 @dataclass(frozen=True)
 class _Reading:
-    """A log as it was read: its revision and hash then, what it holds, and why it must stay if it must. What is `left`
-    keeps only a log that is to be deleted."""
+    """A log as it was read: its revision and hash, its bullets, and why it must not be deleted, if so. Bullets in
+    `left` only prevent the deletion of their log."""
 
     revision: str
     hash: bytes
@@ -41,11 +41,11 @@ class _Reading:
 
 
 def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
-    """Do it (see `Store.compact`). Blocks.
+    """See `Store.compact`. Blocks.
 
-    Today's log and later ones stay whatever `older_than` says, as do logs that cannot be read, are not UTF-8, or hold
-    something for the long term that is not put anywhere; those are the answer's `problems`. Raises StoreError when
-    `memory.md` cannot be written: then no log was deleted.
+    Logs of today and later stay whatever `older_than` says, and so do logs that are unreadable, not UTF-8, or contain
+    marked bullets that cannot be promoted; the result reports them. Raises StoreError if `memory.md` cannot be written:
+    then no log was deleted.
     """
     today, readings = agent_memory.now().date(), dict[date, _Reading]()
     # Reading may take long and needs no lock; what changes meanwhile is read again under it.
@@ -74,7 +74,7 @@ def _logs(folder: Folder | None) -> Iterator[Folder | None]:
 
 
 def _read(agent_id: str, logs: Folder | None, today: date, known: Mapping[date, _Reading]) -> dict[date, _Reading]:
-    """Every log by its day; what is `known` and has not changed since is not read again."""
+    """Return every log by its day; unchanged ones in `known` are not read again."""
     readings = {}
     for day in days(logs.names()) if logs is not None else ():
         assert logs is not None
@@ -115,7 +115,7 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
 
 
 def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Reading]) -> int:
-    """Put what is not yet there into `memory.md`; how much that was."""
+    """Add missing bullets to `memory.md`; return how many."""
     count = 0
 
     def add(document: Document, otherwise: datetime) -> Document:
@@ -149,7 +149,7 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Rea
 
 
 def _delete(logs: Folder, readings: Mapping[date, _Reading]) -> int:
-    """Delete the logs that still are what was read; how many that were."""
+    """Delete the logs that are unchanged since they were read; return how many."""
     logs.sweep()
     gone = 0
     try:

@@ -1,4 +1,4 @@
-"""From documents and logs to items: ids, times and tags of what stands in a markdown store."""
+"""Makes items of documents and logs: ids, times and tags."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NOTHING_KNOWN = Provenance()
 
 
 def long_term_items(agent_id: str, document: Document, otherwise: datetime) -> list[Item]:
-    """The items of a `memory.md`, one for each of `document.items`.
+    """Return the items of a `memory.md`, one for each of `document.items`.
 
-    A bullet without a time of its own has that of the header's `Updated:`, and with no header the time `otherwise`.
+    A bullet without a time of its own has that of the header's `Updated:`, or without a header the time `otherwise`.
     """
     seen: Counter[tuple[str, str, str]] = Counter()
     updated, items = document.updated_at or otherwise, []
@@ -30,7 +30,7 @@ def long_term_items(agent_id: str, document: Document, otherwise: datetime) -> l
 
 
 def log_items(agent_id: str, log: DailyLog) -> list[Item]:
-    """The items of a day's log, one for each of `log.entries`."""
+    """Return the items of a day's log, one for each of `log.entries`."""
     seen: Counter[tuple[str, str]] = Counter()
     items = []
     for entry in log.entries:

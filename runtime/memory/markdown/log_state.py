@@ -1,7 +1,7 @@
-"""What is known of one day's log without reading it again: whose deliveries are in it, and how often each text.
+"""What is known of one day's log without reading it again: the deliveries in it, and how often each text occurs.
 
-The knowledge holds as long as inode, size and time of change are those it was taken at. Of a log that has only grown,
-by another process's entries, only what is new is read; of any other change, all of it.
+The state is valid while inode, size and time of change are the same. Of a log that another process has only appended
+to, only the new part is read; after any other change, all of it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _NEXT_ENTRY = (b"\n## ", b"\r\n## ")
 
 
 class Step(NamedTuple):
-    """The revision of a log before something was added at its end (None: there was nothing), and after."""
+    """The revision of a log before an append (None: it did not exist), and after."""
 
     before: str | None
     after: str
 
 
 class LogState:
-    """One log's ledger. Whoever uses it holds the folder's lock."""
+    """The state of one log. Requires the folder's lock."""
 
     def __init__(self, day: date) -> None:
         self.day = day
@@ -40,15 +40,15 @@ class LogState:
 
     def _forget(self) -> None:
         self.keys: set[str] = set()
-        """The idempotency keys of the deliveries whose entries stand in the log whole."""
+        """The idempotency keys of deliveries with a complete entry in the log."""
         self.occurrences: Counter[tuple[str, str]] = Counter()
-        """How many entries there are of each chunk_hash and user."""
+        """The number of entries of each chunk_hash and user."""
         self.newline = "\n"
         self._seen: tuple[int, int, int] | None = None
         self._window = b""
 
     def refresh(self, logs: Folder) -> None:
-        """Know the log as it is now, or know that there is none."""
+        """Read what has changed since the last time; the log may be absent."""
         with logs.opened(self.name) as descriptor:
             if descriptor is None:
                 self._forget()
@@ -57,11 +57,11 @@ class LogState:
                     self._learn(descriptor)
 
     def append(self, logs: Folder, entries: Callable[[], bytes]) -> Step | None:
-        """Add what `entries` makes, from the ledger as it then is, to the end of the log; it is on disk on return.
+        """Append the bytes that `entries` makes from the current state; they are on disk on return.
 
-        Says between which revisions that was all that happened; None when nothing was added, or when it may not be all.
-        `entries` enters what it makes into `keys` and `occurrences`. An editor that replaces the file meanwhile takes
-        no lock: then the same is done with the file that is there now.
+        Returns the revisions before and after, or None if nothing was added or if something else may have changed the
+        log. `entries` updates `keys` and `occurrences`. If an editor, which takes no lock, replaces the file at the
+        same time, the append is repeated on the new file.
         """
         path = logs.path / self.name
         while True:
@@ -98,13 +98,13 @@ class LogState:
             self._forget()
 
     def _look(self, descriptor: int) -> int:
-        """Remember what the log looks like from outside; its size."""
+        """Note the log's status; return its size."""
         status = os.fstat(descriptor)
         self._seen = _from_outside(status)
         return status.st_size
 
     def _learn(self, descriptor: int, *, mend: bool = False) -> int:
-        """Know the log as it is, and its size."""
+        """Read the whole log; return its size."""
         status = os.fstat(descriptor)
         if self._seen == _from_outside(status):
             return status.st_size
@@ -118,7 +118,7 @@ class LogState:
         return self._look(descriptor)
 
     def _learn_growth(self, descriptor: int, status: os.stat_result) -> bool:
-        """Whether the log is the one that was known, with more entries behind."""
+        """True if the log is the known one with more entries at its end."""
         if self._seen is None or status.st_ino != self._seen[0] or status.st_size <= self._seen[1]:
             return False
         known = len(self._window)
@@ -142,7 +142,7 @@ def _from_outside(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def _take_back(descriptor: int, size: int, data: bytes) -> None:
-    """After a write that failed half-way (a full disk), leave the log as it was, unless others have written too."""
+    """Undo a write that failed half-way (a full disk), unless another process has written too."""
     with contextlib.suppress(OSError):
         written = read_all(descriptor, size)
         if written and data.startswith(written):
@@ -150,7 +150,7 @@ def _take_back(descriptor: int, size: int, data: bytes) -> None:
 
 
 def _cut_zeros(descriptor: int) -> None:
-    """Cut off the zeros that a crash leaves at the end of a file whose data never reached the disk."""
+    """Cut off zeros that a crash leaves at the end of a file whose data never reached the disk."""
     size = os.fstat(descriptor).st_size
     while size:
         start = max(0, size - _WINDOW)

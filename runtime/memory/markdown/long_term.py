@@ -1,8 +1,8 @@
-"""What a day's log holds for the long term: bullets beginning `[fact]`, `[procedure]` or `[pattern]`, anywhere in it.
+"""Finds the bullets of a day's log that are marked for long-term memory: `[fact]`, `[procedure]` or `[pattern]`.
 
-Case does not matter, nor does how far a bullet is indented or which of `-*+` marks it; a colon may follow the brackets.
-What is indented below belongs to it, except another such bullet. What stands in a fence or a comment may be an example
-or be meant no more, and what a delivery's payload said is a stranger's: these are left, and the log with them.
+Case, indentation and the kind of bullet (`-*+`) do not matter; a colon may follow the brackets. Indented text below
+belongs to the bullet, except another marked one. Bullets in a fence or a comment may be examples or obsolete, and the
+payload of a delivery is a stranger's text: these are not promoted, and their log is not deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SECTIONS = dict(zip(("fact", "procedure", "pattern"), SECTIONS, strict=True))
 
 
 class MarkedBullet(NamedTuple):
-    """One such bullet: the section it belongs to, the item it is there, and what it is known by in `flushed`."""
+    """A bullet marked for promotion: target section, resulting item, key in the promotion record."""
 
     section: Section
     item: Item
@@ -36,7 +36,7 @@ class MarkedBullet(NamedTuple):
 
 
 class Left(NamedTuple):
-    """Such a bullet that is not put into `memory.md`: the line near which it stands, counted from 1, and why."""
+    """A marked bullet that is not promoted: its approximate line, counted from 1, and why."""
 
     line: int
     why: str
@@ -47,17 +47,17 @@ _A_DELIVERYS = "it stands in what a delivery said"
 
 
 class Found(NamedTuple):
-    """What a log holds: what is to become items, in order, and what is not."""
+    """The marked bullets of a log: those to promote, in order, and the others."""
 
     lasting: tuple[MarkedBullet, ...]
     left: tuple[Left, ...]
 
 
 def look_through(agent_id: str, log: DailyLog) -> Found:
-    """Every such bullet of a log.
+    """Return every marked bullet of a log.
 
-    One of an entry has the entry's time, source, tags and provenance, one elsewhere the day's; what an annotation
-    behind the bullet says comes before that, and its tags are added. The log is the source where none is named.
+    A bullet of an entry has the entry's time, source, tags and provenance, any other the day's; its own annotation
+    takes precedence, and its tags are added. The log is the source if none is named.
     """
     found: list[MarkedBullet] = []
     left: list[Left] = []
@@ -86,8 +86,8 @@ def look_through(agent_id: str, log: DailyLog) -> Found:
 
 
 def of_entry(entry: Item) -> tuple[tuple[Item, ...], bool]:
-    """What an entry that stands in no file holds, as the items that it is to become, and whether there is something in
-    a fence or a comment besides. What a delivery said holds nothing."""
+    """Return the items to promote from an entry that is in no file, and True if more are in a fence or a comment. The
+    payload of a delivery has none."""
     if is_delivery(entry.source_uri):
         return (), False
     title, *below = entry.text.replace("\r\n", "\n").split("\n")
@@ -101,7 +101,7 @@ def _file(log: DailyLog) -> str:
 
 
 def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
-    """`file`: what is the source where none is named."""
+    """`file`: the source of items that name none."""
     section, note = _SECTIONS[bullet.name], bullet.note
     origin = entry.provenance if note.provenance is None else note.provenance.provenance
     item = entry.changed(
@@ -122,13 +122,13 @@ def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
 
 
 def key(section: Section, text: str, user_id: str) -> str:
-    """What a user's text is known by that was put into a section: 16 hex digits of a sha256."""
+    """Return the key of a user's text in a section: 16 hex digits of a sha256."""
     return sha256(f"{section.name}\n{chunk_hash(text)}\n{user_id}".encode()).hexdigest()[:16]
 
 
 class _Bullet(NamedTuple):
-    """The name in brackets, in lower case, the text behind it, what is said behind that, its line, and whether it is in
-    a fence or a comment that no other such bullet holds."""
+    """The name in brackets in lower case, the text after it, its annotation, its line, and whether it is in a fence or
+    comment outside any other marked bullet."""
 
     name: str
     text: str
@@ -138,7 +138,7 @@ class _Bullet(NamedTuple):
 
 
 def _bullets(lines: Sequence[str], *, annotated: bool) -> Iterator[_Bullet]:
-    """`annotated`: what looks like an annotation is one."""
+    """`annotated`: annotations are parsed."""
     hidden, taken = _hidden(lines), 0
     for at, line in enumerate(lines):
         found = None if hidden[at] and at < taken else _BEGINNING.match(line)
@@ -163,7 +163,7 @@ def _hidden(lines: Sequence[str]) -> list[bool]:
 
 
 def _end(lines: Sequence[str], hidden: Sequence[bool], start: int, indent: int) -> int:
-    """The line after a bullet that is indented by so much: as CommonMark has it, but for another that lasts."""
+    """Return the line after a bullet of this indent, as CommonMark has it, but not beyond another marked bullet."""
     at = start + 1
     while at < len(lines):
         after_blank = is_blank(lines[at])

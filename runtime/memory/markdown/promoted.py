@@ -1,12 +1,10 @@
-"""Which long-term bullets of a log were put into `memory.md` already: said at the end of `memory.md` itself.
+"""The record of promoted bullets, at the end of `memory.md` itself.
 
-    <!-- symbi flushed
-    2026-02-14 3f9a2c1b8e7d6c5b 77ab0c1d2e3f4a5b
-    -->
+<!-- symbi flushed 2026-02-14 3f9a2c1b8e7d6c5b 77ab0c1d2e3f4a5b -->
 
-What a person then deletes or rewrites there does not come back from a log that still holds it. It stands in the file
-that the bullets are put into, so that one rename does both and no crash comes between them; only logs that are still
-there are in it. Who deletes it gets back, once, what they deleted and the logs still hold.
+With it, a promoted item that a person deletes or rewrites is not promoted again from its log. It is in the same file as
+the items, so that one rename writes both; it lists only logs that still exist. If a person deletes it, deleted items
+that are still in logs come back once.
 """
 
 from __future__ import annotations
@@ -24,11 +22,11 @@ _CLOSE = "-->"
 _LINE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})((?: [0-9a-f]{16})*)[ \t]*$")
 
 Flushed = Mapping[date, AbstractSet[str]]
-"""By the day of a log, the keys (`lasting.key`) of its bullets."""
+"""The keys (`long_term.key`) of promoted bullets, by the day of their log."""
 
 
 def read(document: Document) -> dict[date, set[str]]:
-    """What a `memory.md` says was put into it. Lines that say nothing of the kind are passed over."""
+    """Read the records of a `memory.md`; other lines are ignored."""
     found: dict[date, set[str]] = {}
     for start, stop in _blocks(document):
         for line in document.lines[start:stop]:
@@ -39,7 +37,7 @@ def read(document: Document) -> dict[date, set[str]]:
 
 
 def write(document: Document, flushed: Flushed) -> Document:
-    """The document saying this instead, where it said it before or at its end; with nothing to say it says nothing."""
+    """Return the document with this record, at its previous place or at the end; without one if it is empty."""
     end = newline(document.lines)
     said = [f"{' '.join([day.isoformat(), *sorted(keys)])}{end}" for day, keys in sorted(flushed.items()) if keys]
     lines, blocks = list(document.lines), list(_blocks(document))

@@ -1,4 +1,4 @@
-"""A markdown store as it is read: whose folders there are, what is in them, and where an item stands."""
+"""Reads a markdown store: its agents, their files, and the locations of items."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class File(NamedTuple):
     newest_first: bool = False
 
     def read(self) -> Sequence[Item]:
-        """Its items. Raises StoreError."""
+        """Return its items. Raises StoreError."""
         items = [item for item, _ in self.archive.placed(self.agent_id, self.day)]
         return items[::-1] if self.newest_first else items
 
 
 class MarkdownReader:
-    """The reading half of a markdown store. Blocks; may be used by several threads."""
+    """The reading half of a markdown store. Blocks; several threads may use it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._checked: dict[str, tuple[str, list[Unread]]] = {}
 
     def agents(self) -> tuple[str, ...]:
-        """The folders that hold a memory or logs; a link is never one."""
+        """Return the agents that have a memory or logs; links are ignored."""
         root = Folder.open_root(self.root)
         if root is None:
             return ()
@@ -59,7 +59,7 @@ class MarkdownReader:
             return tuple(name for name in root.names() if is_name(name) and _has_memory(root, name))
 
     def files(self, agent_id: str, wanted: Scan) -> list[File]:
-        """The files of an agent that may hold what is wanted, in the order of the scan."""
+        """Return the files of an agent that may hold wanted items, in the order of the scan."""
         with opened(self.root, agent_id) as folder:
             found = [] if folder is None else _days(folder)
         if wanted.memory_type not in {None, "episodic"}:
@@ -74,9 +74,8 @@ class MarkdownReader:
         return [File(self, agent_id, day, wanted.newest_first) for day in ordered]
 
     def parts_of(self, agents: Sequence[str], alone: bool) -> tuple[Part, ...]:
-        """The parts of these agents. One whose folder cannot be read raises StoreError when it is `alone`; otherwise it
-        has a part that says so to whoever reads it.
-        """
+        """Return the parts of these agents. An unreadable folder raises StoreError if `alone`; otherwise it has one
+        part, whose reading raises it."""
         found: list[Part] = []
         for agent in agents:
             try:
@@ -88,10 +87,10 @@ class MarkdownReader:
         return tuple(found)
 
     def parts(self, agent_id: str) -> list[Part]:
-        """`memory.md` and every log of an agent, with its revision; nothing is opened but folders.
+        """Return `memory.md` and every log of an agent, each with its revision; only folders are opened.
 
-        What stands in the place of one of these files and is none (a folder, a pipe, a link) is a part too: reading it
-        says so, while leaving it out would say that it is gone.
+        A folder, pipe or link in place of such a file is a part, too: reading it raises an error, while omitting it
+        would mean that it is gone.
         """
         found: list[Part] = []
         with opened(self.root, agent_id) as agent:
@@ -107,7 +106,7 @@ class MarkdownReader:
         return found
 
     def read(self, part: Part) -> list[tuple[Item, ItemLocation]]:
-        """The items of a part that `parts` named. Raises StoreError."""
+        """Return the items of a part that `parts` named. Raises StoreError."""
         file = part.name.rpartition("/")[2]
         day = None if file == MEMORY else day_of(file)
         if part.name != part_name(part.agent_id, day):
@@ -115,7 +114,8 @@ class MarkdownReader:
         return self.placed(part.agent_id, day)
 
     def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, ItemLocation]]:
-        """The items of `memory.md`, or of a day's log, and where each stands; none when there is no such file."""
+        """Return the items of `memory.md`, or of a day's log, with their locations; empty if the file does not
+        exist."""
         name = MEMORY if day is None else f"{day.isoformat()}.md"
         with opened(self.root, agent_id) as agent, _inner(agent, day) as folder:
             if agent is None or folder is None:
@@ -135,7 +135,7 @@ class MarkdownReader:
         return [(item, ItemLocation(file, line + 1)) for item, line in zip(items, lines, strict=True)]
 
     def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        """Where items stand now, by memory_id."""
+        """Return the current locations of items by memory_id."""
         wanted: dict[tuple[str, date | None], set[str]] = defaultdict(set)
         for item in items:
             day = item.timestamp.date() if item.memory_type == "episodic" else None
@@ -148,7 +148,7 @@ class MarkdownReader:
         }
 
     def inspect(self, agent_id: str, day: date) -> Inspection:
-        """The text of `memory.md` and of a day's log. What is not UTF-8 shows as U+FFFD."""
+        """Return the text of `memory.md` and of a day's log, with U+FFFD for what is not UTF-8."""
         log = f"{day.isoformat()}.md"
         texts: list[str | None] = []
         with opened(self.root, agent_id) as agent, _inner(agent, day) as logs:
@@ -159,9 +159,8 @@ class MarkdownReader:
         return Inspection(agent_id, day, texts[0], texts[1], str(folder_path / MEMORY), str(folder_path / LOGS / log))
 
     def stats(self, agent_id: str | None) -> StoreStats:
-        """Agents, files, bytes and days; and what cannot be opened, is no text or no item. A file is read again only
-        when it has changed.
-        """
+        """Count agents, files, bytes and days; report what cannot be opened, is not text or is not an item. A file is
+        read again only after it has changed."""
         if len(self._checked) > _CHECKED:
             self._checked.clear()
         found, known = Measure(self._checked), 0
@@ -174,7 +173,7 @@ class MarkdownReader:
         return StoreStats(known, len(found.sizes), sum(found.sizes), oldest, newest, tuple(found.problems))
 
     def sweep(self) -> None:
-        """Delete the folders whose deletion was cut off."""
+        """Finish interrupted deletions of folders."""
         root = Folder.open_root(self.root)
         if root is None:
             return
@@ -185,7 +184,7 @@ class MarkdownReader:
 
 @contextlib.contextmanager
 def _inner(agent: Folder | None, day: date | None) -> Iterator[Folder | None]:
-    """The agent's folder itself, or for a day's log the folder of logs."""
+    """Return the agent's folder, or for a day's log the folder of logs."""
     if agent is None or day is None:
         yield agent
         return
@@ -215,7 +214,7 @@ def _has_memory(root: Folder, name: str) -> bool:
 
 
 class Measure:
-    """What `stats` adds up over the agents."""
+    """Sums of `stats` over the agents."""
 
     def __init__(self, checked: dict[str, tuple[str, list[Unread]]]) -> None:
         self.sizes: list[int] = []
@@ -224,7 +223,7 @@ class Measure:
         self._checked = checked
 
     def take(self, agent_id: str, agent: Folder) -> None:
-        """Look at every file of an agent."""
+        """Add every file of an agent."""
         found: list[date] = []
         with self.reporting(agent.path / LOGS):
             found = _days(agent)
@@ -252,7 +251,7 @@ class Measure:
 
     @contextlib.contextmanager
     def reporting(self, path: Path) -> Iterator[None]:
-        """Take a StoreError for a problem of this file or folder."""
+        """Report a StoreError as a problem of this file or folder."""
         try:
             yield
         except StoreError as error:

@@ -1,11 +1,11 @@
 """The markdown store: `{root}/{agent}/memory.md` and `{root}/{agent}/logs/YYYY-MM-DD.md` (first design, section 1).
 
-Markdown is the truth: nothing is kept beside it, and what a person writes there is read as it stands. Long-term items
-are a set in their section, so one that is there is not written again; episodic ones are entries of the day's log.
+Markdown is the truth: there is no other copy, and a person's edits are read as they are. Long-term items are a set in
+their section, so an existing one is not written again; episodic ones are entries of the day's log.
 
-An editor takes no lock. A save that it makes between our reading a file and our replacing it is noticed, and the change
-is made again on what was saved; two windows remain, which no rename can close: the instant between our last look and
-our rename, and the time an editor itself shows an old text before it saves it over ours.
+An editor takes no lock. A save between our reading and our replacing of a file is noticed, and our change is repeated
+on the saved file. Two windows remain, which no rename can close: the instant between our last check and our rename, and
+the time in which an editor shows an old text before saving it over ours.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MarkdownStore(FileStore[MarkdownReader]):
         return f"markdown:{self.root}"
 
     async def sweep(self) -> None:
-        """Finish the deletions that a crash cut off."""
+        """Finish deletions that a crash interrupted."""
         await self._in_thread(self._reader.sweep)
 
     async def _append(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> tuple[Item, ...]:

@@ -1,6 +1,6 @@
-"""What stands in a Markdown memory and is no item though it looks as if it were meant to be one.
+"""Finds text in a Markdown memory that is not an item but may have been meant as one.
 
-Nothing quotes what stands there: whoever may ask for problems may not see every user's items.
+Messages never quote the text: their reader may not see every user's items.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _UNDERLINE = re.compile(r"(=+|-+)$")
 
 
 class Unread(NamedTuple):
-    """The first line of a kind, counted from 1, and what there is to say of it."""
+    """The first line of a kind, counted from 1, and the message about it."""
 
     line: int
     message: str
 
 
 def unread(agent_id: str, day: date | None, data: bytes) -> list[Unread]:
-    """What `memory.md`, or the log of a day, holds that is no item; one for each kind."""
+    """Return the text of `memory.md`, or of a day's log, that is not an item; one finding for each kind."""
     found = _in_document(Document.parse(data)) if day is None else _in_log(agent_id, DailyLog.parse(day, data))
     first: dict[str, list[int]] = {}
     for line, message in found:
@@ -68,7 +68,7 @@ def _in_document(document: Document) -> Iterator[tuple[int, str]]:
 
 
 def _section_name(heading: str) -> str | None:
-    """The section that a heading nearly names."""
+    """Return the section that a heading nearly names."""
     return _NAMES.get(" ".join(heading.strip(" \t:*_.").casefold().split()))
 
 
@@ -83,7 +83,7 @@ def _in_log(agent_id: str, log: DailyLog) -> Iterator[tuple[int, str]]:
 
 
 def _first_text(lines: Sequence[str]) -> int | None:
-    """The first line that is neither blank nor a heading nor a comment."""
+    """Return the first line that is neither blank nor a heading nor a comment."""
     return next(
         (at for at, line in enumerate(lines) if not is_blank(line) and not body(line).startswith(("#", "<!--"))), None
     )

@@ -1,6 +1,6 @@
-"""Deleting one user's items from an agent's Markdown files. Everybody else's lines stay as they are, byte for byte.
+"""Deletes one user's items from an agent's Markdown files. Other users' lines stay unchanged, byte for byte.
 
-Each file is replaced as a whole, so a deletion that was cut off has deleted whole files' worth and is done again.
+Each file is replaced as a whole; an interrupted deletion has finished some of the files and is repeated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRIES = 50  # of a replacement, each against a person's edit that came in betwe
 
 
 def forget_user(agent_memory: AgentMemory, user_id: str) -> int:
-    """Delete every item of the user; how many there were. Raises StoreError."""
+    """Delete every item of the user; return how many. Raises StoreError."""
     with agent_memory.held(create=False) as folder:
         if folder is None:
             return 0

@@ -1,8 +1,8 @@
-"""The records store (second design): one JSON file a memory, written once, with a checksum; gates stand before it.
+"""The records store (second design): one JSON file for each item, written once, with a checksum, behind gates.
 
-`options` what a program may say; `gates` what must be closed before a write; `record` the file. `writer` writes to one
-agent's folder what `works` say, by `staging`; `name_index` knows the names in it and `tail` which of them came last;
-`folder_index`, `state` and `evidence` are what is written beside the records, `aftermath` writes down how it went, and
-`recovery` finishes what was cut off. `reading` reads. `outbox` notes what is to be sent, `letters` reads it and
-`sync` sends it to one of `remotes/`, a TABLE. `readiness` says what stands in the way; `store` is the whole.
+`options`: what a program may configure; `gates`: what must be closed before a write. `writer` writes the `operations`
+to one agent's folder; `outcome` records how they went; `reader` reads. `files/`: the record, its names, atomic writes,
+the index, state and evidence beside the records, and recovery after a crash. `remotes/`: a TABLE of services that
+records are sent to, and the `sync` that sends them from the outbox. `readiness`: problems to report. `user_removal`:
+deletes a user's records.
 """

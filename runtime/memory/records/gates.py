@@ -1,7 +1,7 @@
-"""The gates before a write (second design, "Safety guarantees"): each that the store declares must be closed.
+"""The gates before a write (second design, "Safety guarantees"): every declared one must be closed.
 
-A gate is closed by what is given for it, or by what the item itself says; `na:REASON` says that it does not apply here,
-and why. What closed each stands in the record.
+A gate is closed by a value given for it, or by a field of the item; `na:REASON` states that it does not apply. The
+record stores what closed each gate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runtime.memory.redaction.redact import redact
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 LONGEST = 2000
-"""Characters that may be given for a gate."""
+"""Characters of a value for a gate at most."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:mailto|urn|symbiont|data):")
 _PROOF = re.compile(r"(?=.*\bred:\s*\S)(?=.*\bgreen:\s*\S)", re.DOTALL)
@@ -32,8 +32,8 @@ _HOW: Mapping[Gate, str] = {
 
 
 class GateOpen(RefusedItem):
-    """A write was refused at these gates; nothing was kept. `closed`: what closes the others. `records`: of a preview,
-    what would be kept were these closed too."""
+    """A write was refused at these gates; nothing was stored. `closed`: values of the other gates. `records`: in a
+    preview, what would be stored."""
 
     def __init__(
         self, message: str, *, gates: tuple[Gate, ...], hint: str, closed: Mapping[str, str] | None = None
@@ -45,9 +45,9 @@ class GateOpen(RefusedItem):
 
 
 def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dict[str, str]:
-    """What closes each gate that the store declares or that something was given for, secrets taken out.
+    """Return what closes each declared or given gate, redacted.
 
-    Raises GateOpen, naming every gate that is not closed and how to close it. Looks at the files that the item names.
+    Raises GateOpen, naming every open gate and how to close it. Reads files that the item names.
     """
     unknown = sorted(set(given) - set(GATES))
     if unknown:

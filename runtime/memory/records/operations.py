@@ -1,4 +1,4 @@
-"""What is asked of one agent's folder, and what comes of it."""
+"""Operations on one agent's folder, and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.memory.store_types import Append
 
 
 class Write(NamedTuple):
-    """Items to keep, with what closed the gates for each. `remote`: whether they are to be sent."""
+    """Store items, with what closed the gates for each. `remote`: True if they are to be sent."""
 
     items: tuple[Item, ...]
     gates: tuple[dict[str, str], ...]
@@ -19,7 +19,7 @@ class Write(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What became of sending a record. `done`: there is nothing more to do about it."""
+    """Write the result of sending a record. `done`: it is final."""
 
     note: Note
     sent: bool
@@ -29,7 +29,7 @@ class Mark(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A write that came to nothing: `refused` at these gates, or an `error`."""
+    """A failed write: `refused` at these gates, or an `error`."""
 
     status: Literal["refused", "error"]
     session_id: str | None
@@ -38,13 +38,13 @@ class Failure(NamedTuple):
 
 
 class Cleanup(NamedTuple):
-    """Write `index.json` when it is not right, and finish what a killed writer left when `recover`."""
+    """Write `index.json` if needed, and with `recover` finish what a killed writer left."""
 
     recover: bool = False
 
 
 class Forget(NamedTuple):
-    """Delete what one user has: see `forgetting.forget_user`."""
+    """Delete one user's records: see `user_removal.forget`."""
 
     user_id: str
 
@@ -54,8 +54,7 @@ WriteRequest = Write | Mark | Failure | Cleanup | Forget
 
 @dataclass
 class Done:
-    """What came of one work: the items that were written, the notes of those that are to be sent, and how many records
-    were deleted."""
+    """The result of one operation: written items, notes of records to send, and the number of deleted records."""
 
     written: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -64,7 +63,7 @@ class Done:
 
 @dataclass
 class Performed:
-    """What came of many works: each one's outcome, what to tell of growth, and what went wrong that lost nothing."""
+    """The results of several operations: each one's outcome, appends to report, and faults that lost nothing."""
 
     outcomes: list[Done | Exception]
     appends: list[Append] = field(default_factory=list)

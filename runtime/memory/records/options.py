@@ -1,4 +1,4 @@
-"""What a program may say behind `store records`."""
+"""The options of `store records`."""
 
 from __future__ import annotations
 

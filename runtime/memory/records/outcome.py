@@ -1,4 +1,4 @@
-"""What is written down after a record was kept: how the write went, and what became of sending it."""
+"""Writes down how writing and sending a record went."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from runtime.memory.store_types import Append
 
 
 def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: datetime, *, remote: bool) -> None:
-    """`STATE.json` says that a record was kept."""
+    """Note a stored record in `STATE.json`."""
     waits = PENDING if remote else NOT_CONFIGURED
     state.write_state(folder, session_id, {"status": "stored", "id": record_id, "time": rfc3339(now), "remote": waits})
 
 
 def write_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> None:
-    """`STATE.json` says that a write came to nothing; of an error there is evidence too."""
+    """Note a failed write in `STATE.json`; an error also as evidence."""
     write = {"status": work.status, "id": None, "time": rfc3339(now), "remote": None}
     told = {"gates": list(work.gates)} if work.status == "refused" else {"error": work.error}
     state.write_state(folder, work.session_id, write | told)
@@ -37,7 +37,7 @@ def write_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) ->
 def mark(
     folder: Folder, agent_id: str, name_index: RecordNameIndex, work: Mark, now: datetime, result: Performed
 ) -> None:
-    """Write down what became of sending a record; last of all, that nothing is to be sent any more."""
+    """Write down the result of sending a record, and last of all delete its note if it is final."""
     name = work.note.record
     data = folder.read(name)
     try:

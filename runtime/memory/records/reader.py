@@ -1,4 +1,4 @@
-"""A records store as it is read: whose folders there are, what is in them, and whether it is as it was written."""
+"""Reads a records store: its agents, their records, and whether these are unchanged."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _log = structlog.get_logger(__name__)
 
 
 class RecordReader:
-    """The reading half of a records store. Blocks; used by several threads. A damaged record stands in nobody's way: it
-    is passed over, logged once and reported."""
+    """The reading half of a records store. Blocks; several threads may use it. A damaged record is skipped, logged once
+    and reported."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -43,17 +43,17 @@ class RecordReader:
         self._indexes: dict[str, tuple[str, dict[str, Any] | None]] = {}
 
     def name_index(self, agent_id: str) -> RecordNameIndex:
-        """What is known of an agent's folder."""
+        """Return the name index of an agent's folder."""
         with self._guard:
             return self._name_indexes.setdefault(agent_id, RecordNameIndex())
 
     def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
-        """An agent's folder; None when there is none."""
+        """Yield an agent's folder; None if it does not exist."""
         return opened(self.root, agent_id)
 
     @contextlib.contextmanager
     def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, RecordNameIndex]]:
-        """An agent's folder, and its shelf as it is now. `again`: list it in any case."""
+        """Yield an agent's folder and its refreshed name index. `again`: list the folder in any case."""
         name_index = self.name_index(agent_id)
         with self.opened(agent_id) as folder:
             if folder is not None:
@@ -63,7 +63,7 @@ class RecordReader:
             yield folder, name_index
 
     def agents(self) -> tuple[str, ...]:
-        """The folders that hold a record; a link is never one."""
+        """Return the agents that have a record; links are ignored."""
         root = Folder.open_root(self.root)
         if root is None:
             return ()
@@ -82,13 +82,13 @@ class RecordReader:
         return True
 
     def parts(self, agent_id: str) -> list[Part]:
-        """One for every day of an agent's records."""
+        """Return one part for every day of an agent's records."""
         with self.known(agent_id) as (_, name_index), name_index.lock:
             days = sorted(name_index.days)
             return [part_of(agent_id, day, name_index.revision(day) or "") for day in days]
 
     def batches(self, agent_id: str, wanted: Scan) -> list[list[str]]:
-        """The names that may be wanted, in the order of the scan, in batches of whole seconds."""
+        """Return the names that may be wanted, in the order of the scan, in batches of whole seconds."""
         since = None if wanted.since is None else wanted.since.astimezone(UTC).date()
         until = None if wanted.until is None else wanted.until.astimezone(UTC).date()
         with self.known(agent_id) as (folder, name_index):
@@ -104,7 +104,7 @@ class RecordReader:
             return _batches(names[::-1] if wanted.newest_first else names, name_index.sizes)
 
     def _wanted(self, folder: Folder, agent_id: str, name_index: RecordNameIndex, wanted: Scan) -> Set[str] | None:
-        """The ids that may be wanted, as far as they can be told without reading records; None: any."""
+        """Return the ids that may be wanted, as far as known without reading records; None: any."""
         if wanted.memory_ids:
             return wanted.memory_ids
         if not (wanted.tags or wanted.tags_any or wanted.memory_type):
@@ -120,12 +120,12 @@ class RecordReader:
         return folder_index.named_by(index, wanted) if current and index is not None else None
 
     def behind(self) -> list[str]:
-        """The agents whose `index.json` was made of other records than there are."""
+        """Return the agents whose `index.json` is out of date."""
         with self._guard:
             return [agent_id for agent_id, name_index in self._name_indexes.items() if name_index.behind]
 
     def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, ItemLocation]]:
-        """The items of these records by their time, and where each stands; without those that are damaged."""
+        """Return the items of these records by time, with their locations; damaged ones are left out."""
         found: list[tuple[Item, ItemLocation]] = []
         with self.opened(agent_id) as folder:
             name_index = self.name_index(agent_id)
@@ -138,7 +138,7 @@ class RecordReader:
         return sorted(found, key=lambda pair: (pair[0].timestamp, Path(pair[1].file).name))
 
     def day(self, agent_id: str, day: date) -> list[tuple[Item, ItemLocation]]:
-        """The records of a day."""
+        """Return the records of a day."""
         with self.known(agent_id) as (_, name_index), name_index.lock:
             names = list(name_index.days.get(day, ()))
         return self.read(agent_id, names)
@@ -148,7 +148,7 @@ class RecordReader:
             _log.warning("memory_record_damaged", file=str(folder.path / name), reason=why)
 
     def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        """Where these items stand, by memory_id."""
+        """Return the locations of these items by memory_id."""
         found: dict[str, ItemLocation] = {}
         for agent_id in {item.agent_id for item in items}:
             with self.known(agent_id) as (folder, name_index):
@@ -159,7 +159,7 @@ class RecordReader:
         return found
 
     def inspect(self, agent_id: str, day: date) -> Inspection:
-        """Summaries: of what is known for the long term, and of a day's episodes."""
+        """Return text about long-term records and about a day's episodes."""
         known: list[str] = []
         log: list[str] = []
         for names in self.batches(agent_id, Scan()):
@@ -173,7 +173,7 @@ class RecordReader:
         return Inspection(agent_id, day, texts[0], texts[1], str(folder), str(folder / f"{day:%Y%m%d}_*.json"))
 
     def stats(self, agent_id: str | None) -> StoreStats:
-        """Agents, records and their bytes and days; and what is known to be damaged."""
+        """Count agents, records, bytes and days; report known damage."""
         agents = self.agents() if agent_id is None else (agent_id,)
         files = size = there = 0
         days: list[date] = []
@@ -194,7 +194,7 @@ class RecordReader:
         return StoreStats(there, files, size, oldest, newest, tuple(problems))
 
     def verify(self, agent_id: str) -> tuple[int, list[StoreProblem]]:
-        """Read every record of an agent: how many there are, and what is not as it was written."""
+        """Read every record of an agent. Returns their number, and what is damaged."""
         problems: list[StoreProblem] = []
         proved = self._proved(agent_id)  # first, for evidence has its name after its record
         with self.known(agent_id, again=True) as (folder, name_index):
@@ -222,21 +222,21 @@ class RecordReader:
         return len(names), problems
 
     def _proved(self, agent_id: str) -> dict[str, str]:
-        """The records that evidence says were kept, and the file that says so."""
+        """Return the records that evidence proves to have been stored, each with its file."""
         with self.opened(agent_id) as folder, contextlib.ExitStack() as held:
             proofs = folder.child(evidence.FOLDER) if folder is not None else None
             names = held.enter_context(proofs).names() if proofs is not None else []
             return {known: name for name in names if (known := evidence.local_id(name)) is not None}
 
     def notes(self, agent_id: str) -> list[outbox.Note]:
-        """What an agent has still to send."""
+        """Return the notes of what an agent has still to send."""
         with self.opened(agent_id) as folder, contextlib.ExitStack() as held:
             waiting = folder.child(outbox.FOLDER) if folder is not None else None
             return outbox.notes(held.enter_context(waiting), agent_id) if waiting is not None else []
 
 
 def load(folder: Folder, agent_id: str, name: str) -> Record:
-    """One record. Raises Damaged, StoreError."""
+    """Read one record. Raises Damaged, StoreError."""
     status = folder.status(name)
     if status is not None and status.st_size > LARGEST:
         raise Damaged(f"it has {status.st_size} bytes, and no record has more than {LARGEST}")
@@ -247,7 +247,7 @@ def load(folder: Folder, agent_id: str, name: str) -> Record:
 
 
 def _batches(names: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
-    """`names` in pieces that never part two of one second, within which times alone tell the order."""
+    """Split `names` into batches that never divide a second, within which only the exact times give the order."""
     found: list[list[str]] = []
     size = 0
     for name in names:
@@ -266,7 +266,7 @@ def _line(item: Item, place: ItemLocation) -> str:
 
 
 def _strangers(folder: Folder) -> Iterator[StoreProblem]:
-    """JSON files that are called like no record: one that was renamed is hidden from everything else."""
+    """Return JSON files that do not have a record's name: nothing else finds a renamed record."""
     for name in folder.names():
         if name.endswith(".json") and name not in _OWN and read_name(name) is None:
             yield StoreProblem(str(folder.path / name), "it is not called as a record is")

@@ -1,4 +1,4 @@
-"""What stands in the way of the next record, and what a person should know (second design, step 4)."""
+"""Reports what prevents the next record, and what a person should know (second design, step 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.memory.store_types import StoreProblem
 
 
 def problems_of(reader: RecordReader, sync: RemoteSync, remote_off: str | None) -> tuple[StoreProblem, ...]:
-    """Errors for folders that cannot be written to, warnings for the rest. Nothing is written to find out."""
+    """Return errors for folders that cannot be written to, and warnings. Writes nothing."""
     root = reader.root
     fault = unwritable(root)
     if fault is not None:
@@ -26,7 +26,7 @@ def problems_of(reader: RecordReader, sync: RemoteSync, remote_off: str | None) 
 
 
 def _damaged(reader: RecordReader) -> Iterator[StoreProblem]:
-    """The records that somebody tried to read and could not."""
+    """Return the records that could not be read."""
     damaged = reader.stats(None).problems
     if damaged:
         said = "1 record is damaged" if len(damaged) == 1 else f"{len(damaged)} records are damaged"

@@ -1,4 +1,4 @@
-"""The records store (second design): what is kept is kept as it was, and can be shown to be."""
+"""The records store (second design): records are written once, and checksums prove that they are unchanged."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from runtime.memory.store_types import ItemLocation, Part, Scan, StorePlace, Sto
 from runtime.memory.write_batcher import WriteBatcher
 
 CLOSING_SECONDS = 10.0
-"""How long a store that is closed waits for what was not tried to be sent yet."""
+"""Seconds that closing waits for untried records."""
 INDEX_SECONDS = 1.0
-"""How long `index.json` of a large folder may be behind what is in it."""
+"""Seconds that `index.json` of a large folder may be out of date."""
 
 _INSTEAD: Mapping[Capability, str] = {
     "edit": "write a new one that says what is right",
@@ -87,7 +87,7 @@ class RecordsStore(FileStore[RecordReader]):
 
     @property
     def waiting(self) -> int:
-        """How many records are still to be sent."""
+        """Return how many records are still to be sent."""
         return self._sync.waiting
 
     def configure(self, options: Mapping[str, object]) -> None:
@@ -106,11 +106,11 @@ class RecordsStore(FileStore[RecordReader]):
             task.add_done_callback(self._closing.discard)
 
     def begin(self) -> None:
-        """Take up in the background what the last process left: nobody who only reads waits for it."""
+        """Start crash recovery in the background; reads do not wait for it."""
         self._recovery = asyncio.create_task(self.recover(), name=f"taking up {self.identity}")
 
     async def recover(self) -> None:
-        """Go on where the last process stopped: finish what it left, and send what it could not."""
+        """Finish what the last process left, and queue what it could not send."""
         agents: tuple[str, ...] = ()
         with contextlib.suppress(StoreError):  # `ready` tells of it
             agents = await self.agents()
@@ -148,7 +148,7 @@ class RecordsStore(FileStore[RecordReader]):
         return tuple(written)
 
     async def _closed(self, items: Sequence[Item], given: Mapping[str, str]) -> list[dict[str, str]]:
-        """What closes the gates for each item. Raises GateOpen, which `STATE.json` then tells of."""
+        """Return what closes the gates for each item. Raises GateOpen, which is noted in `STATE.json`."""
         if not self._options.gates and not given:
             return [{} for _ in items]
         try:
@@ -158,7 +158,7 @@ class RecordsStore(FileStore[RecordReader]):
             raise
 
     async def _write_failure(self, item: Item, error: StoreError) -> None:
-        """Say in `STATE.json` that a write came to nothing, if that can be said."""
+        """Note a failed write in `STATE.json`, if possible."""
         session = item.provenance.session_id
         if isinstance(error, gate.GateOpen):
             failure = Failure("refused", session, gates=error.gates)
@@ -181,7 +181,8 @@ class RecordsStore(FileStore[RecordReader]):
     def _checked(
         self, items: Sequence[Item], gates: Mapping[str, str]
     ) -> tuple[list[dict[str, str]], gate.GateOpen | None]:
-        """What closes gates for each item, and the first refusal, if any. Raises GateOpen for what is no gate."""
+        """Return what closes the gates for each item, and the first refusal, if any. Raises GateOpen for an unknown
+        gate."""
         closed: list[dict[str, str]] = []
         refused: gate.GateOpen | None = None
         for item in items:
@@ -232,7 +233,7 @@ class RecordsStore(FileStore[RecordReader]):
         return result.outcomes
 
     def _index_later(self, agents: Iterable[str]) -> None:
-        """Have the `index.json` of these agents written in a moment."""
+        """Schedule the writing of these agents' `index.json`."""
         self._behind.update(agents)
         if self._behind and (self._later is None or self._later.done()):
             self._later = asyncio.create_task(self._catch_up(), name=f"index.json of {self.identity}")
@@ -243,7 +244,7 @@ class RecordsStore(FileStore[RecordReader]):
             await self._write_indexes()
 
     async def _write_indexes(self) -> None:
-        """Write every `index.json` that is behind."""
+        """Write every `index.json` that is out of date."""
         behind, self._behind = self._behind, set()
         for agent in sorted(behind):
             try:

@@ -1,8 +1,8 @@
-"""Deleting the records of one user who leaves: the one way in which records are ever deleted.
+"""Deletes the records of one user: the only way in which records are ever deleted.
 
-First what is beside a record goes, its notes and its evidence, then the record. So a deletion that was cut off leaves
-no evidence of a record that is gone, and is done again. Evidence of how many went stays. A damaged record does not say
-whose it is, and stays.
+Notes and evidence are deleted first, then the record. So an interrupted deletion leaves no evidence of a missing
+record, and is repeated. Evidence of the number of deleted records stays. A damaged record does not reveal its user, and
+stays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.memory.records.outcome import prove
 
 
 def names_of(folder: Folder, agent_id: str, name_index: RecordNameIndex, user_id: str) -> list[str]:
-    """The names of a user's records."""
+    """Return the names of a user's records."""
     found = []
     with name_index.lock:
         names = sorted(name_index.sizes)
@@ -33,7 +33,7 @@ def names_of(folder: Folder, agent_id: str, name_index: RecordNameIndex, user_id
 
 
 def forget(folder: Folder, name_index: RecordNameIndex, names: list[str], now: datetime, clock: Clock) -> None:
-    """Delete these records. The caller holds the folder's lock, and has told other processes to look again."""
+    """Delete these records. The caller holds the folder's lock, and has made other processes list the folder again."""
     going = set(names)
     ids = {known for known, name in name_index.ids.items() if name in going}
     with contextlib.ExitStack() as held:

@@ -1,9 +1,9 @@
-"""One agent's folder, written to under its lock. Everything here blocks; the store runs it in threads.
+"""Writes to one agent's folder under its lock. All calls block; the store runs them in threads.
 
-What one call keeps is on disk as a whole or not at all: every file is staged before the first one takes its name. A
-record that is to be sent has its note in the outbox before it has its name, and its evidence was brought to disk before
-too and takes its name after it: so a crash at any point leaves neither a record that is forgotten to be sent nor one
-without evidence (`recover` finishes), and at worst a note of a record that never was.
+The records of one call are written as a whole or not at all: every file is staged before the first one is published. A
+record that is to be sent has its note in the outbox before it is published; its evidence is on disk before that, too,
+and is published after it. So after a crash at any point, no record lacks its evidence (`recover` completes it) or is
+forgotten to be sent; at worst there is a note of a record that does not exist.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AT_ONCE = 256
 
 
 class _Staged(NamedTuple):
-    """A record that is on disk and has no name yet."""
+    """A record on disk that is not published yet."""
 
     work: int
     item: Item
@@ -50,7 +50,7 @@ class _Staged(NamedTuple):
 
 
 class RecordWriter:
-    """One agent's folder under the store's root. One thread at a time may use it; `name_index` is for others too."""
+    """One agent's folder under the store's root. One thread at a time may use it; `name_index` is shared."""
 
     def __init__(self, root: Path, agent_id: str, clock: Clock, name_index: RecordNameIndex) -> None:
         self.root = root
@@ -62,11 +62,12 @@ class RecordWriter:
 
     @property
     def behind(self) -> bool:
-        """Whether `index.json` has still to be written."""
+        """True if `index.json` has still to be written."""
         return self._index.behind > 0
 
     def perform(self, works: Sequence[WriteRequest]) -> Performed:
-        """Do all of them under one lock, the writes first and together. Raises what stands in the way of all."""
+        """Do all operations under one lock, the writes first and together. Raises an error that prevents all of
+        them."""
         result = Performed([Done() for _ in works])
         writes = [(number, work) for number, work in enumerate(works) if isinstance(work, Write)]
         create = any(isinstance(work, Write | Failure) for work in works)
@@ -94,7 +95,8 @@ class RecordWriter:
 
     @contextlib.contextmanager
     def _held(self, *, create: bool) -> Iterator[Folder | None]:
-        """The agent's folder under its lock, its shelf as it is; None when there is none and none is to be made."""
+        """Yield the agent's folder under its lock, with its name index refreshed; None if it does not exist and is not
+        to be created."""
         with held(self.root, self.agent_id, create=create) as folder:
             if folder is None:
                 yield None
@@ -205,10 +207,10 @@ class RecordWriter:
                 discard(waiting, each.note.file)
 
     def _identified(self, folder: Folder, item: Item, ids: set[str]) -> Item | None:
-        """The item with the id that it gets; None when it is there already.
+        """Return the item with its id; None if it exists already.
 
-        An id that it brings (an export's) is kept, unless something else has it here, or it was derived of where it
-        stood (a UUID of version 5): records of one moment stand in the order of their ids.
+        A brought id (from an export) is kept, unless it is taken or was derived from a position (a UUID of version 5):
+        records of one moment are ordered by their ids.
         """
         own = delivery_id(item)
         if own is not None:
@@ -243,7 +245,7 @@ class RecordWriter:
 
     @contextlib.contextmanager
     def _forgiven(self, result: Performed) -> Iterator[None]:
-        """What is beside a record that is kept must not make its write a failed one."""
+        """Report an error beside a stored record as a fault: its write has succeeded."""
         try:
             yield
         except FsyncFailed:
@@ -252,7 +254,7 @@ class RecordWriter:
             result.faults.append(error.line())
 
     def _write_stamp(self, folder: Folder) -> None:
-        """Let everybody else know that they have to look again."""
+        """Make other processes list the folder again."""
         with folder.opened(lock.NAME, os.O_WRONLY) as descriptor, naming(folder.path / lock.NAME, "write"):
             if descriptor is not None:
                 os.write(descriptor, os.urandom(STAMP))

@@ -1,1 +1,2 @@
-"""What counts as a secret: rows of `Pattern`, forms that name a service first (`forms`), settings last (`settings`)."""
+"""Finds and replaces secrets: rows of `Pattern`, first the `token_formats` that name a service, last the
+`named_secrets`."""

@@ -1,5 +1,5 @@
-"""Secrets that only look different from what patterns know: full-width signs, as keyboards for Chinese and Japanese
-write them, letters of other alphabets inside a Latin word, and invisible characters that a page or a chat put in."""
+"""Disguised secrets: full-width characters of Chinese and Japanese keyboards, letters of other alphabets inside a Latin
+word, and invisible characters inserted by a page or a chat."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _INSIDE_ASCII = re.compile(f"(?<=[ -~])[{_INVISIBLE}]++(?=[ -~])")
 
 
 def undisguised(text: str) -> str:
-    """`text` as patterns can read it; `text` itself where nothing is disguised. Words that are all of another alphabet
-    stay as they are, and so do the joiners of emoji and of other scripts."""
+    """Return `text` in a form that patterns can read; `text` itself if nothing is disguised. Words entirely in another
+    alphabet stay unchanged, and so do the joiners of emoji and of other scripts."""
     if text.isascii() or _ANY.search(text) is None:
         return text
     plain = _INSIDE_ASCII.sub("", text.translate(_FULL_WIDTH))

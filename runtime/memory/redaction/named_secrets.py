@@ -1,9 +1,9 @@
-"""Secrets that can be told by what they are called: the second design's `*_KEY`, `*_TOKEN`, `*_SECRET`, `*_PASSWORD`,
-`password=`, `api_key=`, `token=`, and the same in JSON, YAML, code, headers, flags and XML.
+"""Secrets recognised by their name: the second design's `*_KEY`, `*_TOKEN`, `*_SECRET`, `*_PASSWORD`, `password=`,
+`api_key=`, `token=`, and the same in JSON, YAML, code, headers, flags and XML.
 
-A name is not enough: prose says "password: required", code says `token = request.token`, an example says `<your key>`.
-What is assigned with `=` or quoted is a secret unless it is plainly one of those; behind a colon it must also look made
-up. Who wants a secret kept out for certain writes it with `=`.
+A name is not enough: prose contains "password: required", code `token = request.token`, an example `<your key>`. A
+value after `=` or in quotes is a secret unless it is plainly one of those; after a colon it must also look random. To
+have a secret redacted for certain, write it with `=`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_SECRET = re.compile(
     rb"[_.-]?token|(?:1|one)password$",
     re.IGNORECASE,
 )
-"""Names that end as a secret's does and are none."""
+"""Names that end like a secret's name but are none."""
 
 
 def _echo(kind: bytes, camel: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
@@ -56,13 +56,13 @@ _ECHOES = (
 
 
 def _is_echo(name: bytes, value: bytes) -> bool:
-    """`password=user_password`, `token: accessToken`: a variable of the same kind, not what it holds."""
+    """True for a variable of the same kind, as in `password=user_password` or `token: accessToken`."""
     own = next((variable for kind, variable in _ECHOES if kind.search(name)), None)
     return own is not None and len(value) < 100 and own.fullmatch(value) is not None
 
 
 def _is_constant(name: bytes, sign: bytes, value: bytes) -> bool:
-    """`ITERABLE_KEY = "items"`: what code calls a key or a token and is a word."""
+    """True for a constant word that code calls a key or a token, as in `ITERABLE_KEY = "items"`."""
     shouted = _CONSTANT.fullmatch(name) is not None and _GUARDED.search(name) is None
     return shouted and b" = " in sign and is_word(value)
 
@@ -87,13 +87,13 @@ def _is_setting(found: Found) -> bool:
 
 
 def _is_mixed_setting(found: Found) -> bool:
-    """`stripe_key=…`: many things are called a key, so the value must look like one."""
+    """True if the value of an ambiguous name, such as `stripe_key=…`, looks like a secret."""
     value = found.value
     return len(value) >= 20 and all(kind.search(value) for kind in _MIXED) and _is_setting(found)
 
 
 def _is_made_up(found: Found) -> bool:
-    """Behind a colon prose may stand; a number, a date, a person or an issue is no secret either."""
+    """True if a value after a colon is not prose, a number, a date, a person or an issue."""
     value, ends = found.value, _ENDS.fullmatch(found.after) is not None
     if _MADE_UP.search(value) is None or is_reference(value) or (is_quantity(value) and not ends):
         return False
@@ -101,7 +101,7 @@ def _is_made_up(found: Found) -> bool:
 
 
 def _is_alone(found: Found, name: bytes) -> bool:
-    """`DB_PASSWORD: opensesame`, or `password: opensesame` in a line of its own, as YAML has it."""
+    """True for `DB_PASSWORD: opensesame`, or `password: opensesame` on a line of its own, as in YAML."""
     yaml = not found.before.strip(b" ") and (
         _PASSWORD.fullmatch(name) is not None or (b"_" in name and _LOWER.fullmatch(found.value) is not None)
     )
@@ -133,11 +133,12 @@ _SUFFIX = (
     rb"(?:_?[0-9]{1,2}|_(?:PROD(?:UCTION)?|STAG(?:E|ING)|DEV(?:ELOPMENT)?|TEST(?:ING)?|LIVE|LOCAL|CI|QA|UAT|SANDBOX"
     rb"|OLD|NEW|BASE|PRIMARY|SECONDARY|MAIN|BACKUP))?"
 )
-"""What tells one of several apart: `API_KEY_2`, `DB_PASSWORD_PROD`. Not what speaks of it (`_URL`, `_TTL`)."""
+"""Suffixes of several secrets of a kind: `API_KEY_2`, `DB_PASSWORD_PROD`. Not of facts about one (`_URL`, `_TTL`)."""
 
 
 def _setting(shouted: bytes, spoken: bytes) -> bytes:
-    """A setting whose name ends in `_SHOUTED`, as environment variables do, or is one of the `spoken` ones."""
+    """Return the row of a setting whose name ends in `_SHOUTED`, as environment variables do, or is one of the `spoken`
+    ones."""
     closed = rb"(?:\\?[\"'`]\]?|\*\*)?"
     of_shouted = _SUFFIX + closed + rb"(?:" + _QUOTED + rb"|" + _bare(_ANY_SIGN, b"") + rb")"
     of_spoken = (
@@ -175,7 +176,7 @@ def _is_flag(found: Found) -> bool:
 
 
 def _told(name: bytes) -> bytes:
-    """`the password is "hunter2"`."""
+    """Return the row of `the password is "hunter2"`."""
     return rb"\b(?i:" + name + rb")[ \t]+(?i:is|was|to|as|=)[ \t]+(?:now[ \t]+)?[\"'`]([^\s\"'`]{6,})[\"'`]"
 
 

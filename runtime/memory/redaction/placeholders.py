@@ -1,6 +1,6 @@
-"""What stands where a secret would and is none: references, variables, placeholders, words that describe one, code.
+"""Recognises values that are not secrets: references, variables, placeholders, descriptions, code.
 
-Each judgement looks at short values only: nothing longer than a few hundred bytes is a placeholder.
+Each function is true only for short values: nothing longer than a few hundred bytes is a placeholder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _WORD = re.compile(rb"[A-Za-z]+(?:[_.: -][A-Za-z]+)*|__\w+__|_[a-z_]+.*")
 
 
 def stands_in(value: bytes) -> bool:
-    """Whether this names a secret, or says something about it, instead of being one."""
+    """True if the value names or describes a secret."""
     if len(value) > _LONGEST:
         return False
     if value.lower() in _WORDS or not value.strip(b"xX") or (_VARIABLE.fullmatch(value) and _OF_A_SECRET.search(value)):
@@ -73,32 +73,32 @@ def stands_in(value: bytes) -> bool:
 
 
 def is_path(value: bytes) -> bool:
-    """A path, or a file's name. One that mixes letters of both sizes with digits may as well be base64."""
+    """True for a path or a file name. One that mixes upper case, lower case and digits may be base64 instead."""
     if len(value) > _LONGEST or all(kind.search(value) for kind in _MIXED):
         return False
     return _PATH.fullmatch(value) is not None
 
 
 def is_code(value: bytes) -> bool:
-    """`settings.api_key`, `get_token()`, `keys[0]`: where a secret comes from."""
+    """True for code that gets a secret: `settings.api_key`, `get_token()`, `keys[0]`."""
     return len(value) <= _LONGEST and _CODE.fullmatch(value) is not None
 
 
 def is_sentence(value: bytes) -> bool:
-    """Three words or more that read like prose; a passphrase has neither a capital, nor a full stop, nor an article."""
+    """True for three words or more that read like prose; a passphrase has no capital, full stop or article."""
     return len(value) <= _LONGEST and value.count(b" ") >= 2 and _SENTENCE.fullmatch(value) is not None
 
 
 def is_quantity(value: bytes) -> bool:
-    """A number with its unit, a version, a date."""
+    """True for a number with its unit, a version, a date."""
     return len(value) <= _LONGEST and _QUANTITY.fullmatch(value) is not None
 
 
 def is_reference(value: bytes) -> bool:
-    """An issue, a person, a short amount, a version, another setting."""
+    """True for an issue, a person, a short amount, a version, another setting."""
     return len(value) <= _LONGEST and _REFERENCE.fullmatch(value) is not None
 
 
 def is_word(value: bytes) -> bool:
-    """Words without a digit, as constants of a program are."""
+    """True for words without a digit, as constants of a program are."""
     return len(value) <= _LONGEST and _WORD.fullmatch(value) is not None

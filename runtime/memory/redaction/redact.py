@@ -1,7 +1,7 @@
-"""Secrets are taken out of every text before a store or an index sees it: each becomes `[REDACTED:type]`.
+"""Removes secrets from every text before it reaches a store or an index: each becomes `[REDACTED:type]`.
 
-`PATTERNS` is the whole of what is known. They run on RE2, over the UTF-8 bytes of the text: its time is linear in the
-text whatever the text is, and so is the whole as long as a row's value always matches once its key has.
+`PATTERNS` is everything that is known. They run on RE2, over the UTF-8 bytes of the text, in time linear in the text,
+as long as a row's value always matches once its key has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runtime.memory.redaction.pattern import DONE, Found, Pattern
 from runtime.memory.redaction.token_formats import FORMS
 
 PATTERNS: tuple[Pattern, ...] = (*FORMS, *SETTINGS)
-"""Every pattern, in the order in which they are tried: forms that name a service first, settings last."""
+"""Every pattern, in the order in which they are tried: formats that name a service first, settings last."""
 
 _MEMORY = 64 << 20  # bytes that RE2 may use for one pattern before it goes on more slowly
 
@@ -36,9 +36,9 @@ _ANY_OF_THEM = _compile(b"|".join(rb"(?:" + pattern.regex + rb")" for pattern in
 
 
 def redact(text: str) -> str:
-    """`text` with every secret that `PATTERNS` knows replaced by `[REDACTED:type]`.
+    """Return `text` with every known secret replaced by `[REDACTED:type]`.
 
-    Deterministic, and redacting twice changes nothing more. A text that holds a disguised secret is kept undisguised.
+    Deterministic and idempotent. A text with a disguised secret is returned undisguised.
     """
     clean = _redacted(text)
     plain = undisguised(clean)
@@ -47,8 +47,8 @@ def redact(text: str) -> str:
 
 
 def _redacted(text: str) -> str:
-    """`text` without the secrets that stand in it as they are. It ends only when another pass finds nothing. It does
-    end, for every pass that changes something leaves fewer characters outside markers."""
+    """Replace undisguised secrets until another pass finds nothing. It terminates: every pass that changes something
+    leaves fewer characters outside markers."""
     given = data = text.encode("utf-8", "surrogatepass")
     while _ANY_OF_THEM.search(data) is not None:
         before = data

@@ -1,9 +1,9 @@
-"""Secrets that can be told by their form alone: what services give out with a prefix of their own, keys in armour,
-addresses with a password. Each form is the service's documented one; a row asks for no more than that needs.
+"""Secrets recognised by their format: tokens with a service's prefix, armoured keys, URLs with a password. Each format
+is the service's documented one.
 
-Not here, on purpose: publishable keys (`pk_live_…`, `pk.…` of Mapbox, `sb_publishable_…`), ids of accounts and
-applications, public keys, and tokens that are nothing but hex, a UUID or letters and digits: those only where a name
-says what they are (`settings`).
+Left out on purpose: publishable keys (`pk_live_…`, `pk.…` of Mapbox, `sb_publishable_…`), ids of accounts and
+applications, public keys, and tokens that are only hex, a UUID or letters and digits: those are found only by their
+names (`named_secrets`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UPPER, _LOWER, _DIGIT = re.compile(rb"[A-Z]"), re.compile(rb"[a-z]"), re.compil
 
 
 def _is_value(found: Found) -> bool:
-    """Not a variable or a placeholder: those name a secret and are none."""
+    """True unless the value is a variable or a placeholder."""
     return DONE.match(found.value) is not None or _STAND_IN.fullmatch(found.value) is None
 
 
@@ -34,7 +34,7 @@ def _is_bearer(found: Found) -> bool:
 
 
 def _is_credential(found: Found) -> bool:
-    """What stands behind `Authorization:`; after no scheme, prose may ("Authorization: required")."""
+    """True for a credential after `Authorization:`; without a scheme it may be prose ("Authorization: required")."""
     if not _is_value(found):
         return False
     scheme = found.before_value.lower()
@@ -43,7 +43,7 @@ def _is_credential(found: Found) -> bool:
 
 
 def _marked_off(row: Pattern) -> Pattern:
-    """The row, for which `_` is the edge of a word too: it is emphasis in Markdown, and a joint in names of files."""
+    """Return the row with `_` as a word boundary, too: it is emphasis in Markdown, and a separator in file names."""
     if not row.regex.startswith(rb"\b") or re.compile(row.regex).groups:
         return row
     token, edge = row.regex.removeprefix(rb"\b"), rb"(?:\b|_)"

@@ -1,1 +1,1 @@
-"""Items of some time, made into one (the fifth design, M9)."""
+"""Summaries of the items of some time (the fifth design, M9)."""

@@ -1,7 +1,7 @@
-"""A summary that a language model writes: what it is told, and what is taken of its answer.
+"""Summaries by a language model: its prompt, and how its answer is used.
 
-The words are those of the fifth design (M9, "Prompt Template"). Notes are data and stand one to a line, so that none of
-them can pass itself off as another, or as what the model is told.
+The words are those of the fifth design (M9, "Prompt Template"). Notes are data, one to a line, so that no note can
+imitate another one or an instruction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runtime.memory.summary.extractive import CUT
 from runtime.models.model import Model
 
 MOST_CHARACTERS: Final = 20_000
-"""Characters of all notes together that a model is given: some 5,000 to 7,000 tokens of English."""
+"""Characters of all notes in a prompt: some 5,000 to 7,000 tokens of English."""
 
 _SYSTEM: Final = (
     "You summarize developer activity into concise, factual bullet points. Prefer neutral tone. Avoid speculation. "
@@ -34,7 +34,7 @@ _NOT_SHOWN: Final = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e
 async def write(
     model: Model, items: Sequence[Item], *, project_id: str, start: datetime, end: datetime, max_words: int
 ) -> str:
-    """What `model` makes of the items, `max_words` words at most; empty when it says nothing.
+    """Return the model's summary of the items, `max_words` words at most; empty if it answers nothing.
 
     Raises ModelUnavailable, ModelRefused.
     """
@@ -45,9 +45,9 @@ async def write(
 
 
 def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: datetime) -> str:
-    """What the model is asked: the design's header, and each item's text behind its date.
+    """Return the prompt: the design's header, and each item's text after its date.
 
-    Where all of them have more than `MOST_CHARACTERS`, the longest are cut, all at the same length.
+    If all of them have more than `MOST_CHARACTERS`, the longest are cut to the same length.
     """
     texts = [in_line(item.text) for item in items]
     longest = _longest([len(text) for text in texts], MOST_CHARACTERS)
@@ -57,7 +57,7 @@ def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: d
 
 
 def bounded(text: str, max_words: int) -> str:
-    """The text with its first `max_words` words, ending with a sentence where one ends in its second half, else with
+    """Return the first `max_words` words, up to the end of a sentence if one ends in their second half, else with
     `…`."""
     words = text.split()
     whole = " ".join(words)
@@ -71,7 +71,7 @@ def bounded(text: str, max_words: int) -> str:
 
 
 def in_line(text: str) -> str:
-    """The text in one line, without what is not shown."""
+    """Return the text in one line, without invisible characters."""
     return _NOT_SHOWN.sub(" ", text).strip()
 
 
@@ -80,7 +80,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _longest(lengths: Sequence[int], room: int) -> int:
-    """The length at which texts are cut so that all of them together have `room` characters at most."""
+    """Return the length to which texts are cut so that all of them have `room` characters at most."""
     left = room
     for number, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - number)

@@ -1,4 +1,4 @@
-"""Items of a collection, made into one semantic item that is kept once (the fifth design, M9)."""
+"""Turns items of a collection into one semantic item that is stored once (the fifth design, M9)."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from runtime.models.model import Model, ModelRefused, ModelUnavailable
 Strategy = Literal["auto", "abstractive", "extractive"]
 
 MAX_WORDS: Final = 250
-"""Words of a summary at most, where neither the call nor the memory says another number."""
+"""Words of a summary at most, unless the call or the memory has another number."""
 
 _TICK: Final = timedelta(microseconds=1)
 _turns = KeyedLock()
 
 
 class NothingToSummarise(UsageError):  # noqa: N818 - it says what is the case
-    """No item is what was asked for."""
+    """No item matches the criteria."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is summarised, and how."""
+    """The criteria of a summary, and how it is made."""
 
     collection: str
     """The items' agent_id."""
     user_id: str
-    """Whose the summary is."""
+    """The owner of the summary."""
     seen: str | None
-    """Whose items are looked at; None for everybody's."""
+    """The user whose items are read; None for all users."""
     start: datetime
     end: datetime
-    """The last moment that is wanted."""
+    """The last wanted moment."""
     project_id: str = PROJECT
     memory_type: MemoryType = "episodic"
     tags: tuple[str, ...] = ()
@@ -52,41 +52,41 @@ class Wanted:
     limit: int = 50
     strategy: Strategy = "auto"
     provider: str | None = None
-    """The row of the model that is to be asked; `none`: none is."""
+    """The row of the model to use, or `none`."""
     model: str | None = None
     max_words: int | None = None
 
     @property
     def without_model(self) -> bool:
-        """Whether no model may be asked."""
+        """True if no model may be used."""
         return self.strategy == "extractive" or self.provider == "none"
 
     @property
     def by_model(self) -> bool:
-        """Whether the call itself asks for a model."""
+        """True if the call itself asks for a model."""
         return self.strategy == "abstractive" or self.provider is not None or self.model is not None
 
 
 class Made(NamedTuple):
-    """How a summary was made: by which model of which row, or by none."""
+    """How a summary was made: the row and the model, or none."""
 
     provider: str | None = None
     model: str | None = None
 
     @property
     def strategy(self) -> Literal["abstractive", "extractive"]:
-        """The design's word for it."""
+        """Return the design's name of the strategy."""
         return "extractive" if self.provider is None else "abstractive"
 
     def author(self) -> str:
-        """As the summary's provenance says it."""
+        """Return the author for the summary's provenance."""
         return self.strategy if self.provider is None else f"{self.provider}/{self.model}"
 
 
 class Summary(NamedTuple):
-    """`item` is kept; `fell_back`: why no model was asked, or none answered, though one might have been. `left_out`:
-    whether there were more items than the limit. `not_configured`: the texts went to the model that is there by default
-    because the call asked for one, and nobody configured it."""
+    """`item` is stored. `fell_back`: why no model was used although one might have been. `left_out`: True if there were
+    more items than the limit. `not_configured`: True if the texts went to the default model because the call asked for
+    one, although none is configured."""
 
     item: Item
     made: Made
@@ -96,11 +96,11 @@ class Summary(NamedTuple):
 
 
 async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summary:
-    """The summary of what is wanted, made and kept now unless there is one.
+    """Return the stored summary for these criteria; create and store it if missing.
 
-    One that is there is answered as it is, whatever made it, unless an item says something else now, or the call asks
-    for another way (a strategy, provider or model) or another number of words: then its text is written anew, and its
-    id stays. Raises NothingToSummarise, ModelUnavailable, ModelRefused, StoreError.
+    An existing one is returned however it was made, unless an item has changed since, or the call asks for another
+    strategy, provider, model or number of words: then its text is made again, and its id stays. Raises
+    NothingToSummarise, ModelUnavailable, ModelRefused, StoreError.
     """
     items = [item async for item in _sources(memory, wanted)]
     left_out = len(items) > wanted.limit
@@ -130,8 +130,8 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
 
 
 async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
-    """What is summarised, the oldest first, and one more than the limit if there is: summaries are no part of it unless
-    they are asked for by their tag."""
+    """Return the items to summarise, oldest first, and one more than the limit if there is one. Summaries are left out
+    unless their tag is asked for."""
     # What an agent kept names no project, and is of the default one.
     project = None if wanted.project_id == PROJECT else wanted.project_id
     scan = Scan(
@@ -153,7 +153,8 @@ async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
 
 
 async def _existing(memory: OpenMemory, wanted: Wanted, key: str) -> Item | None:
-    """The user's summary of just these items: by where it is from, else, for that may have been changed, by its tag."""
+    """Return the user's summary of exactly these items, found by its source or, as that may have been changed, by its
+    tag."""
     mine = Scan(agent_id=wanted.collection, user_id=wanted.user_id, project_id=wanted.project_id, limit=1)
     for only in ({"source_uri": summary_uri(key)}, {"tags": frozenset({key_tag(key)})}):
         found = await anext(memory.store.scan(mine.model_copy(update=only)), None)
@@ -168,7 +169,7 @@ def _made(summary: Item) -> Made:
 
 
 def _is_made_as(there: Item, wanted: Wanted) -> bool:
-    """Whether a summary that is there was made in the way that is wanted."""
+    """True if an existing summary was made in the wanted way."""
     made = _made(there)
     if wanted.without_model:
         return made.provider is None
@@ -192,7 +193,7 @@ class _Written(NamedTuple):
 
 
 async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_words: int) -> _Written:
-    """Raises ModelUnavailable, ModelRefused where a model must write it."""
+    """Raises ModelUnavailable, ModelRefused if a model is required."""
     fell_back = None
     if not wanted.without_model:
         try:
@@ -209,14 +210,14 @@ async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_wo
 
 
 def _is_configured(memory: OpenMemory) -> bool:
-    """Whether the program or the environment names the memory's model. Texts go to the one that is there by default,
-    whatever listens on the local port of Ollama, only where the call itself asks for a model: any user of a shared
-    machine can listen there."""
+    """True if the program or the environment names the memory's model. The default one, which may be any process on the
+    local port of Ollama, gets texts only if the call itself asks for a model: every user of a shared machine can listen
+    there."""
     return memory.block.summarize.model is not None
 
 
 def _chosen(memory: OpenMemory, wanted: Wanted) -> Model | None:
-    """The model that is to be asked; None where nobody wants one. Raises ModelUnavailable."""
+    """Return the model to use, or None. Raises ModelUnavailable."""
     model = memory.summarizer
     if not wanted.by_model and (model is None or not _is_configured(memory)):
         return None
@@ -233,7 +234,7 @@ def _chosen(memory: OpenMemory, wanted: Wanted) -> Model | None:
 
 
 async def _abstract(model: Model, items: list[Item], wanted: Wanted, max_words: int) -> str:
-    """What the model makes of the items. Raises ModelUnavailable, ModelRefused."""
+    """Return the model's summary of the items. Raises ModelUnavailable, ModelRefused."""
     if not await model.reachable():
         raise ModelUnavailable(f"the model {model.name} does not answer", hint="is it running?")
     text = await write(
@@ -261,8 +262,8 @@ def _summary(wanted: Wanted, key: str, items: list[Item], written: _Written, con
 
 
 async def _keep(memory: OpenMemory, wanted: Wanted, key: str, there: Item | None, summary: Item) -> Item:
-    """The summary as it is kept: in place of the one that is there, or as a new one; where another process was quicker,
-    the one that it kept."""
+    """Store the summary, in place of an existing one or as a new one. If another process was faster, return the summary
+    that it stored."""
     if there is not None:
         # A person may have said more about it by tags: they stay.
         tags = (*there.tags, *summary.tags)

@@ -1,9 +1,9 @@
-"""A summary without a model: the items' own sentences, the oldest first (the fifth design, M9, "Extractive Fallback").
+"""Summaries without a model: the items' own sentences, oldest first (the fifth design, M9, "Extractive Fallback").
 
-It is one paragraph, as the design's algorithm has it, and departs from its letter where that falsifies what was said:
-sentences are split where they end and not at every `.`, `!` and `?`, they keep these marks, and a repeated sentence is
-left out only where what stands around it stays true without it (see `_told`). Of the outline's heuristic it takes how
-long a sentence may be: 180 characters. What is longer is cut at a word's end, and shows it by `…`.
+The result is one paragraph, as in the design's algorithm, with some changes that prevent false statements: sentences
+are split where they end and not at every `.`, `!` and `?`, they keep these marks, and a repeated sentence is left out
+only if its neighbours stay true without it (see `_told`). From the outline's heuristic it takes the length of
+a sentence: 180 characters. A longer one is cut at the end of a word, marked by `…`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from runtime.memory.chunking import statements
 LONGEST_LINE: Final = 180
 """Characters of a sentence in a summary at most."""
 MOST_REPEATED: Final = 100
-"""Sentences that a chunk repeats of the one before it at most."""
+"""Sentences that a chunk repeats of the previous one at most."""
 CUT: Final = "…"
-"""What stands where something was cut off."""
+"""The mark of a cut."""
 
 # `- 5 degrees` may be a negative number as well.
 _BULLET: Final = re.compile(r"\A(?:[-*+•‣] |[・●○] ?|#{1,6} )(?!\d)")
@@ -27,10 +27,10 @@ _ENDED: Final = re.compile(r"[.!?…:;。！？｡．؟۔।॥։።፧][\"'”�
 
 
 def extract(texts: Iterable[str], max_words: int) -> str:
-    """The first sentences of `texts`, which stand in the order of time, `max_words` words at most.
+    """Return the first sentences of `texts`, which are in the order of time, `max_words` words at most.
 
-    The first sentence that does not fit ends it; when that is the very first one, as much of it as fits is kept. The
-    same texts have the same summary. Empty when they hold no sentence.
+    It ends before the first sentence that does not fit; of the very first one, as much as fits is used. Deterministic.
+    Empty if there is no sentence.
     """
     kept: list[str] = []
     room = max_words
@@ -46,9 +46,8 @@ def extract(texts: Iterable[str], max_words: int) -> str:
 
 
 def _told(texts: Iterable[str]) -> Iterator[str]:
-    """The sentences of all texts, but for texts that say nothing new, and for what a text repeats at its beginning of
-    the end of the one before it, as chunks do. Any other repetition stays: `Is B done? Yes.` may follow `Is A done?
-    Yes.`."""
+    """Return the sentences of all texts, without repeated texts, and without the beginning of a text that repeats the
+    end of the previous one, as chunks do. Other repetitions stay: `Is B done? Yes.` may follow `Is A done? Yes.`."""
     said: set[str] = set()
     before: list[str] = []
     for text in texts:
@@ -70,12 +69,12 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _same(sentence: str) -> str:
-    """What is equal for two sentences that say the same: a question is not its answer."""
+    """Return a key that is equal for sentences with the same meaning: a question differs from its answer."""
     return sentence.rstrip(".!")
 
 
 def _repeated(before: list[str], after: list[str]) -> int:
-    """How many of the last sentences `before` stand at the beginning of `after`."""
+    """Return how many of the last sentences `before` are at the beginning of `after`."""
     for count in range(min(len(before), len(after), MOST_REPEATED), 0, -1):
         if before[-count:] == after[:count]:
             return count
@@ -83,7 +82,7 @@ def _repeated(before: list[str], after: list[str]) -> int:
 
 
 def _line(sentence: str) -> str:
-    """The sentence, cut at the end of the last word that fits; in the middle of a word where that is longer."""
+    """Return the sentence, cut at the end of the last word that fits, or within a longer word."""
     if len(sentence) <= LONGEST_LINE:
         return sentence
     cut = sentence[:LONGEST_LINE].rpartition(" ")[0]
@@ -91,6 +90,6 @@ def _line(sentence: str) -> str:
 
 
 def _joined(sentences: list[str]) -> str:
-    """In one paragraph. What ends without a mark, such as an item of a list, gets a full stop before the next."""
+    """Join in one paragraph; a sentence without a mark at its end, such as a list item, gets a full stop."""
     *firsts, last = sentences or [""]
     return "".join([each + (" " if _ENDED.search(each) else ". ") for each in firsts]) + last

@@ -1,7 +1,7 @@
-"""What the lines of a Markdown file cannot say about an item stands behind them: `<!-- symbi {…} -->`.
+"""Facts of an item that Markdown cannot show, in a comment after its lines: `<!-- symbi {…} -->`.
 
-What can be seen always wins. `text` holds an item's exact text where its visible form cannot, and counts only as long
-as the visible form is the one that was made of it: a person's edit of the line is an edit of the item.
+The visible text always wins. `text` holds an item's exact text if the visible form cannot, and is valid only while the
+visible form is unchanged: a person's edit of the line is an edit of the item.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import msgspec
 from runtime.memory.item import OWNER, Item, Provenance, RiskTier, delivery_key, rfc3339
 
 MARK = "<!-- symbi"
-"""What every annotation begins with."""
+"""The beginning of every annotation."""
 _OPEN = f"{MARK} {{"
 _CLOSE = "} -->"
 GUARD = f"{_OPEN}{_CLOSE}"
-"""An annotation that says nothing. It stands where something was taken out that kept a comment open (`opaque`)."""
+"""An empty annotation. It replaces removed text that kept a comment open (see `opaque`)."""
 _UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes what is below U+0020
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An item's `Provenance` as an annotation says it; None or empty where there is nothing to say."""
+    """An item's `Provenance` as an annotation has it; None or empty where unknown."""
 
     author: str | None = None
     session_id: str | None = None
@@ -37,12 +37,12 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, provenance: Provenance) -> Origin | None:
-        """What is known of how something came to be remembered; None when nothing is."""
+        """Return the annotation's form of a provenance; None if it is empty."""
         return None if provenance == _NOTHING_KNOWN else cls(**dict(provenance))
 
     @property
     def provenance(self) -> Provenance:
-        """The same as an item has it."""
+        """Return it as an item has it."""
         return Provenance(**msgspec.structs.asdict(self))
 
 
@@ -50,7 +50,7 @@ _NOTHING_KNOWN = Provenance()
 
 
 class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The facts of an item that its lines do not show; None or empty where there is nothing to say."""
+    """The facts of an item that its lines do not show; None or empty where there are none."""
 
     at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     tags: tuple[str, ...] = ()
@@ -63,11 +63,11 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str | None = None
 
     def saying(self, *, at: datetime | None, text: str | None) -> Annotation:
-        """The same with this time and this exact text."""
+        """Return it with this time and this exact text."""
         return msgspec.structs.replace(self, at=at, text=text)
 
     def render(self) -> str:
-        """The comment, or nothing when there is nothing to say. It is one line and holds no `<` or `>` but its own."""
+        """Return the comment, empty if there are no facts. It is one line without any other `<` or `>`."""
         if self == NOTHING:
             return ""
         encoded = msgspec.json.encode(self).decode()
@@ -75,7 +75,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 NOTHING = Annotation()
-"""Nothing to say."""
+"""The empty annotation."""
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -83,7 +83,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> Annotation:
-    """What must be said of `item` when its lines already say the rest."""
+    """Return the annotation that `item` needs in addition to its lines."""
     return Annotation(
         at=at,
         tags=tags,
@@ -97,8 +97,7 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
 
 
 def take(text: str) -> tuple[str, Annotation]:
-    """A text without its annotations, and the last of them that says something. What only looks like one stays in the
-    text."""
+    """Return a text without its annotations, and the last one that is not empty. Text that only resembles one stays."""
     found, pieces, at = NOTHING, [], 0
     for start, end, annotation in _comments(text):
         found = found if annotation == NOTHING else annotation
@@ -108,8 +107,8 @@ def take(text: str) -> tuple[str, Annotation]:
 
 
 def with_time(line: str, at: datetime) -> str | None:
-    """A line whose last annotation that says something says this time too; None when it has none. Whatever else stands
-    in it stays, what a later version says among it."""
+    """Return a line with this time added to its last non-empty annotation; None if it has none. Everything else stays,
+    also fields of later versions."""
     said = [place for place in _comments(line) if place[2] != NOTHING]
     if not said:
         return None
@@ -122,7 +121,7 @@ def with_time(line: str, at: datetime) -> str | None:
 
 
 def delivery_keys(text: str) -> Iterator[str]:
-    """The idempotency keys of every complete annotation in a text, in order."""
+    """Return the idempotency keys of every complete annotation in a text, in order."""
     for _start, _end, annotation in _comments(text):
         key = delivery_key(annotation.source)
         if key is not None:
@@ -130,9 +129,8 @@ def delivery_keys(text: str) -> Iterator[str]:
 
 
 def _comments(text: str) -> Iterator[tuple[int, int, Annotation]]:
-    """Every readable annotation with where it begins and ends. Each character is looked at once or twice, however
-    many of them look like a beginning: the last one before an end counts, for none holds a `<` of its own.
-    """
+    """Yield every readable annotation with its beginning and end, in linear time: the last opening mark before an end
+    counts, as no annotation contains `<`."""
     at = 0
     while (close := text.find(_CLOSE, at)) >= 0:
         end = close + len(_CLOSE)
@@ -144,7 +142,7 @@ def _comments(text: str) -> Iterator[tuple[int, int, Annotation]]:
 
 
 def _read(encoded: str) -> Annotation | None:
-    """What a comment says, or None when it is not one of ours (a person may have changed it)."""
+    """Parse a comment; None if it is not a valid annotation (a person may have changed it)."""
     try:
         read = msgspec.json.decode(encoded, type=Annotation)
         return read if read.at is None else read.saying(at=read.at.astimezone(UTC), text=read.text)

@@ -1,4 +1,4 @@
-"""Bullets: the items of a Markdown list, read as CommonMark reads them and written so that they read back exactly.
+"""Bullets of a Markdown list, read as CommonMark reads them and written so that they read back exactly.
 
 A bullet begins at the left edge; indented lines, blank lines before those, and plain lines right below belong to it.
 """
@@ -18,7 +18,7 @@ _STRUCTURE = re.compile(r"#{1,6}([ \t]|$)|[-*+]([ \t]|$)|[0-9]{1,9}[.)]([ \t]|$)
 
 
 class Bullet(NamedTuple):
-    """One bullet: its lines `start` to `end` (exclusive) of the file, its exact text and what is said behind it."""
+    """One bullet: its lines `start` to `end` (exclusive) of the file, its exact text, and its annotation."""
 
     start: int
     end: int
@@ -27,7 +27,8 @@ class Bullet(NamedTuple):
 
 
 def read(lines: Sequence[str], start: int, stop: int) -> Iterator[Bullet]:
-    """The bullets among these lines, in order. An empty one with nothing behind it is a person's unfinished line."""
+    """Return the bullets among these lines, in order. An empty one without an annotation is a person's unfinished
+    line."""
     at = start
     while at < stop:
         if not is_bullet(lines[at]):
@@ -44,8 +45,8 @@ def read(lines: Sequence[str], start: int, stop: int) -> Iterator[Bullet]:
 
 
 def write(text: str, annotation: Annotation, newline: str, marker: str = "-", *, guarded: bool = False) -> list[str]:
-    """The lines of a bullet that `read` gives back as this text and annotation. `guarded`: with an annotation in any
-    case."""
+    """Return the lines of a bullet that `read` turns back into this text and annotation. `guarded`: always with an
+    annotation."""
     lines = _lines(text, marker)
     comment = annotation.saying(at=annotation.at, text=text if _shown(text) != text else None).render()
     comment = comment or (GUARD if guarded else "")
@@ -57,7 +58,7 @@ def write(text: str, annotation: Annotation, newline: str, marker: str = "-", *,
 
 
 def dated(lines: Sequence[str], at: datetime, newline: str) -> list[str]:
-    """The lines of a bullet without a time, with this time behind them; all else stays as it is."""
+    """Return the lines of a bullet without a time, with this time in its annotation."""
     for number in reversed(range(len(lines))):
         line = with_time(lines[number], at)
         if line is not None:
@@ -70,20 +71,20 @@ def dated(lines: Sequence[str], at: datetime, newline: str) -> list[str]:
 
 
 def is_bullet(line: str) -> bool:
-    """Whether a bullet begins on this line."""
+    """True if a bullet begins on this line."""
     text = body(line)
     return _MARKER.match(text) is not None and not is_break(text)
 
 
 def is_break(line: str) -> bool:
-    """Whether the line is a thematic break: three or more of one of `-*_` and nothing else (CommonMark 4.1)."""
+    """True if the line is a thematic break: three or more of one of `-*_` and nothing else (CommonMark 4.1)."""
     text = body(line)
     sign = text[:1]
     return sign in {"-", "*", "_"} and text.count(sign) >= 3 and not text.replace(sign, "").strip(BLANK)
 
 
 def marker_of(line: str) -> str:
-    """`-`, `*` or `+`: the one a person chose."""
+    """Return the bullet's own marker: `-`, `*` or `+`."""
     return body(line)[0]
 
 
@@ -104,12 +105,12 @@ def _end(lines: Sequence[str], start: int, stop: int) -> int:
 
 
 def begins_something(line: str) -> bool:
-    """Whether a line, without its indent, is more than the next line of a paragraph."""
+    """True if a line, without its indent, cannot continue a paragraph."""
     return _STRUCTURE.match(line) is not None or is_break(line)
 
 
 def _seen(lines: Sequence[str]) -> str:
-    """What the lines of one bullet say, annotations included."""
+    """Return the text of the lines of one bullet, annotations included."""
     first = body(lines[0])
     marker = _MARKER.match(first)
     assert marker is not None
@@ -135,5 +136,5 @@ def _lines(text: str, marker: str) -> list[str]:
 
 
 def _shown(text: str) -> str:
-    """How a text comes back when nothing but its visible lines are read."""
+    """Return the text that its visible lines read back as."""
     return _seen(_lines(text, "-")).strip(BLANK)

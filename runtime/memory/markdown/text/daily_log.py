@@ -1,11 +1,11 @@
-"""A day's log: `# Session Log: YYYY-MM-DD`, then entries `## HH:MM — Title` with what was noted below them.
+"""A day's log: `# Session Log: YYYY-MM-DD`, then entries `## HH:MM — Title` with notes below them.
 
-An entry is an episodic item: the first line of its text is the title, the others are the body. It goes on to the next
-line that begins with `## ` outside of fences and comments, whatever else stands between; a section with another kind of
-heading is a person's and no item. Times are UTC.
+An entry is an episodic item: the first line of its text is the title, the others are the body. It ends at the next line
+that begins with `## ` outside of fences and comments; a section with another kind of heading is a person's and not an
+item. Times are UTC.
 
-An entry's annotation stands behind its heading or on a line of its own; one that is written has it as its last line, so
-an entry that has one was written whole. An annotation behind a bullet is that bullet's (see `lasting`).
+An entry's annotation is after its heading or on a line of its own. We write it as the last line, so an entry that has
+one was written completely. An annotation after a bullet belongs to the bullet (see `long_term`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INDENTED_FENCE = re.compile(r" (?=```|~~~)")
 
 
 class LogEntry(NamedTuple):
-    """One entry: its lines `start` to `end` (exclusive), when it was (UTC), its exact text and what is said behind."""
+    """One entry: its lines `start` to `end` (exclusive), its time (UTC), its exact text and its annotation."""
 
     start: int
     end: int
@@ -37,12 +37,12 @@ class LogEntry(NamedTuple):
     text: str
     annotation: Annotation
     bullets: str | None
-    """The text with the annotations of its bullets; None when the exact text is in the entry's annotation, where
-    nothing that looks like one is any."""
+    """The text with the annotations of its bullets; None if the exact text is in the entry's annotation, where
+    annotations are plain text."""
 
 
 class _Said(NamedTuple):
-    """What a log says of one entry."""
+    """The parsed form of one entry."""
 
     at: datetime
     text: str
@@ -50,7 +50,7 @@ class _Said(NamedTuple):
 
 
 class DailyLog:
-    """One reading of a day's log. Immutable: what changes it returns another."""
+    """A parsed log of a day. Immutable: changes return a new one."""
 
     def __init__(self, day: date, lines: Sequence[str]) -> None:
         self.day = day
@@ -61,24 +61,24 @@ class DailyLog:
 
     @classmethod
     def parse(cls, day: date, data: bytes) -> DailyLog:
-        """The log that these bytes are. Every text is one; `DailyLog.parse(day, data).data == data`."""
+        """Parse a log. Every text is valid; `DailyLog.parse(day, data).data == data`."""
         return cls(day, split(data))
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         return join(self.lines)
 
     @property
     def sections(self) -> Iterator[tuple[int, int]]:
-        """The line ranges that are no entry: what stands before the first heading, and other sections."""
+        """Return the line ranges that are not entries: the text before the first heading, and other sections."""
         entries = {entry.start for entry in self.entries}
         for start, end in pairwise([0, *self.headings, len(self.lines)]):
             if start not in entries and start < end:
                 yield start, end
 
     def replacing(self, entry: LogEntry, text: str) -> DailyLog:
-        """With another text in place of this entry's; its time and its annotation stay, as does what follows it. Raises
+        """Return the log with another text in this entry; its time, its annotation and the lines after it stay. Raises
         Inseparable."""
         number = self.entries.index(entry)
         wanted = self._said()
@@ -94,14 +94,14 @@ class DailyLog:
         return self._with_instead([entry], lines, wanted)
 
     def without(self, *gone: LogEntry) -> DailyLog:
-        """Without the lines of these entries, each down to the next heading. Raises Inseparable."""
+        """Return the log without the lines of these entries, each down to the next heading. Raises Inseparable."""
         starts = {entry.start for entry in gone}
         wanted = [said for said, entry in zip(self._said(), self.entries, strict=True) if entry.start not in starts]
         guard = f"{GUARD}{newline(self.lines)}"
         return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
 
     def _with_instead(self, gone: Sequence[LogEntry], lines: Instead, wanted: list[_Said]) -> DailyLog:
-        """With these lines in place of each entry's, guarded where they have to be, so that it says what is wanted."""
+        """Return the log with the lines of each entry replaced, guarded where needed, and verify the result."""
         for guarded in (False, True):
             changed = list(self.lines)
             for entry in sorted(gone, reverse=True, key=lambda entry: entry.start):
@@ -122,21 +122,20 @@ class DailyLog:
 
 
 def header(day: date) -> bytes:
-    """The first line of a new log."""
+    """Return the first line of a new log."""
     return f"# Session Log: {day.isoformat()}\n".encode()
 
 
 def entry_of(item: Item, end: str = "\n") -> bytes:
-    """The bytes that, at the end of a log, add this item as its last entry; `end` is how the log ends its lines."""
+    """Return the bytes that add this item as the last entry of a log; `end` is the log's line end."""
     note = annotation_of(item, at=None, tags=item.tags)
     return ("".join([end, *_write(item.timestamp, item.text, note, end)])).encode()
 
 
 def mended(tail: bytes, end: str = "\n") -> bytes:
-    """What must follow the last bytes of a log before an entry may: a write that was cut off is closed, not cut away,
-    for it may as well be a person's unfinished line. A comment that is left open would hide what comes after it, and
-    the first half of a heading's mark would become the last line of the entry before.
-    """
+    """Return what must follow the last bytes of a log before an entry may: an interrupted write is closed, not cut off,
+    because it may also be a person's unfinished line. An open comment would hide the next entry, and half a heading
+    mark would become the last line of the entry before."""
     if not tail or tail.endswith(b"\n"):
         return b""
     line = tail[tail.rfind(b"\n") + 1 :]
@@ -154,8 +153,8 @@ def _write(at: datetime, text: str, note: Annotation, end: str, *, guarded: bool
 
 
 def _lines(at: datetime, text: str) -> list[str]:
-    """What a person sees of an entry. No line of the body may look like the next entry, nor close a fence that is open
-    before it or open one that is closed behind it: those at the left edge alone do."""
+    """Return the visible lines of an entry. A line of the body must not look like the next entry, close a fence that is
+    open before it, or open one that is closed after it; only lines at the left edge can."""
     first, _, rest = text.partition("\n")
     title = visible(first)[0]
     under = visible(rest) if rest else []
@@ -170,7 +169,7 @@ def _harmless(line: str) -> str:
 
 
 def _shown(lines: Sequence[str]) -> str:
-    """How the lines of an entry come back when nothing but they are read."""
+    """Return the text that the visible lines read back as."""
     head = _ENTRY.match(lines[0])
     assert head is not None
     below = (_INDENTED_FENCE.sub("", line, count=1) if line[:2] in {" `", " ~"} else line for line in lines[1:])
@@ -212,8 +211,8 @@ def _entry(start: int, end: int, at: datetime, lines: list[str]) -> LogEntry:
 
 
 def _told_apart(lines: Sequence[str]) -> tuple[str, Annotation]:
-    """The lines of an entry without its own annotation, those of its bullets left in them, and its own: what stands
-    behind a bullet, or belongs to one by its indent, is the bullet's."""
+    """Return the lines of an entry without its own annotation but with those of its bullets, and its own. An annotation
+    after a bullet or indented below it is the bullet's."""
     found, kept, within = NOTHING, list[str](), False
     for line in lines:
         edge = line.lstrip(BLANK)
@@ -228,12 +227,12 @@ def _told_apart(lines: Sequence[str]) -> tuple[str, Annotation]:
 
 
 def days(names: Iterable[str]) -> list[date]:
-    """The days whose logs these file names are, in order; other names are not logs."""
+    """Return the days of these log files, in order; other names are ignored."""
     return sorted(day for day in map(day_of, names) if day is not None)
 
 
 def day_of(name: str) -> date | None:
-    """The day of `YYYY-MM-DD.md`, None for any other name."""
+    """Return the day of `YYYY-MM-DD.md`, or None for any other name."""
     if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md", name) is None:
         return None
     try:

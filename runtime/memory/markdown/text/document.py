@@ -1,7 +1,7 @@
-"""`memory.md`: sections of bullets among whatever else a person wrote.
+"""`memory.md`: sections of bullets among a person's other text.
 
 A document is its lines; joined they are the bytes it was read from. An edit changes the lines of one item, or adds
-lines, and leaves every other byte alone.
+lines, and leaves every other byte unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UPDATED = "Updated:"
 
 
 class Section(NamedTuple):
-    """A section that holds items: what kind of memory they are and the tags its name stands for."""
+    """A section of items: their memory type, and the tags that its name stands for."""
 
     name: str
     memory_type: MemoryType
@@ -40,7 +40,7 @@ _BY_NAME = {section.name.casefold(): section for section in SECTIONS}
 
 
 def section_of(item: Item) -> Section:
-    """Where a long-term item belongs. Raises ValueError for an episodic one, which belongs to a log."""
+    """Return the section of a long-term item. Raises ValueError for an episodic one, which belongs to a log."""
     if item.memory_type == "episodic":
         raise ValueError("an episodic item belongs to a log")
     if item.memory_type == "procedural":
@@ -49,7 +49,8 @@ def section_of(item: Item) -> Section:
 
 
 class Heading(NamedTuple):
-    """A heading outside fences and comments: its line, its level 1 to 6, and the section that begins there, if any."""
+    """A heading outside fences and comments: its line, its level 1 to 6, and the section of items that it begins, if
+    any."""
 
     line: int
     level: int
@@ -57,7 +58,7 @@ class Heading(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a document says of one item."""
+    """The parsed form of one item."""
 
     section: str
     text: str
@@ -65,7 +66,7 @@ class _Said(NamedTuple):
 
 
 class Document:
-    """One reading of a `memory.md`. Immutable: what changes it returns another."""
+    """A parsed `memory.md`. Immutable: changes return a new one."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
@@ -75,17 +76,17 @@ class Document:
 
     @classmethod
     def parse(cls, data: bytes) -> Document:
-        """The document that these bytes are. Every text is one; `Document.parse(data).data == data`."""
+        """Parse a document. Every text is valid; `Document.parse(data).data == data`."""
         return cls(split(data))
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         return join(self.lines)
 
     @property
     def updated_at(self) -> datetime | None:
-        """The time behind `Updated:` in the header, in UTC unless it says otherwise; None when there is none."""
+        """Return the time after `Updated:` in the header (UTC unless it has an offset); None if there is none."""
         at = self._updated_line()
         try:
             time = None if at is None else datetime.fromisoformat(body(self.lines[at])[len(_UPDATED) :].strip(BLANK))
@@ -94,7 +95,8 @@ class Document:
             return None
 
     def adding(self, new: Mapping[str, Iterable[tuple[str, Annotation]]]) -> Document:
-        """With these bullets (text, annotation) at the end of their sections; a missing section is made."""
+        """Return the document with these bullets (text, annotation) at the end of their sections; missing sections are
+        created."""
         document = self
         for section in SECTIONS:
             end = newline(document.lines)
@@ -104,7 +106,8 @@ class Document:
         return document
 
     def replacing(self, bullet: Bullet, text: str) -> Document:
-        """With another text in place of this bullet's; its marker and its annotation stay. Raises Inseparable."""
+        """Return the document with another text in this bullet; its marker and its annotation stay. Raises
+        Inseparable."""
         number = next(number for number, (_, each) in enumerate(self.items) if each.start == bullet.start)
         wanted = self._said()
         wanted[number] = wanted[number]._replace(text=text)
@@ -119,14 +122,14 @@ class Document:
         return self._with_instead([bullet], lines, wanted)
 
     def without(self, *gone: Bullet) -> Document:
-        """Without the lines of these bullets. Raises Inseparable."""
+        """Return the document without the lines of these bullets. Raises Inseparable."""
         starts = {bullet.start for bullet in gone}
         wanted = [said for said, (_, each) in zip(self._said(), self.items, strict=True) if each.start not in starts]
         guard = f"{GUARD}{newline(self.lines)}"
         return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
 
     def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_Said]) -> Document:
-        """With these lines in place of each bullet's, guarded where they have to be, so that it says what is wanted."""
+        """Return the document with the lines of each bullet replaced, guarded where needed, and verify the result."""
         for guarded in (False, True):
             changed = list(self.lines)
             for bullet in sorted(gone, reverse=True, key=lambda bullet: bullet.start):
@@ -140,8 +143,8 @@ class Document:
         return [_Said(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]
 
     def dated(self, otherwise: datetime) -> Document:
-        """With the time that every bullet without one has, that of the header or else `otherwise`, said behind it:
-        whatever then becomes of the header, they keep it."""
+        """Return the document with an explicit time for every bullet without one: that of the header, or else
+        `otherwise`. So they keep it when the header changes."""
         at, lines = self.updated_at or otherwise, list(self.lines)
         for _, bullet in reversed(self.items):
             if bullet.annotation.at is None:
@@ -149,9 +152,8 @@ class Document:
         return Document(lines)
 
     def stamped(self, agent_id: str, time: datetime, otherwise: datetime) -> Document:
-        """With the header of an empty document, or with this time in the header it has; a person who took the header
-        away does not get it back. Bullets keep the times that they had (see `dated`).
-        """
+        """Return the document with this time in its header; an empty document gets a header, one whose header a person
+        removed does not. Bullets keep their times (see `dated`)."""
         stamp = f"{_UPDATED} {rfc3339(time.replace(microsecond=0))}"
         document = self.dated(otherwise)
         at, lines = document._updated_line(), list(document.lines)
@@ -168,7 +170,7 @@ class Document:
         return Document(lines)
 
     def _updated_line(self) -> int | None:
-        """The header's second line: right under the title, wherever that is."""
+        """Return the index of the header's second line, right under the title."""
         for heading in self.headings[:1]:
             below = heading.line + 1
             if heading.level == 1 and below < len(self.lines) and body(self.lines[below]).startswith(_UPDATED):
@@ -184,7 +186,7 @@ class Document:
                     yield section, bullet
 
     def _stop(self, number: int) -> int:
-        """The line at which what stands below a heading ends."""
+        """Return the line at which the text below a heading ends."""
         return self.headings[number + 1].line if number + 1 < len(self.headings) else len(self.lines)
 
     def _bullets_below(self, number: int) -> Iterable[Bullet]:
@@ -203,7 +205,7 @@ class Document:
         return self._with_section(section, new)
 
     def _with_items_below(self, number: int, new: list[str]) -> Document:
-        """After the section's last bullet; in one without, after whatever a person wrote there."""
+        """Insert after the section's last bullet, or without one after the text of the section."""
         heading, stop = self.headings[number], self._stop(number)
         ends = [bullet.end for bullet in self._bullets_below(number)]
         at = ends[-1] if ends else stop
@@ -215,7 +217,7 @@ class Document:
         return self._with_lines(at, [*before, *new, *after])
 
     def _with_section(self, section: Section, new: list[str]) -> Document:
-        """Before the first section that comes after it in the fixed order, or at the end."""
+        """Insert the section before the first one that follows it in the fixed order, or at the end."""
         later = SECTIONS[SECTIONS.index(section) + 1 :]
         at = next((heading.line for heading in self.headings if heading.section in later), len(self.lines))
         end = newline(self.lines)

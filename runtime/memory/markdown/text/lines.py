@@ -1,7 +1,7 @@
-"""A text file as lines that, joined, are its bytes again: the lossless ground under every Markdown document.
+"""A text file as lines that, joined, are its bytes again.
 
-Bytes that are not UTF-8 become lone surrogates and go back as they came (PEP 383). Only LF ends a line; a CR before it
-is part of the line's end. No other separator that Unicode or Python knows splits anything.
+Bytes that are not UTF-8 become lone surrogates and are restored (PEP 383). Only LF ends a line; a CR before it is part
+of the line's end. No other separator of Unicode or Python splits anything.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ BLANK = " \t\r\n"
 
 
 def split(data: bytes) -> list[str]:
-    """The lines of a file, each with its end; a last line without one is kept as it is."""
+    """Split a file into lines, each with its end; the last one may have none."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     last = lines.pop()
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def join(lines: Sequence[str]) -> bytes:
-    """The bytes that `split` was given."""
+    """Reverse `split`."""
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def unreadable_line(data: bytes) -> int | None:
-    """The first line, counted from 1, that is no text: not UTF-8, or with a NUL in it. None when all of them are."""
+    """Return the first line, counted from 1, that is not text: not UTF-8, or with a NUL. None if all are."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -36,7 +36,7 @@ def unreadable_line(data: bytes) -> int | None:
 
 
 def body(line: str) -> str:
-    """A line without its end, without spaces and tabs before it, and without a byte-order mark."""
+    """Return a line without its end, leading spaces and tabs, and a byte-order mark."""
     return line.rstrip(BLANK).removeprefix("\ufeff")
 
 
@@ -44,10 +44,10 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 def visible(text: str) -> list[str]:
-    """A text as lines a person can be shown, none ending in white space, without blank ones at the ends.
+    """Return a text as lines to show, without trailing white space and surrounding blank lines.
 
-    Control characters and separators that editors take for line ends show as U+FFFD, and comment marks as entities, so
-    that no text hides what comes after it. What is lost that way is for an annotation to say.
+    Control characters and separators that editors take for line ends become U+FFFD, and comment marks become entities,
+    so that no text hides what follows it. An annotation stores what is lost by this.
     """
     shown = text.replace("\r\n", "\n") if "\r" in text else text
     shown = _UNSEEN.sub("\ufffd", shown).replace("<!--", "&lt;!--").replace("-->", "--&gt;")
@@ -55,10 +55,10 @@ def visible(text: str) -> list[str]:
 
 
 def is_blank(line: str) -> bool:
-    """Whether a line holds nothing but spaces, tabs and a byte-order mark."""
+    """True if a line has only spaces, tabs and a byte-order mark."""
     return not body(line).strip(BLANK)
 
 
 def newline(lines: Sequence[str]) -> str:
-    """How this file ends its lines: as its first line does, LF when it has none."""
+    """Return the line end of this file, that of its first line; LF if it has none."""
     return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"

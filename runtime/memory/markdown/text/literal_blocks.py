@@ -1,4 +1,4 @@
-"""Fenced blocks and comments at the left edge: what stands in them is neither a heading nor an item."""
+"""Fenced blocks and comments at the left edge: their content is neither a heading nor an item."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ _FENCE = re.compile(r"(`{3,}|~{3,})(.*)$")
 
 
 class Inseparable(ValueError):  # noqa: N818 - it says what is in the way
-    """An item cannot be changed or deleted without another one being hidden or changed."""
+    """An item cannot be changed or deleted without hiding or changing another one."""
 
     def __init__(self, line: int) -> None:
-        """`line`: where the item stands, counted from 1."""
+        """`line`: of the item, counted from 1."""
         super().__init__(f"line {line} keeps a code block or a comment before it from being closed further below")
         self.line = line
 
 
 class Instead(Protocol):
-    """The lines that are to stand in place of an item's. `guarded`: with a mark among them that keeps what is open
-    before them from being closed behind them."""
+    """Returns the lines that replace those of an item. `guarded`: with an annotation that keeps a block that is open
+    before them from being closed after them."""
 
     def __call__(self, *, guarded: bool) -> list[str]: ...
 
 
 def opaque(lines: Sequence[str], *, marks_end_fences: bool = False) -> list[tuple[int, int]]:
-    """The blocks, as line ranges.
+    """Return the blocks as line ranges.
 
-    One that is never closed is plain text, or else a person's slip would hide everything below it. A fence is closed at
-    the left edge only, and a comment not by a line that opens another, so that no item can close either.
-    `marks_end_fences`: a line that begins with an annotation is in no fence, so that whatever was written with one is
-    in none that was open before it and is closed behind it.
+    An unclosed block is plain text, or else a person's mistake would hide everything below it. A fence is closed at the
+    left edge only, and a comment not by a line that opens another, so that no item can close either.
+    `marks_end_fences`: a line that begins with an annotation is in no fence, so what was written with one is not inside
+    a fence that was open before it and is closed after it.
     """
     found: list[tuple[int, int]] = []
     closers = _Closers(lines, marks_end_fences=marks_end_fences)
@@ -48,16 +48,16 @@ def opaque(lines: Sequence[str], *, marks_end_fences: bool = False) -> list[tupl
 
 
 class _Closers:
-    """Where blocks end. Remembers what is known to be open, so that a file of openers stays cheap."""
+    """Finds ends of blocks. It remembers unclosed ones, so that a file of openers takes linear time."""
 
     def __init__(self, lines: Sequence[str], *, marks_end_fences: bool) -> None:
         self._lines = lines
         self._marks_end_fences = marks_end_fences
         self._open: dict[str, tuple[int, int]] = {}
-        """By its sign: the length of a fence that is not closed, and the line up to which that is known."""
+        """By its mark: the length of an unclosed fence, and the line up to which that is known."""
 
     def end(self, at: int) -> int | None:
-        """The line after the block that begins on this line; None when none does or it is never closed."""
+        """Return the line after the block that begins on this line; None if none does or it is never closed."""
         text = body(self._lines[at])
         fence = _FENCE.match(text)
         if fence is not None:

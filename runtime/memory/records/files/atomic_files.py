@@ -1,4 +1,4 @@
-"""Writing several files as one: each is brought to disk under a name of no meaning, then each takes its own."""
+"""Writes several files as one: each is brought to disk under a temporary name, then all are renamed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STAGED = re.compile(r"\.([A-Za-z0-9_.-]+\.json)~[0-9a-f]{8}")
 
 
 def stage(folder: Folder, name: str, data: bytes) -> str:
-    """Bring `data` to disk for the file `name`; the temporary name it has meanwhile. Leaves nothing when it fails."""
+    """Write `data` for the file `name` to disk; return its temporary name. Leaves nothing after a failure."""
     partial = f".{name}~{secrets.token_hex(4)}"
     try:
         with folder.opened(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
@@ -29,19 +29,19 @@ def stage(folder: Folder, name: str, data: bytes) -> str:
 
 
 def publish(folder: Folder, partial: str, name: str) -> None:
-    """Give a staged file its name. The caller holds the folder's lock and brings the folder to disk afterwards."""
+    """Rename a staged file to its name. The caller holds the folder's lock and syncs the folder afterwards."""
     with naming(folder.path / name, "write"):
         os.rename(partial, name, src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
 
 
 def discard(folder: Folder, name: str) -> None:
-    """Delete a file that nobody was told of, if that can be done."""
+    """Delete a staged file that was never published; errors are ignored."""
     with contextlib.suppress(StoreError):
         folder.unlink(name)
 
 
 def staged(folder: Folder) -> dict[str, str]:
-    """The temporary files that a killed writer left: the name each was to have, by the one it has."""
+    """Return the temporary files of a killed writer, with their intended names."""
     with naming(folder.path, "list"):
         names = os.listdir(folder.descriptor)  # noqa: PTH208 - by descriptor
     return {name: match[1] for name in names if (match := _STAGED.fullmatch(name))}

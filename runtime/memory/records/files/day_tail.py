@@ -1,4 +1,4 @@
-"""Which records stand at the end of their day: only of those it can be said what a part has grown by."""
+"""The last records of each day: only an append after them can be reported as one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMES = 4096  # records of which the time is remembered more exactly than their
 
 
 class DayTail:
-    """The times of the records that were written last in one folder."""
+    """The times of the last written records in one folder."""
 
     def __init__(self, agent_id: str, name_index: RecordNameIndex) -> None:
         self._agent_id = agent_id
@@ -23,8 +23,8 @@ class DayTail:
         self._times: dict[str, datetime] = {}
 
     def appends(self, new: Sequence[tuple[str, Item]], before: Mapping[date, str | None]) -> Iterator[Append]:
-        """What was added behind all that its day had; of anything else the revision tells. `before`: the revisions of
-        the days without these names."""
+        """Return what was appended at the end of a day; any other change shows in the revision. `before`: the revisions
+        of the days without these names."""
         self._times.update((name, item.timestamp) for name, item in new)
         for day, revision in before.items():
             own = sorted(
@@ -38,8 +38,8 @@ class DayTail:
             self._times.pop(next(iter(self._times)))
 
     def _are_last(self, day: date, earliest: datetime, new: set[str]) -> bool:
-        """Whether every other record of the day is older than `earliest`: names say so to the second, and of those that
-        were written last more is known."""
+        """True if every other record of the day is older than `earliest`. Names have the time to the second; the exact
+        time is known for the last written ones."""
         with self._name_index.lock:
             names = self._name_index.days.get(day, [])
             if new != set(names[-len(new) :]):
@@ -50,5 +50,5 @@ class DayTail:
 
 
 def part_of(agent_id: str, day: date, revision: str) -> Part:
-    """The part that a day's records are."""
+    """Return the part of a day's records."""
     return Part(f"{agent_id}/{day.isoformat()}", agent_id, revision)

@@ -1,4 +1,4 @@
-"""Evidence: what was done with a record, each event a file that is never written again (second design, step 5)."""
+"""Evidence: a write-once file for each event of a record (second design, step 5)."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ FORGOTTEN: Final = "memory_user_forgotten"
 
 
 def event_name(event: Event, record_id: str, at: datetime) -> str:
-    """The file of an event: `YYYYMMDD_HHMMSS_<id>_<event>.json`."""
+    """Return the file name of an event: `YYYYMMDD_HHMMSS_<id>_<event>.json`."""
     return f"{stamp(at)}_{record_id}_{event}.json"
 
 
 def event_data(event: Event, record_id: str, at: datetime, **facts: Any) -> bytes:
-    """What is in the file. `facts` hold no text of the record."""
+    """Return the content of the file. `facts` contain no text of the record."""
     return (json.dumps({"event": event, "id": record_id, "date": rfc3339(at), **facts}, indent=2) + "\n").encode()
 
 
 def id_in(name: str) -> str | None:
-    """The record that an event's file is about; None for any other file."""
+    """Return the id of the record that an event's file is about; None for any other file."""
     parts = name.split("_", 3)
     return parts[2] if len(parts) == 4 and name.endswith(".json") else None
 
 
 def local_id(name: str) -> str | None:
-    """The record that a file says was kept here; None for any other file."""
+    """Return the id of the record that a file proves to be stored here; None for any other file."""
     parts = name.removesuffix(".json").split("_", 3)
     return parts[2] if len(parts) == 4 and parts[3] == LOCAL and name.endswith(".json") else None

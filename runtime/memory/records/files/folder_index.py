@@ -1,8 +1,8 @@
-"""`index.json`: which records have a tag, are of a type or belong to a session (second design, "Memory index").
+"""`index.json`: records by tag, type and session (second design, "Memory index").
 
-It is made of the records and can always be made again. `names` says of which: the sum of their names. `checksum` is
-made of all the rest of it, as a record's is. As long as both are right, who looks for a tag or a type reads only the
-records that it names. It is written whole, so not with every record of a large folder: see `Cabinet`.
+It is derived from the records and can always be rebuilt. `names` identifies them: the sum of their names. `checksum`
+covers the rest, as in a record. While both are valid, a search by tag or type reads only the listed records. The file
+is written as a whole, so in a large folder not with every record: see `RecordWriter`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ NAME = "index.json"
 TABLES = ("by_tag", "by_type", "by_session")
 
 _Known = Mapping[str, tuple[str, ...]]
-"""What an index knows of one record: its keys in each table."""
+"""The keys of one record in each table of an index."""
 _KINDS: Mapping[str, MemoryType] = {
     "pattern": "semantic", "fact": "semantic", "procedure": "procedural", "episode": "episodic"
 }  # fmt: skip
 
 
 class FolderIndex:
-    """One folder's index, in memory while it is written to. Whoever uses it holds the folder's lock."""
+    """One folder's index, in memory during writes. Requires the folder's lock."""
 
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
@@ -47,15 +47,15 @@ class FolderIndex:
 
     @property
     def behind(self) -> int:
-        """How many records were added that the file does not know yet."""
+        """Return how many added records are not in the file yet."""
         return len(self._new)
 
     def add(self, name: str, item: Item) -> None:
-        """A record was written."""
+        """Add a written record."""
         self._new[name] = _known(item)
 
     def write(self, folder: Folder, name_index: RecordNameIndex, now: datetime) -> None:
-        """Write the file as the shelf is. Records that neither it nor `add` knows are read."""
+        """Write the file for the current records. Those known neither from the file nor by `add` are read."""
         names = set(name_index.sizes)
         if not self._loaded or self._names - names:
             self._load(folder, name_index)
@@ -71,7 +71,7 @@ class FolderIndex:
         name_index.indexed = name_index.digest
 
     def _load(self, folder: Folder, name_index: RecordNameIndex) -> None:
-        """Take what the file says, if it was made of the records that are there without the new ones."""
+        """Load the file if it was made of the existing records without the new ones."""
         self._forget()
         found = read_index(folder)
         old = name_index.sizes.keys() - self._new.keys()
@@ -110,7 +110,7 @@ class FolderIndex:
 
 
 def read_index(folder: Folder) -> dict[str, Any] | None:
-    """What the file says; None when it is absent, no such index, or was changed by someone else."""
+    """Read the file; None if it is absent, invalid, or was changed."""
     try:
         found = json.loads(folder.read(NAME) or b"null")
     except (ValueError, RecursionError):
@@ -126,7 +126,7 @@ def read_index(folder: Folder) -> dict[str, Any] | None:
 
 
 def is_current(folder: Folder, name_index: RecordNameIndex) -> bool:
-    """Whether the file was made of just the records that are there; an absent one was made of none."""
+    """True if the file was made of exactly the existing records; an absent one was made of none."""
     found = read_index(folder)
     if found is None:
         return not name_index.sizes and folder.status(NAME) is None
@@ -137,8 +137,8 @@ def is_current(folder: Folder, name_index: RecordNameIndex) -> bool:
 
 
 def named_by(index: Mapping[str, Any], wanted: Scan) -> set[str] | None:
-    """The ids of the records that an index which is current knows to be wanted, and of those that it could not read;
-    None when it cannot tell."""
+    """Return the ids of the wanted records according to a current index, and of those that it could not read; None if
+    the index cannot answer."""
     sets: list[set[str]] = [set(index["by_tag"].get(tag, ())) for tag in wanted.tags]
     if wanted.tags_any:
         sets.append({known for tag in wanted.tags_any for known in index["by_tag"].get(tag, ())})

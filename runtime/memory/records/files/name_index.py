@@ -1,8 +1,8 @@
-"""The names of the records in one agent's folder, known without listing it again as long as nobody else writes there.
+"""Cached list of record files in one agent's folder. Listed again only after another process wrote there.
 
-Every writer leaves a stamp in the lock file before it gives a record its name: who finds another one, or another time
-of the folder, looks again. Used by several threads. A record is one name for ever, so the sums below change by what
-comes and goes alone.
+Every writer leaves a stamp in the lock file before it publishes a record; a reader that finds another stamp, or another
+time of the folder, lists it again. Several threads may use it. A record never changes its name, so the sums below
+change only when a record is added or removed.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ STAMP = 16
 
 
 class RecordNameIndex:
-    """What is known of one folder."""
+    """The names in one folder."""
 
     def __init__(self) -> None:
         self.lock = RLock()
-        """Held by whoever goes through the collections."""
+        """Held while the collections are used."""
         self.ids: dict[str, str] = {}
-        """Every record's name by its id."""
+        """The name of each record, by its id."""
         self.days: dict[date, list[str]] = {}
-        """The names of each day, sorted: by their time, to the second."""
+        """The names of each day, sorted by their time, to the second."""
         self.sizes: dict[str, int] = {}
-        """The bytes of every record, by name."""
+        """The bytes of each record, by name."""
         self.damaged: dict[str, str] = {}
-        """Why those could not be read that someone tried to read, by name."""
+        """Why a record could not be read, by name, for those that were tried."""
         self.digest = 0
-        """A sum over all names: it says whether an index was made of just these."""
+        """A sum over all names, which identifies the records of an index."""
         self._damaged_at: dict[str, tuple[int, int]] = {}
         self._marks: dict[str, int] = {}
         self._revisions: dict[date, int] = defaultdict(int)
         self._seen: tuple[int, int, bytes] | None = None
         self._unsure = False
         self.indexed: int | None = None
-        """The `digest` of the records that `index.json` was made of; None while that is not known."""
+        """The `digest` of the records in `index.json`; None while unknown."""
 
     @property
     def behind(self) -> bool:
-        """Whether `index.json` was made of other records than there are."""
+        """True if `index.json` was made of other records."""
         return self.indexed not in {None, self.digest}
 
     def revision(self, day: date) -> str | None:
-        """What changes when a name or a size of this day does; None when the day has no records."""
+        """Return a value that changes with the names and sizes of this day; None if it has no records."""
         names = self.days.get(day)
         return f"{len(names)}-{self._revisions[day]:032x}" if names else None
 
     def refresh(self, folder: Folder, *, again: bool = False) -> None:
-        """Know the folder as it is now. `again`: list it in any case."""
+        """List the folder if it changed; always if `again`."""
         with self.lock:
             seen, now = _looks(folder), time.time_ns()
             if seen != self._seen or again or (self._unsure and now - seen[1] > _SURE):
@@ -78,7 +78,7 @@ class RecordNameIndex:
                 self._look_again(folder, name)
 
     def report(self, folder: Folder, name: str, why: str) -> bool:
-        """A record could not be read; whether that is new. It is looked at again when it has changed."""
+        """Note that a record could not be read; True if that is new. It is checked again when the file changes."""
         status = folder.status(name)
         with self.lock:
             if name not in self.sizes or status is None:
@@ -89,27 +89,27 @@ class RecordNameIndex:
             return new
 
     def _look_again(self, folder: Folder, name: str) -> None:
-        """Someone may put a damaged record right, in place; then its day has changed."""
+        """Accept a damaged record that was repaired in place; the revision of its day changes."""
         status = folder.status(name)
         if status is not None and (status.st_size, status.st_mtime_ns) != self._damaged_at[name]:
             del self.damaged[name]
             self.put(name, status.st_size, f"{status.st_mtime_ns}")
 
     def saw(self, folder: Folder) -> None:
-        """All that was written is known here: said by whoever writes, before it lets go of the folder's lock. What
-        someone else did in the same moment is not, so the folder is listed once more a second later."""
+        """Note that all written records are known; called before the folder's lock is released. Another process may
+        have written at the same moment, so the folder is listed once more a second later."""
         with self.lock:
             self._seen, self._unsure = _looks(folder), True
 
     def clear(self) -> None:
-        """The folder is gone."""
+        """Forget everything: the folder is gone."""
         with self.lock:
             for name in list(self.sizes):
                 self.remove(name)
             self._seen = None
 
     def put(self, name: str, size: int, seen: str = "") -> None:
-        """There is a record of this name, of so many bytes. `seen`: what else tells it from what was there before."""
+        """Add a record of this name and size. `seen`: a value that distinguishes it from an earlier content."""
         known = read_name(name)
         if known is None:
             return
@@ -124,7 +124,7 @@ class RecordNameIndex:
             self._marks[name] = new
 
     def remove(self, name: str) -> None:
-        """A record is gone: someone has deleted its file."""
+        """Remove a record whose file was deleted."""
         known = read_name(name)
         if known is None or name not in self.sizes:
             return
@@ -140,7 +140,7 @@ class RecordNameIndex:
 
 
 def _read_stamp(folder: Folder) -> bytes:
-    """What the last writer left in the lock file."""
+    """Return the stamp of the last writer."""
     with folder.opened(lock.NAME) as descriptor:
         return b"" if descriptor is None else os.pread(descriptor, STAMP, 0)
 
@@ -152,7 +152,7 @@ def _looks(folder: Folder) -> tuple[int, int, bytes]:
 
 
 def digest_of(names: frozenset[str] | set[str]) -> int:
-    """The `digest` of a shelf with these names."""
+    """Return the `digest` of a folder with these names."""
     return sum(map(_hash, names)) % _SUM
 
 

@@ -1,4 +1,4 @@
-"""The outbox: a note for every record that has still to be sent, on disk before the record itself has its name."""
+"""The outbox: a note for every record that is still to be sent, on disk before the record is published."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _last = [0]
 
 
 class Note(NamedTuple):
-    """A record that is to be sent. `file`: the note's own, whose name begins with the time it was made: its turn."""
+    """A record that is still to be sent. `file`: of the note; its name begins with the time of creation, which is the
+    order of sending."""
 
     file: str
     agent_id: str
@@ -26,18 +27,18 @@ class Note(NamedTuple):
 
 
 def note_of(clock: Clock, agent_id: str, record: str) -> Note:
-    """A note for a record, behind all that this process made before."""
+    """Return a note for a record, after all earlier ones of this process."""
     _last[0] = max(_last[0] + 1, int(clock.now() * 1e9))
     return Note(f"{_last[0]:020d}_{record}", agent_id, record)
 
 
 def note_data(note: Note, now: datetime) -> bytes:
-    """What is in the note's file, for people."""
+    """Return the content of the note's file, for people."""
     return (json.dumps({"record": note.record, "since": rfc3339(now)}) + "\n").encode()
 
 
 def notes(folder: Folder, agent_id: str) -> list[Note]:
-    """The notes in an outbox, in their turn."""
+    """Return the notes in an outbox, in order."""
     found = []
     for file in folder.names():
         turn, _, record = file.partition("_")
@@ -47,14 +48,14 @@ def notes(folder: Folder, agent_id: str) -> list[Note]:
 
 
 def id_of(note: Note) -> str:
-    """The id of the note's record."""
+    """Return the id of the note's record."""
     known = read_name(note.record)
     assert known is not None
     return known.id
 
 
 def forget(agent: Folder, note: Note) -> None:
-    """Nothing is to be done about the record any more."""
+    """Delete a note."""
     with contextlib.ExitStack() as held:
         folder = agent.child(FOLDER)
         if folder is not None:

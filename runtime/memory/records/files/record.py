@@ -1,7 +1,8 @@
-"""One record: a JSON file of a name made of its time and id, with the second design's fields and what an item has more.
+"""One record: a JSON file named by its time and id, with the fields of the second design and the other fields of an
+item.
 
 Its checksum is `sha256:` and the hex of sha256 over its canonical JSON without `UNSIGNED`: keys sorted, no white space,
-every character beyond ASCII escaped. `STATUS` says where copies are and is all that is ever written again.
+every character beyond ASCII escaped. `STATUS`, the state of copies, is the only part that is written again.
 """
 
 from __future__ import annotations
@@ -36,36 +37,36 @@ _MEMORY_TYPES = {"pattern": "semantic", "fact": "semantic", "procedure": "proced
 
 
 class Damaged(Exception):  # noqa: N818 - it says what is the case
-    """A file that is no whole record as it was written; the text says why."""
+    """The file is not a complete, unchanged record; the text says why."""
 
 
 class Name(NamedTuple):
-    """What a record's name says."""
+    """The parts of a record's name."""
 
     day: date
     id: str
 
 
 class Record(NamedTuple):
-    """A record as its file has it, fields of later versions among them, and the item that it is."""
+    """The fields of a record's file, including those of later versions, and its item."""
 
     fields: dict[str, Any]
     item: Item
 
 
 def stamp(time: datetime) -> str:
-    """`YYYYMMDD_HHMMSS` in UTC: how names begin."""
+    """Format the beginning of names: `YYYYMMDD_HHMMSS` in UTC."""
     at = time.astimezone(UTC)
     return f"{at.year:04d}{at.month:02d}{at.day:02d}_{at.hour:02d}{at.minute:02d}{at.second:02d}"
 
 
 def name_of(item: Item) -> str:
-    """The file of an item that has its id."""
+    """Return the file name of an item that has its id."""
     return f"{stamp(item.timestamp)}_{item.memory_id}.json"
 
 
 def read_name(name: str) -> Name | None:
-    """What a record's name says; None for any other name."""
+    """Parse a record's name; None for any other name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -76,18 +77,18 @@ def read_name(name: str) -> Name | None:
 
 
 def delivery_id(item: Item) -> str | None:
-    """The id that whatever a delivery leaves behind always has, so that it is found again; None for anything else."""
+    """Return the fixed id of an item left behind by a delivery, so that it is found again; None for other items."""
     key = delivery_key(item.source_uri)
     return None if key is None else str(uuid5(_DELIVERIES, f"{item.agent_id}\n{key}"))
 
 
 def type_of(item: Item) -> str:
-    """`pattern`, `fact`, `procedure` or `episode`."""
+    """Return `pattern`, `fact`, `procedure` or `episode`."""
     return "pattern" if item.memory_type == "semantic" and PATTERN in item.tags else _TYPES[item.memory_type]
 
 
 def fields_of(item: Item, gates: Mapping[str, str], *, remote: bool) -> dict[str, Any]:
-    """The record of an item that has its id. `remote`: whether it is to be sent somewhere."""
+    """Return the record of an item that has its id. `remote`: True if it is to be sent."""
     about = item.provenance
     fields: dict[str, Any] = {
         "id": item.memory_id,
@@ -122,14 +123,14 @@ def fields_of(item: Item, gates: Mapping[str, str], *, remote: bool) -> dict[str
 
 
 def checksum_of(fields: Mapping[str, Any]) -> str:
-    """The checksum that a record of these fields has."""
+    """Return the checksum for a record of these fields."""
     signed = {name: value for name, value in fields.items() if name not in UNSIGNED}
     canonical = json.dumps(signed, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
 
 
 def encode(fields: Mapping[str, Any]) -> bytes:
-    """A record's file, for people to read."""
+    """Return the content of a record's file, readable for people."""
     try:
         return (json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
     except UnicodeEncodeError:
@@ -137,7 +138,7 @@ def encode(fields: Mapping[str, Any]) -> bytes:
 
 
 def decode(name: str, agent_id: str, data: bytes | None) -> Record:
-    """The record in a file of this name in this agent's folder. Raises Damaged, which never shows what is in it."""
+    """Parse the file of this name in this agent's folder. Raises Damaged, whose text never quotes the content."""
     fields = _fields(data)
     known, own = read_name(name), fields.get("id")
     if not isinstance(own, str) or not own:
@@ -193,7 +194,7 @@ def _checksum(fields: Mapping[str, Any]) -> str | None:
 
 
 def _item(fields: Mapping[str, Any], agent_id: str) -> Item:
-    """What a record without the item's own fields leaves open, as the second design's are, follows from the others."""
+    """Return the item, deriving fields that the record lacks, as records of the second design do."""
     when = datetime.fromisoformat(fields["date"])
     return Item.model_validate(
         {

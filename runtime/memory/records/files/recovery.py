@@ -1,4 +1,4 @@
-"""What a killed writer left is finished: evidence of records that are there, and notes of those that are not."""
+"""Finishes what a killed writer left: evidence of existing records, and notes of records that do not exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime.memory.records.files.name_index import RecordNameIndex
 
 
 def recover(folder: Folder, agent_id: str, name_index: RecordNameIndex) -> None:
-    """The caller holds the folder's lock, and `name_index` is as the folder is."""
+    """Recover one folder. The caller holds its lock and has refreshed `name_index`."""
     for name in staged(folder):
         discard(folder, name)
     proofs, waiting = folder.child(evidence.FOLDER), folder.child(outbox.FOLDER)

@@ -1,4 +1,4 @@
-"""`STATE.json`: how the last write of a memory went (second design, step 6). Whatever else stands in it stays."""
+"""`STATE.json`: the result of the last write of a memory (second design, step 6). Other fields in it stay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = "STATE.json"
 
 
 def read_state(folder: Folder) -> dict[str, Any]:
-    """What the file says; nothing when it is not there or not readable as JSON."""
+    """Read the file; empty if it is absent or not JSON."""
     try:
         found = json.loads(folder.read(NAME) or b"{}")
     except (ValueError, RecursionError):
@@ -21,14 +21,14 @@ def read_state(folder: Folder) -> dict[str, Any]:
 
 
 def last_write(folder: Folder) -> dict[str, Any]:
-    """The `memory_write` of the last session."""
+    """Return the `memory_write` of the last session."""
     session = read_state(folder).get("last_session")
     write = session.get("memory_write") if isinstance(session, dict) else None
     return write if isinstance(write, dict) else {}
 
 
 def write_state(folder: Folder, session_id: str | None, write: dict[str, Any]) -> None:
-    """Say how the last write went. The caller holds the folder's lock."""
+    """Write the result of the last write. The caller holds the folder's lock."""
     state = read_state(folder)
     session = state.get("last_session")
     same = isinstance(session, dict) and session.get("session_id") == session_id

@@ -20,7 +20,7 @@ class RemoteRow(LazyRow):
     `RemoteOff`."""
 
     def open(self, options: Mapping[str, object], clock: Clock) -> Remote:
-        """What sends to it. Nothing is connected yet. Raises RemoteOff."""
+        """Return the client of a remote. Makes no connection. Raises RemoteOff."""
         opening = cast("Callable[[Mapping[str, object], Clock], Remote]", self.opener)
         return opening(options, clock)
 
@@ -37,4 +37,4 @@ REMOTES = table_of(
         ),
     ],
 )
-"""Every kind of remote by the name that a program gives it."""
+"""Every kind of remote, by its name in a program."""

@@ -1,4 +1,4 @@
-"""The remote that a program chooses: whether its options are right, and whether they are still the same."""
+"""The remote that a program configures: validates and compares its options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runtime.secrets.secret import Secret
 
 
 def check(memory: Memory) -> None:
-    """Raises UsageError for options that the remote does not take, as the program has them."""
+    """Raise UsageError for options, as written in the program, that the remote does not take."""
     remote = memory.store.options.get("remote")
     if not isinstance(remote, Choice):
         return
@@ -31,7 +31,7 @@ def check(memory: Memory) -> None:
 
 
 def opened(choice: Choice | None, clock: Clock) -> tuple[Remote | None, str | None]:
-    """The remote, or why there is none although one is declared."""
+    """Return the remote, or why it cannot be used."""
     if choice is None:
         return None, None
     try:
@@ -41,7 +41,7 @@ def opened(choice: Choice | None, clock: Clock) -> tuple[Remote | None, str | No
 
 
 def same(one: Choice | None, other: Choice | None) -> bool:
-    """Whether both are one remote with equal options, by the secrets themselves."""
+    """True if both are the same remote with equal options, secrets included."""
     return _revealed(one) == _revealed(other)
 
 

@@ -47,7 +47,7 @@ class ContextStreamOptions(BaseModel):
 
 
 def open_contextstream(options: Mapping[str, object], clock: Clock) -> ContextStream:
-    """The row's opening."""
+    """Open the remote of this row."""
     url, key = _text(options, "url").strip(), _text(options, "api_key").strip()
     try:
         parts = urlsplit(url)
@@ -105,7 +105,7 @@ def _outlook(failure: CallFailed) -> Outlook:
 
 
 def _text(options: Mapping[str, object], name: str) -> str:
-    """An option that is a secret. Raises RemoteOff for one that was not resolved."""
+    """Return an option that is a secret. Raises RemoteOff if it was not resolved."""
     value = options.get(name)
     if isinstance(value, Secret):
         return value.reveal().decode("utf-8", "replace")

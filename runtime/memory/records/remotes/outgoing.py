@@ -1,4 +1,4 @@
-"""A record as it is sent: read again from its file, redacted again, and never by two processes at once."""
+"""Prepares a record for sending: read from its file, redacted again, and never by two processes at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hold(reader: RecordReader, held: contextlib.ExitStack, agent_id: str) -> Non
 
 
 def read_outgoing(reader: RecordReader, note: outbox.Note) -> OutgoingRecord | None:
-    """What is to be sent for a note; None when the note is gone."""
+    """Return the record of a note; None if the note is gone."""
     with reader.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
         waiting = folder.child(outbox.FOLDER) if folder is not None else None
         if folder is None or waiting is None or held.enter_context(waiting).status(note.file) is None:
@@ -43,7 +43,8 @@ def read_outgoing(reader: RecordReader, note: outbox.Note) -> OutgoingRecord | N
 
 
 def redacted(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A record without any secret that is known now, whenever it was written. What is only a hash stays."""
+    """Return a record without any secret that is known now, whenever it was written. Fields that are only hashes
+    stay."""
     return {key: value if key in _HASHES else _redacted(value) for key, value in fields.items()}
 
 

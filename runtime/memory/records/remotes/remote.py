@@ -1,21 +1,21 @@
-"""What every remote promises."""
+"""The interface of remotes."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, Protocol
 
 Outlook = Literal["later", "never", "changed"]
-"""Whether sending may succeed: by itself after a while; never with this record; when the options are changed."""
+"""When sending may succeed: later on its own, never for this record, or after the options changed."""
 
 
 class RemoteOff(Exception):  # noqa: N818 - it says what is the case
-    """Nothing can be sent with these options; the text says why, and holds no secret."""
+    """Nothing can be sent with these options; the text says why, without secrets."""
 
 
 class NotSent(Exception):  # noqa: N818
-    """A record was not taken. The text is one line that holds nothing of what was sent.
+    """A record was not accepted. The text is one line without anything that was sent.
 
-    `status`: of the answer, None when there was none. `retry_after`: seconds in which the service wants no other call.
+    `status`: of the answer, None without one. `retry_after`: seconds in which the service wants no other call.
     """
 
     def __init__(
@@ -28,15 +28,15 @@ class NotSent(Exception):  # noqa: N818
 
 
 class Remote(Protocol):
-    """Somewhere that records are sent to. One event loop uses it."""
+    """A service that records are sent to. One event loop uses it."""
 
     name: str
     seconds: float
-    """How long one sending takes at the most."""
+    """The longest time that one sending takes."""
 
     async def send(self, record: dict[str, Any]) -> None:
-        """Return when the service has taken the record. A record that is sent again has the same idempotency key: its
-        id. Raises NotSent."""
+        """Send the record; return after the service has accepted it. The idempotency key is its id, also when it is
+        sent again. Raises NotSent."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""

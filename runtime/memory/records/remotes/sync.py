@@ -1,9 +1,9 @@
-"""Sends records to the remote, one after the other in their turn, in a task of its own: no write waits for it.
+"""Sends records to the remote, one after the other, in a task of its own, so that no write waits for it.
 
-A record that cannot be sent now is tried again after a while, and those behind it wait; one that can never be sent is
-reported and left out; when the options must be wrong (address, key) nothing is sent until they change or the process
-starts again. Before every sending the record's own status is looked at, so that none is knowingly sent twice; where a
-crash came between the answer and the status, the same idempotency key goes with it again.
+A record that cannot be sent now is tried again later, and the others wait; one that can never be sent is reported and
+skipped; if the options are wrong (address, key), nothing is sent until they change or the process restarts. Before
+sending, the record's own status is read, so that none is knowingly sent twice; after a crash between the answer and the
+status, the same idempotency key is sent again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from runtime.memory.records.operations import Mark
 from runtime.memory.records.remotes.remote import NotSent, Remote
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
-"""Seconds until a record is tried again: the first time, and at the most."""
+"""Seconds until a record is tried again: the first time, and at most."""
 PATIENCE = 2.0
-"""Seconds until what an earlier process left is sent."""
+"""Seconds until records of an earlier process are sent."""
 LONGEST_ERROR = 300
-"""Characters of what is kept of an error."""
+"""Characters of a stored error."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class OutgoingRecord:
-    """A record that is to be sent. `fields` is None when there is nothing to send: it was sent, or is `damaged`."""
+    """A record to send. `fields` is None if there is nothing to send: it was sent already, or is `damaged`."""
 
     fields: dict[str, Any] | None
     damaged: str | None = None
@@ -53,8 +53,8 @@ class RemoteSync:
         read: Callable[[Note], Awaitable[OutgoingRecord | None]],
         mark: Callable[[Mark], Awaitable[None]],
     ) -> None:
-        """`claim` keeps other processes from sending the same meanwhile, or raises StoreBusy; `read` gives a note's
-        letter, None when the note is gone; `mark` writes down what became of it."""
+        """`claim` keeps other processes from sending at the same time, or raises StoreBusy; `read` returns a note's
+        record, None if the note is gone; `mark` writes down the result."""
         self._name = name
         self._clock = clock
         self._claim = claim
@@ -71,13 +71,13 @@ class RemoteSync:
         self._trying = self._closing = False
         self.remote: Remote | None = None
         self.fault: str | None = None
-        """Why the first in the queue could not be sent, None when it was not tried or nothing waits."""
+        """Why the first record could not be sent; None if it was not tried or nothing waits."""
         self.stopped = False
-        """Whether nothing is sent until the options change."""
+        """True if nothing is sent until the options change."""
 
     @property
     def waiting(self) -> int:
-        """How many records are still to be sent, as far as this process knows."""
+        """Return how many records are still to be sent, as far as this process knows."""
         return len(self._known)
 
     @property
@@ -90,7 +90,7 @@ class RemoteSync:
         self._go(at_once=bool(self._queue))
 
     def add(self, notes: Sequence[Note], *, left: bool = False) -> None:
-        """Records that are to be sent, now or when there is a remote. `left`: by a process before this one."""
+        """Queue records to be sent, now or when there is a remote. `left`: by an earlier process."""
         for note in notes:
             if note not in self._known:
                 self._known.add(note)
@@ -100,13 +100,13 @@ class RemoteSync:
         self._go(at_once=bool(notes) and not left)
 
     async def settle(self, seconds: float) -> None:
-        """Wait until all were sent or one could not be, at most so many seconds."""
+        """Wait until all are sent or one cannot be, at most this many seconds."""
         self._go(at_once=True)
         await self._settled(self._known, seconds)
 
     async def close(self, seconds: float) -> None:
-        """Send what this process has added and not tried yet, finish what is being sent, and stop: at most so many
-        seconds each. The rest is sent by whoever opens the store next."""
+        """Send untried records of this process, finish the current one, and stop: at most this many seconds each. The
+        rest is sent after the store is opened next time."""
         await self._settled(self._new, seconds)
         self._closing = True
         task, self._task = self._task, None
@@ -159,7 +159,7 @@ class RemoteSync:
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _rest(self, seconds: float, enough: asyncio.Event | None = None) -> None:
-        """Let some time pass. A remote that is changed meanwhile ends it, and so does `enough`."""
+        """Wait, until the remote is changed or `enough` is set."""
         before, until = self.remote, self._clock.monotonic() + seconds
         sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
@@ -174,7 +174,7 @@ class RemoteSync:
             sleeping.cancel()
 
     async def _try(self, note: Note, remote: Remote) -> float | None:
-        """Send one record; None when there is nothing more to do about it, else the least seconds to wait."""
+        """Send one record; None if it is finished, else the seconds to wait at least."""
         try:
             async with self._claim(note):
                 return await self._handle(note, remote)
