@@ -319,11 +319,11 @@ async def test_openai_without_a_key_says_how_to_give_one() -> None:
 
 
 async def test_a_key_that_was_not_resolved_is_not_sent() -> None:
-    with pytest.raises(UsageError, match="the key of the model openai could not be had"):
+    with pytest.raises(UsageError, match="the key of the model openai could not be resolved"):
         await open_model(Choice(name="openai"), {"api_key": "secret://env/OPENAI_API_KEY"})
 
 
 async def test_a_key_that_no_header_may_hold_is_refused_and_not_shown() -> None:
     with pytest.raises(UsageError) as caught:
         await open_model(Choice(name="openai"), {"api_key": Secret(b"two words", "env KEY")})
-    assert caught.value.line() == "the key of the model openai, env KEY, holds what no key may hold"
+    assert caught.value.line() == "the key of the model openai, env KEY, contains characters that no key may have"
