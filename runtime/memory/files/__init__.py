@@ -1,1 +1,1 @@
-"""Folders and files of agents: paths, locks, whether they can be written."""
+"""What stores of files share: a base class, and folders and files of agents with their paths and locks."""

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 from runtime.clock import SYSTEM, Clock
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import NoSuchItem, StoreError
-from runtime.memory.file_store import FileStore
+from runtime.memory.files.store import FileStore
 from runtime.memory.files.writable import unwritable
 from runtime.memory.item import Item
 from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, Outcome, WriteRequest

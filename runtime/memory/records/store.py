@@ -17,7 +17,7 @@ from dslc.blocks.choice import Choice
 from runtime.clock import SYSTEM, Clock, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
-from runtime.memory.file_store import FileStore
+from runtime.memory.files.store import FileStore
 from runtime.memory.item import Item, is_id
 from runtime.memory.records import gates as gate
 from runtime.memory.records.files.outbox import Note
