@@ -96,14 +96,15 @@ TOOLS = table_of(
         ),
         Tool(memory_inspect, "admin", read_only=True, example={"agent": "reviewer", "day": "2026-11-20"}),
         Tool(memory_stats, "read", example={"agent": "reviewer"}),
-        Tool(memory_compact, "admin", idempotent=True, destructive=True, example={"agent": "reviewer"}),
+        Tool(memory_compact, "admin", idempotent=True, destructive=True, long=True, example={"agent": "reviewer"}),
         Tool(memory_purge, "admin", destructive=True, example={"agent": "reviewer", "dry_run": True}),
-        Tool(memory_reindex, "admin", idempotent=True, example={"memory": "notes"}),
-        Tool(memory_verify, "admin", read_only=True, example={"agent": "reviewer"}),
+        Tool(memory_reindex, "admin", idempotent=True, long=True, example={"memory": "notes"}),
+        Tool(memory_verify, "admin", read_only=True, long=True, example={"agent": "reviewer"}),
         Tool(
             memory_move,
             "admin",
             idempotent=True,
+            long=True,
             example={"source": "notes", "target": "archive", "dry_run": True},
         ),
         Tool(memory_export, "read", example={"agent": "reviewer", "limit": 200}),
@@ -111,6 +112,7 @@ TOOLS = table_of(
             memory_import,
             "write",
             idempotent=True,
+            long=True,
             example={
                 "items": [
                     {
@@ -126,6 +128,7 @@ TOOLS = table_of(
             push,
             "write",
             idempotent=True,
+            long=True,
             example={
                 "text": "We chose PostgreSQL for the new service.",
                 "project_id": "default",
@@ -150,6 +153,7 @@ TOOLS = table_of(
             summarize,
             "write",
             idempotent=True,
+            long=True,
             example={
                 "project_id": "default",
                 "time_range": {"start": "2026-11-01T00:00:00Z", "end": "2026-11-07T23:59:59Z"},

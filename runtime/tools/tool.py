@@ -72,12 +72,14 @@ class Tool:
         shows_secret: bool = False,
         indexes: bool = True,
         read_only: bool | None = None,
+        long: bool = False,
     ) -> None:
         """`scope`: what the caller needs. `name`: the function's unless given; dashes are allowed. `idempotent`:
         whether calling it again changes nothing more, as reading never does. `example`: right parameters, by name, for
         errors and for the description. `shows_secret`: its result holds a secret, which is kept nowhere. `indexes`:
         whether it may look at memories' indexes, so that they have to be open. `read_only`: whether it changes nothing,
-        as what needs no more than the scope `read` never does."""
+        as what needs no more than the scope `read` never does. `long`: a call may take minutes, so clients are offered
+        its progress."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -87,6 +89,7 @@ class Tool:
         self.example = example
         self.shows_secret = shows_secret
         self.indexes = indexes
+        self.long = long
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import structlog
 
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.endpoints import ENDPOINTS, Endpoint, resource_path
+from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
+from runtime.api.rest.event_stream import accepts_events, error_event, progress_events
 from runtime.api.rest.input_parsing import read_object, read_query
 from runtime.api.rest.openapi import describe
 from runtime.api.rest.problem import CONTENT_TYPE, Problem, problem_of
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
+from runtime.memory.indexing.progress import Progress
 from runtime.tools import resources
 from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.tool import Tool
@@ -36,17 +40,20 @@ class ApiRequest(NamedTuple):
     query: str
     authorization: Sequence[str]
     content_type: str | None
+    accept: str | None
     source: str | None
     read: Callable[[int], Awaitable[bytes]]
 
 
 class ApiResponse(NamedTuple):
-    """An answer; `content_type` is None when there is no body."""
+    """An answer. `content_type` is None if there is no body. `stream`: the body in chunks, to be closed by the sender,
+    in place of `body`."""
 
     status: int
     content_type: str | None
     body: bytes
     headers: tuple[tuple[str, str], ...]
+    stream: AsyncGenerator[bytes] | None = None
 
 
 class RestHandler:
@@ -79,6 +86,10 @@ class RestHandler:
         try:
             caller.need(resource.tool.scope)
             given = await _given(call, resource, in_path)
+            if resource.tool.long and call.method != "HEAD" and accepts_events(call.accept):
+                events = self._events(call, resource, caller, given)
+                await anext(events)
+                return ApiResponse(200, EVENTS, b"", _HEADERS, events)
             return await self._call(resource, caller, given)
         except SymbiontError as error:
             raise _told(error, call, resource.tool, caller) from error
@@ -104,6 +115,26 @@ class RestHandler:
         if resource.location is not None:
             location = (("Location", resource.location.format_map(result.model_dump(mode="json"))),)
         return ApiResponse(resource.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
+
+    async def _events(
+        self, call: ApiRequest, endpoint: Endpoint, caller: Caller, given: Mapping[str, Any]
+    ) -> AsyncGenerator[bytes]:
+        """Yield the tool's progress and result as events. Raises SymbiontError only before the first chunk."""
+
+        async def work(progress: Progress) -> Any:
+            async with self._open_context(caller, progress) as context:
+                return (await ALL_TOOLS.call(endpoint.tool.name, context, given)).model_dump(mode="json")
+
+        begun = False
+        async with aclosing(progress_events(work)) as events:
+            try:
+                async for event in events:
+                    yield event
+                    begun = True
+            except SymbiontError as error:
+                if not begun:
+                    raise
+                yield error_event(_told(error, call, endpoint.tool, caller))
 
 
 def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:

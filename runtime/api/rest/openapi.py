@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from runtime.api.rest.endpoints import VERSION, Endpoint
+from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
 from runtime.api.rest.problem import CONTENT_TYPE, SCHEMA, TITLES
 from runtime.tools.resources import RESOURCES, Resource
 
@@ -21,6 +22,13 @@ _ALWAYS = (
     *("internal", "upsert_failed", "unavailable", "provider_unavailable"),
 )
 _JSON = "application/json"
+_EVENTS = {
+    "schema": {
+        "type": "string",
+        "description": "With `Accept: text/event-stream`: events `progress` (`what`, `done`, `total`), then one event "
+        "`result` with the JSON answer, or `error` with a problem. A client that disconnects cancels the call.",
+    }
+}
 
 
 @cache
@@ -119,6 +127,8 @@ def _responses(row: Endpoint) -> dict[str, Any]:
     if row.body:
         kinds |= {"conflict", "too_large", "unsupported_media_type"}
     good = _good(None if row.status == 204 else row.tool.result, row.status)
+    if row.tool.long:
+        good[str(row.status)]["content"][EVENTS] = dict(_EVENTS)
     if row.location:
         header = {"schema": {"type": "string"}, "description": "Where it is now."}
         good[str(row.status)]["headers"] = {"Location": header}

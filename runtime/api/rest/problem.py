@@ -98,7 +98,11 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         self.headers = headers
 
     def body(self) -> bytes:
-        """The JSON object."""
+        """Return the JSON object as bytes."""
+        return json.dumps(self.json()).encode()
+
+    def json(self) -> dict[str, Any]:
+        """Return the JSON object."""
         told: dict[str, Any] = {
             "type": f"urn:symbiont:problem:{self.kind}",
             "title": self.title,
@@ -114,7 +118,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
                 {"pointer": pointer, "detail": detail} | ({} if example is None else {"example": example})
                 for pointer, detail, example in self.errors
             ]
-        return json.dumps(told).encode()
+        return told
 
 
 def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | None = None) -> Problem:

@@ -11,7 +11,7 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.http.connection import Connection
+from runtime.http.stream import client_left
 
 Message = MutableMapping[str, Any]
 Application = Callable[
@@ -82,7 +82,7 @@ class _Exchange:
                 return {"type": "http.disconnect"}
             self._arrived = not chunk
             return {"type": "http.request", "body": chunk, "more_body": bool(chunk)}
-        while not self._ended and not left(self._request):  # noqa: ASYNC110 - aiohttp tells nobody of it
+        while not self._ended and not client_left(self._request):  # noqa: ASYNC110 - aiohttp tells nobody of it
             await asyncio.sleep(LOOK_SECONDS)
         return {"type": "http.disconnect"}
 
@@ -109,10 +109,3 @@ class _Exchange:
         """End the connection in the middle of what is left: the client shall not take it for the whole."""
         if not self._ended and self._request.transport is not None:
             self._request.transport.close()
-
-
-def left(request: web.Request) -> bool:
-    """Whether the client has gone. One that sends no more has, too: a closed connection looks like that until something
-    is written, and no client ends its side alone to wait for an answer."""
-    transport, connection = request.transport, request.protocol
-    return transport is None or transport.is_closing() or (isinstance(connection, Connection) and connection.ended)

@@ -27,6 +27,7 @@ from runtime.daemon.process.root import ROOT_HEADER
 from runtime.daemon.program.app import App
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
+from runtime.http.stream import StreamSender
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 
@@ -43,7 +44,9 @@ def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Appl
     version to whoever has a token. `local`: only this machine reaches it, so `/metrics` are everybody's too."""
     settings = app.settings
     bearer = Authenticator(app.tokens, app.clock)
-    application, handler = _health(app, serving, bearer), v1(app, bearer)
+    streams = StreamSender()
+    application, handler = _health(app, serving, bearer), v1(app, bearer, streams)
+    application.on_shutdown.append(streams.stop)
     application.middlewares.append(
         OriginCheck(settings.admin_listen, settings.public_url, settings.served_names).middleware
     )

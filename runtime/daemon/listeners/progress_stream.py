@@ -13,8 +13,8 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from runtime.daemon.listeners.asgi_bridge import left
 from runtime.errors import SymbiontError
+from runtime.http.stream import client_left
 from runtime.memory.indexing.progress import Progress
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool
@@ -44,10 +44,12 @@ async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamRe
     news: list[tuple[str, int, int]] = []
     task = asyncio.ensure_future(work(lambda *said: news.append(said)))
     try:
-        await _tell(response, task, news, (lambda: left(request)) if ABANDON in request.headers else lambda: False)
+        await _tell(
+            response, task, news, (lambda: client_left(request)) if ABANDON in request.headers else lambda: False
+        )
         last = {"result": await task}
     except asyncio.CancelledError:
-        if not task.cancelled() or not left(request):
+        if not task.cancelled() or not client_left(request):
             raise
         last = {}
     except SymbiontError as error:

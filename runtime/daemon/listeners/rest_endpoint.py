@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api.rest.authentication import Authenticator
-from runtime.api.rest.handler import ApiRequest, RestHandler
+from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
+from runtime.api.rest.event_stream import FAILED, HEARTBEAT, STOPPED
+from runtime.api.rest.handler import ApiRequest, ApiResponse, RestHandler
 from runtime.api.rest.problem import Problem
 from runtime.daemon.program.app import App
+from runtime.http.stream import StreamSender
 
 READ_SECONDS = 30
 """How long a body may take to arrive."""
 
 
-def v1(app: App, bearer: Authenticator) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def v1(
+    app: App, bearer: Authenticator, streams: StreamSender
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The handler of everything below `/v1`."""
     rest = RestHandler(app.open_context, bearer)
 
@@ -29,16 +34,30 @@ def v1(app: App, bearer: Authenticator) -> Callable[[web.Request], Awaitable[web
                 query=request.rel_url.raw_query_string,
                 authorization=request.headers.getall("Authorization", ()),
                 content_type=request.headers.get("Content-Type"),
+                accept=request.headers.get("Accept"),
                 source=request.remote,
                 read=lambda largest: _read(request, largest),
             )
         )
+        if reply.stream is not None:
+            return await _stream(request, streams, reply, reply.stream)
         response = web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)
         if reply.content_type is not None:
             response.headers["Content-Type"] = reply.content_type
         return response
 
     return handle
+
+
+async def _stream(
+    request: web.Request, streams: StreamSender, reply: ApiResponse, chunks: AsyncGenerator[bytes]
+) -> web.StreamResponse:
+    """Send a stream. Events end with an error event if something fails, other chunks with the connection."""
+    response = web.StreamResponse(status=reply.status, headers=reply.headers)
+    response.headers["Content-Type"] = reply.content_type or "application/octet-stream"
+    if reply.content_type == EVENTS:
+        return await streams.send(request, response, chunks, heartbeat=HEARTBEAT, failure=FAILED, stopped=STOPPED)
+    return await streams.send(request, response, chunks)
 
 
 async def _read(request: web.Request, largest: int) -> bytes:

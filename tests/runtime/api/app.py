@@ -120,7 +120,7 @@ class App:
             return sent
 
         given = authorization if authorization is not None else [] if token is None else [f"Bearer {token}"]
-        return await self.rest.answer(ApiRequest(method, path, query, given, content_type, source, read))
+        return await self.rest.answer(ApiRequest(method, path, query, given, content_type, None, source, read))
 
     async def webhook(self, token: str, title: str = "Nightly build", **body: Any) -> dict[str, Any]:
         """A new webhook, as it was answered."""

@@ -75,6 +75,14 @@ def test_every_resource_is_described() -> None:
             assert "Needs the scope" in operation["description"]
 
 
+def test_long_calls_are_described_with_their_events() -> None:
+    for row in ENDPOINTS:
+        responses = DOCUMENT["paths"][row.path][row.method.lower()]["responses"]
+        content = responses[str(row.status)].get("content", {})
+        assert ("text/event-stream" in content) == row.tool.long
+    assert {name for name, tool in TOOLS.items() if tool.long} > {"push", "memory_reindex", "memory_compact"}
+
+
 def test_every_schema_is_one() -> None:
     for operation in (operation for rows in DOCUMENT["paths"].values() for operation in rows.values()):
         for parameter in operation.get("parameters", ()):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runtime.daemon.process.root import ROOT_HEADER, Root
-from tests.runtime.daemon.running import Daemon, running, until, write_program
+from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 
 PROGRAM = """\
@@ -59,6 +59,35 @@ def test_the_unversioned_paths_are_the_operators_alone(daemon: Daemon, token: st
     for path in ("/index", "/search", "/summarize", "/v1/tools/search"):
         assert daemon.request("POST", path, b"{}").status == 404
         assert ask(daemon, None, "POST", path, {}).status == 401
+
+
+def streamed(daemon: Daemon, token: str | None, path: str, body: Any) -> Answer:
+    """The answer to a client that asks for events."""
+    return ask(daemon, token, "POST", path, body, [("Accept", "text/event-stream")])
+
+
+def test_a_push_is_followed_by_its_events(daemon: Daemon, token: str) -> None:
+    answer = streamed(daemon, token, "/index", {"items": items("streamed")})
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert answer.headers["cache-control"] == "no-store"
+    found = [line.split(": ", 1) for line in answer.body.decode().splitlines() if line and not line.startswith(":")]
+    names = [value for key, value in found if key == "event"]
+    data = [json.loads(value) for key, value in found if key == "data"]
+    assert names[-1] == "result"
+    assert set(names[:-1]) <= {"progress"}
+    assert data[-1]["inserted"] == COUNT
+    assert all(step["total"] == COUNT for step in data[:-1])
+    same = post(daemon, token, "/index", items=items("streamed"))
+    assert data[-1].keys() == same.keys()
+
+
+def test_what_is_refused_before_it_begins_has_its_status(daemon: Daemon, token: str) -> None:
+    for sent, body, status in ((None, {}, 401), (token, {"items": 5}, 422), (token, {"items": [], "text": "x"}, 422)):
+        answer = streamed(daemon, sent, "/index", body)
+        assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+    # What is done at once has no events.
+    assert "hits" in streamed(daemon, token, "/search", {"query_text": "x"}).json()
 
 
 def test_a_failure_on_the_admin_socket_says_what_kind_it_is(daemon: Daemon) -> None:

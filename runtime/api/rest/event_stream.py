@@ -1,0 +1,84 @@
+"""Server-sent events (WHATWG HTML, section 9.2), and the events of a call that reports progress."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from runtime.api.rest.problem import Problem
+from runtime.memory.indexing.progress import Progress
+
+CONTENT_TYPE: Final = "text/event-stream"
+HEARTBEAT: Final = b":\n\n"
+"""A comment, which clients ignore."""
+PROGRESS_SECONDS: Final = 0.1
+"""Time between two progress events at least; only the newest step is sent."""
+BEGIN_SECONDS: Final = 1.0
+"""How long a call may fail with a status of its own before the stream begins."""
+
+
+class ServerSentEvent(NamedTuple):
+    """One event. `data`: a JSON value."""
+
+    name: str
+    data: Any
+
+    def encode(self) -> bytes:
+        """Return the event as it is sent. JSON in ASCII has no line breaks."""
+        return f"event: {self.name}\ndata: {json.dumps(self.data)}\n\n".encode()
+
+
+def accepts_events(accept: str | None) -> bool:
+    """True if the header `Accept` names the type of event streams."""
+    return any(each.partition(";")[0].strip().lower() == CONTENT_TYPE for each in (accept or "").split(","))
+
+
+async def progress_events(call: Callable[[Progress], Awaitable[Any]]) -> AsyncGenerator[bytes]:
+    """Run `call` in a task of its own, which returns a JSON value, and yield its progress as it is sent: a comment when
+    it has begun, `progress` events, then one `result`.
+
+    Raises what the call raises; before the comment if it fails at once. Closing the generator cancels the call and
+    waits for its end.
+    """
+    step: tuple[str, int, int] | None = None
+    changed = asyncio.Event()
+
+    def note(what: str, done: int, total: int) -> None:
+        nonlocal step
+        step = (what, done, total)
+        changed.set()
+
+    task = asyncio.ensure_future(call(note))
+    task.add_done_callback(lambda _: changed.set())
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BEGIN_SECONDS):
+                await changed.wait()
+        if task.done():
+            task.result()
+        yield HEARTBEAT
+        while not task.done() or step is not None:
+            await changed.wait()
+            changed.clear()
+            if step is not None:
+                (what, done, total), step = step, None
+                yield ServerSentEvent("progress", {"what": what, "done": done, "total": total}).encode()
+            if not task.done():
+                await asyncio.wait([task], timeout=PROGRESS_SECONDS)
+        yield ServerSentEvent("result", task.result()).encode()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+
+def error_event(problem: Problem) -> bytes:
+    """Return the last event of a stream that fails: the problem that would be the answer otherwise."""
+    return ServerSentEvent("error", problem.json()).encode()
+
+
+FAILED: Final = error_event(Problem("internal", "the daemon's log says why"))
+STOPPED: Final = error_event(Problem("provider_unavailable", "the daemon stops", hint="try again"))

@@ -1,0 +1,107 @@
+"""Progress of a long call as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from runtime.api.rest.event_stream import HEARTBEAT, accepts_events, progress_events
+from runtime.errors import UsageError
+from runtime.memory.indexing.progress import Progress
+
+
+def events(chunks: list[bytes]) -> list[tuple[str, Any]]:
+    """Name and data of each event; comments are left out."""
+    found = []
+    for event in b"".join(chunks).decode().split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in event.splitlines() if not line.startswith(":"))
+        if lines:
+            found.append((lines["event"], json.loads(lines["data"])))
+    return found
+
+
+async def collected(stream: AsyncGenerator[bytes]) -> list[bytes]:
+    return [chunk async for chunk in stream]
+
+
+async def test_the_newest_progress_is_sent_and_then_the_result() -> None:
+    async def call(progress: Progress) -> Any:
+        for number in range(50):
+            progress("reading", number, 50)
+        await asyncio.sleep(0.3)
+        progress("embedding", 1, 2)
+        return {"done": "ä\n"}
+
+    chunks = await collected(progress_events(call))
+    assert chunks[0] == HEARTBEAT
+    assert events(chunks) == [
+        ("progress", {"what": "reading", "done": 49, "total": 50}),
+        ("progress", {"what": "embedding", "done": 1, "total": 2}),
+        ("result", {"done": "ä\n"}),
+    ]
+
+
+async def test_a_call_without_progress_is_its_result() -> None:
+    async def call(_progress: Progress) -> Any:
+        return 1
+
+    assert await collected(progress_events(call)) == [HEARTBEAT, b"event: result\ndata: 1\n\n"]
+
+
+async def test_a_call_that_fails_at_once_raises_before_anything_is_sent() -> None:
+    async def call(_progress: Progress) -> Any:
+        await asyncio.sleep(0)
+        raise UsageError("no")
+
+    with pytest.raises(UsageError):
+        await anext(progress_events(call))
+
+
+async def test_a_call_that_fails_later_raises_behind_its_progress() -> None:
+    async def call(progress: Progress) -> Any:
+        progress("reading", 1, 2)
+        await asyncio.sleep(0.2)
+        raise UsageError("no")
+
+    stream = progress_events(call)
+    assert events([await anext(stream), await anext(stream)]) == [
+        ("progress", {"what": "reading", "done": 1, "total": 2})
+    ]
+    with pytest.raises(UsageError):
+        await anext(stream)
+
+
+async def test_closing_it_cancels_the_call_and_waits_for_its_end() -> None:
+    ended = []
+
+    async def call(progress: Progress) -> Any:
+        progress("reading", 1, 2)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.05)
+            ended.append(True)
+
+    stream = progress_events(call)
+    await anext(stream)
+    await stream.aclose()
+    assert ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, False),
+        ("", False),
+        ("*/*", False),
+        ("application/json", False),
+        ("text/event-stream", True),
+        ("application/json;q=0.5, Text/Event-Stream; q=1", True),
+    ],
+)
+def test_events_are_sent_to_clients_that_name_their_type(accept: str | None, expected: bool) -> None:
+    assert accepts_events(accept) is expected
