@@ -1,1 +1,1 @@
-"""What a program means while it runs: the receiver, the inbox, agents and their memories, in one daemon."""
+"""The runtime of compiled programs: the receiver, the inbox, agents and their memories, in one daemon."""

@@ -1,4 +1,4 @@
-"""Time and the identifiers made of it. What asks for the time is given a `Clock`, so that tests move it."""
+"""Time, and identifiers made of it. Code that needs the time takes a `Clock`, so that tests control it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.random_bytes import random_bytes
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of time."""
 
     def now(self) -> float:
         """Unix time in seconds."""
@@ -40,7 +40,7 @@ SYSTEM: Clock = SystemClock()
 
 
 def milliseconds(clock: Clock) -> int:
-    """Unix time in whole milliseconds: how every time stands in the database."""
+    """Unix time in whole milliseconds, the form in which the database stores every time."""
     return int(clock.now() * 1000)
 
 
@@ -55,15 +55,15 @@ def rfc3339(unix_seconds: float) -> str:
 
 
 _last_made = [-1, 0]
-"""The millisecond of the last identifier, and its count."""
+"""The millisecond and the count of the last identifier."""
 
 
 def uuid7(clock: Clock) -> str:
-    """A new UUID version 7 (RFC 9562 section 5.7) in canonical text form.
+    """Return a new UUID version 7 (RFC 9562 section 5.7) in canonical text form.
 
-    Its first 48 bits are the time in milliseconds, so rows inserted together lie together in an index. The 12 bits
-    after them count what this process makes within one millisecond (section 6.2, method 1), so that the order of ids
-    is the order in which they were made, as long as the clock is not set back.
+    Its first 48 bits are the time in milliseconds, so that rows inserted together are close together in an index. The
+    next 12 bits count the identifiers that this process makes within one millisecond (section 6.2, method 1), so that
+    ids sort in the order of their creation, unless the clock is set back.
     """
     now, random = milliseconds(clock), random_bytes(9).hex()
     last, count = _last_made

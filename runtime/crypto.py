@@ -1,4 +1,4 @@
-"""Sealing: AES-256-GCM for what must not be readable in a copied database (NIST SP 800-38D)."""
+"""Sealing: AES-256-GCM for columns that must not be readable in a copied database (NIST SP 800-38D)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _VERSION = b"\x01"
 
 
 class SealedBytes(bytes):
-    """`version (1) | key id (4) | nonce (12) | ciphertext and tag`: the only thing a Sealed column takes."""
+    """`version (1) | key id (4) | nonce (12) | ciphertext and tag`: the only type that a Sealed column accepts."""
 
     __slots__ = ()
 
 
 class Unsealable(SymbiontError):  # noqa: N818
-    """Sealed bytes that this key does not open, or that were moved to another row."""
+    """Sealed bytes that this key cannot open, or that were moved to another row."""
 
 
 class MasterKey:
-    """The key that seals content columns. Its bytes are never in its repr."""
+    """The key that seals content columns. Its repr shows only the key id."""
 
     __slots__ = ("_cipher", "_key", "key_id")
 
@@ -46,33 +46,35 @@ class MasterKey:
 
     @staticmethod
     def generate() -> bytes:
-        """32 new random bytes."""
+        """Return 32 new random bytes."""
         return os.urandom(KEY_BYTES)
 
     def derive(self, *purpose: str) -> bytes:
-        """A key of 32 bytes for this purpose alone (HKDF, RFC 5869), which says nothing of this one or of others."""
+        """Return a key of 32 bytes for this purpose (HKDF, RFC 5869). It reveals nothing about this key or other
+        derived keys."""
         info = "\x00".join(("symbiont", *purpose)).encode()
         return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(self._key)
 
     def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
-        """Encrypt `plaintext` for exactly this place; the same bytes elsewhere do not open."""
+        """Encrypt `plaintext` for this row and column; the result cannot be opened for any other."""
         nonce = random_bytes(NONCE_BYTES)
         sealed = self._cipher.encrypt(nonce, plaintext, _place(user_id, table, column, row))
         return SealedBytes(_VERSION + self.key_id + nonce + sealed)
 
     def unseal(self, sealed: bytes, *, user_id: str, table: str, column: str, row: str) -> bytes:
-        """Decrypt what `seal` made. Raises `Unsealable` for another key, another place or changed bytes."""
+        """Decrypt the result of `seal`. Raises `Unsealable` for another key, another row or column, or changed
+        bytes."""
         if sealed[:1] != _VERSION or len(sealed) < 1 + 4 + NONCE_BYTES + 16:
             raise Unsealable(f"{table}.{column} of row {row} is not sealed data")
         if sealed[1:5] != self.key_id:
             raise Unsealable(
                 f"{table}.{column} of row {row} was sealed with key {sealed[1:5].hex()}, not {self.key_id.hex()}",
-                hint="start with the master key that the database was made with",
+                hint="use the master key that the database was created with",
             )
         try:
             return self._cipher.decrypt(sealed[5:17], sealed[17:], _place(user_id, table, column, row))
         except InvalidTag:
-            raise Unsealable(f"{table}.{column} of row {row} was changed or moved") from None
+            raise Unsealable(f"{table}.{column} of row {row} was changed, or moved from another row") from None
 
 
 def _place(user_id: str, table: str, column: str, row: str) -> bytes:

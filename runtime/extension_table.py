@@ -1,4 +1,4 @@
-"""Tables of rows: providers, stores, secret backends and whatever else can be extended by one file and one line."""
+"""Tables of rows: providers, stores, secret backends and everything else that one file and one row extend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 
 class ExtensionRow(Protocol):
-    """Anything with a name."""
+    """Any object with a name."""
 
     @property
     def name(self) -> str: ...
@@ -23,10 +23,11 @@ R = TypeVar("R", bound=ExtensionRow)
 
 @dataclass(frozen=True)
 class LazyRow:
-    """A row whose code is loaded when it is first needed, so that a table costs nothing and an extra may be absent.
+    """A row whose code is imported on first use, so that a table costs nothing and an extra may be missing.
 
-    `options_path` and `opener_path` are `module:name`: the pydantic model of what the program may say behind the row's
-    name, and what opens it. `doc_url` is where it is described, `extra` the optional dependency that it needs.
+    `options_path` and `opener_path` are `module:name`: the pydantic model of the options that a program may give after
+    the row's name, and the function that opens it. `doc_url`: the page that describes it. `extra`: the optional
+    dependency that it needs.
     """
 
     name: str
@@ -39,21 +40,21 @@ class LazyRow:
 
     @property
     def options(self) -> type[BaseModel]:
-        """The model of the row's options."""
+        """The pydantic model of the row's options."""
         return cast("type[BaseModel]", _load(self.options_path))
 
     @property
     def opener(self) -> Any:
-        """What opens it; the table says what that takes."""
+        """The function that opens it. Its parameters are defined by the table."""
         return _load(self.opener_path)
 
 
 def table_of(kind: str, rows: Iterable[R]) -> Mapping[str, R]:
-    """A read-only table of `rows` by name. Raises ValueError naming the `kind` and the row whose name was taken."""
+    """Return a read-only table of `rows` by name. Raises ValueError with `kind` and the name if a name occurs twice."""
     found: dict[str, R] = {}
     for row in rows:
         if row.name in found:
-            raise ValueError(f"{kind} {row.name} stands in the table twice")
+            raise ValueError(f"{kind} {row.name} is in the table twice")
         found[row.name] = row
     return MappingProxyType(found)
 

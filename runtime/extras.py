@@ -1,5 +1,5 @@
-"""How to install an optional part. The name of this distribution belongs to somebody else on PyPI, so hints name the
-packages that a part consists of."""
+"""Installation hints for optional dependencies. They name packages, because this distribution's name belongs to another
+project on PyPI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from importlib import metadata
 
 @cache
 def install(extra: str) -> str:
-    """The command that adds what `extra` of pyproject.toml holds to the environment of this process."""
+    """Return the command that installs the packages of `extra` (pyproject.toml) into the environment of this
+    process."""
     try:
         wanted = metadata.requires("symbiont") or []
     except metadata.PackageNotFoundError:
@@ -21,6 +22,6 @@ def install(extra: str) -> str:
         for requirement, _, marker in (each.partition(";") for each in wanted)
         if f'extra == "{extra}"' in marker.replace("'", '"')
     ]
-    # Without its metadata this runs from a checkout that was never installed.
+    # Without metadata this is a checkout that was never installed.
     arguments = [shlex.quote(package) for package in packages] or [f"--editable '.[{extra}]'"]
     return f"{shlex.quote(sys.executable)} -m pip install {' '.join(arguments)}"

@@ -1,4 +1,4 @@
-"""Random bytes for identifiers and nonces, a few at a time."""
+"""Random bytes for identifiers and nonces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DRAWN = 4096
 
 
 class _Drawn(threading.local):
-    """What was drawn and not taken yet; every thread has its own."""
+    """Random bytes that were drawn and not used yet, for each thread."""
 
     bytes = b""
     at = 0
@@ -19,11 +19,11 @@ _drawn = _Drawn()
 
 
 def random_bytes(count: int) -> bytes:
-    """`count` bytes of the system's own randomness, at most 4,096, which nobody else is given.
+    """Return `count` bytes (at most 4,096) of the system's randomness, each byte returned only once.
 
-    They are drawn many at a time: each call of the system gives the interpreter's lock away, and a thread that makes
-    hundreds of rows has to win it back from a busy event loop every time. Not for keys and tokens: what is drawn stays
-    in memory until it is taken.
+    Bytes are drawn in blocks: each system call releases the interpreter lock, and a thread that creates hundreds of
+    rows would have to win it back from a busy event loop each time. Not for keys and tokens: drawn bytes stay in memory
+    until they are used.
     """
     begin = _drawn.at
     if len(_drawn.bytes) - begin < count:
@@ -33,7 +33,7 @@ def random_bytes(count: int) -> bytes:
 
 
 def _forget() -> None:
-    """A process that was forked must not take what the other one takes."""
+    """Drop the drawn bytes after a fork, so that parent and child do not return the same ones."""
     global _drawn  # noqa: PLW0603
     _drawn = _Drawn()
 

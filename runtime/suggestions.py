@@ -1,4 +1,4 @@
-"""Names that somebody mistook: the error names the nearest of those that there are."""
+"""Errors for unknown names, with the nearest known names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from runtime.errors import UsageError
 
 _SHOWN = 12
-"""Names that an error lists: one line that can still be read."""
+"""Maximum number of names in an error, so that it stays one readable line."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], error: type[UsageError] = UsageError) -> UsageError:
-    """The `error` for a `name` that is not among the `known` ones, with the nearest of them."""
+    """Return the `error` for a `name` that is not in `known`, with the nearest names as hint."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = (

@@ -1,8 +1,8 @@
-"""One statement for many rows, the same on both databases.
+"""Statements for many rows, for both databases.
 
-The driver is called once per statement: on SQLite each call gives the interpreter's lock away and has to win it back
-from a busy event loop, on PostgreSQL each is a round trip. Many rows go in powers of two, so that the statements
-which are prepared stay few.
+The driver is called once per statement: on SQLite each call releases the interpreter lock and has to win it back from a
+busy event loop, on PostgreSQL each is a round trip. Many rows are split into powers of two, so that few statements are
+prepared.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 LARGEST = 256
-"""Rows in one statement, at most."""
+"""Maximum number of rows in one statement."""
 
 EXACT = 64
-"""Up to so many rows there is a statement for each number of them: one call to the driver."""
+"""Up to this number of rows there is a statement for each number of rows: one call to the driver."""
 
 PARAMETERS = 30_000
-"""Parameters in one statement: SQLite takes 32,766 and PostgreSQL 32,767."""
+"""Maximum number of parameters in one statement: SQLite accepts 32,766 and PostgreSQL 32,767."""
 
 _DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 
@@ -29,7 +29,7 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 class Statement(NamedTuple):
-    """A statement in the driver's own form, its parameters, and how many rows it is expected to make."""
+    """A statement in the driver's own form, its parameters, and the number of rows that it should insert."""
 
     sql: str
     parameters: tuple[Any, ...]
@@ -37,7 +37,7 @@ class Statement(NamedTuple):
 
 
 def inserting(dialect: str, table: Table, columns: tuple[str, ...], rows: Rows) -> list[Statement]:
-    """The statements with which `insert` inserts `rows`, leaving out what a unique key refuses."""
+    """Return the statements with which `insert` inserts `rows`, ignoring rows that violate a unique key."""
     return [
         Statement(_insert(dialect, table, columns, len(part), True), _flat(part), len(part))
         for part in _parts(_bound(table, columns, rows), len(columns))
@@ -45,9 +45,9 @@ def inserting(dialect: str, table: Table, columns: tuple[str, ...], rows: Rows) 
 
 
 def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows, *, ignore: bool = False) -> int:
-    """Insert `rows`, values in the order of `columns`; return how many rows that made.
+    """Insert `rows`, values in the order of `columns`; return the number of inserted rows.
 
-    `ignore`: leave out rows that a unique key refuses instead of raising.
+    `ignore`: leave out rows that violate a unique key instead of raising.
     """
     made = 0
     for part in _parts(_bound(table, columns, rows), len(columns)):
@@ -57,7 +57,8 @@ def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows:
 
 
 def update(connection: Connection, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows) -> int:
-    """Set `columns` of the rows that `keys` name; each of `rows` holds the keys' values and then the columns'."""
+    """Set `columns` of the rows identified by `keys`; each of `rows` has the values of the keys, then those of the
+    columns."""
     changed = 0
     names = keys + columns
     for part in _parts(_bound(table, names, rows), len(names)):
@@ -67,7 +68,7 @@ def update(connection: Connection, table: Table, keys: tuple[str, ...], columns:
 
 
 def delete(connection: Connection, table: Table, key: str, values: Sequence[Any]) -> int:
-    """Delete the rows whose column `key` has one of `values`; return how many there were."""
+    """Delete the rows whose column `key` has one of `values`; return their number."""
     gone = 0
     for part in _parts([(value,) for value in values], 1):
         statement = _delete(connection.dialect.name, table, key, len(part))
@@ -78,9 +79,9 @@ def delete(connection: Connection, table: Table, key: str, values: Sequence[Any]
 def find(
     connection: Connection, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows, *, lock: str = ""
 ) -> list[tuple[Any, ...]]:
-    """`keys` and `columns` of the rows whose keys are in `rows`; a row may come more than once.
+    """Return `keys` and `columns` of the rows whose keys are in `rows`; a row may occur more than once.
 
-    `lock`: `UPDATE` or `SHARE`, for PostgreSQL; SQLite's writer has the whole database.
+    `lock`: `UPDATE` or `SHARE`, for PostgreSQL; SQLite's writer locks the whole database.
     """
     found: list[tuple[Any, ...]] = []
     for part in _parts(_bound(table, keys, rows), len(keys)):
@@ -90,7 +91,7 @@ def find(
 
 
 def _parts(rows: Rows, width: int) -> Iterator[Rows]:
-    """Cut `rows` into runs: one when there are few, else of lengths that are powers of two, longest first."""
+    """Split `rows`: one part if there are few, else parts whose lengths are powers of two, longest first."""
     if 0 < len(rows) <= EXACT and len(rows) * width <= PARAMETERS:
         yield rows
         return
@@ -106,7 +107,7 @@ def _parts(rows: Rows, width: int) -> Iterator[Rows]:
 
 
 def _bound(table: Table, columns: tuple[str, ...], rows: Rows) -> Rows:
-    """Check what goes into sealed columns, as SQLAlchemy does at bind; other values are the driver's own types."""
+    """Check the values of sealed columns, as SQLAlchemy does at bind; other values have the driver's own types."""
     for place, name in enumerate(columns):
         check = getattr(table.c[name].type, "process_bind_param", None)
         if check is not None:
@@ -147,7 +148,7 @@ def _find(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str,
 
 
 def _given(dialect: str, table: Table, columns: tuple[str, ...], count: int) -> str:
-    """The rows as a query whose columns are called column1, column2, …; PostgreSQL has to be told their types."""
+    """Return a query for the rows, with columns column1, column2, …; for PostgreSQL with their types."""
     types = None
     if dialect == "postgresql":
         types = [table.c[name].type.compile(_DIALECTS[dialect]) for name in columns]
@@ -159,7 +160,7 @@ def _same(table: Table, keys: tuple[str, ...]) -> str:
 
 
 def _values(dialect: str, width: int, count: int, types: list[str] | None = None) -> str:
-    """`(?, ?), (?, ?)`, or with PostgreSQL's numbered places, cast to `types`."""
+    """Return `(?, ?), (?, ?)`, or PostgreSQL's numbered placeholders, cast to `types`."""
     if dialect == "sqlite":
         return ", ".join([f"({', '.join('?' * width)})"] * count)
     casts = [f"::{kind}" for kind in types] if types else [""] * width

@@ -1,5 +1,5 @@
-"""Versions of tables: a row of `meta` whose text is another one after every change of what it stands for, so that a
-small query tells every daemon on the database whether to look again."""
+"""Change counters: a row of `meta` gets a new value with each change of a table, so that every daemon on the database
+can detect the change with a small query."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _RENEW = text("INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT
 
 
 def advance(connection: Connection, name: str) -> None:
-    """Give `name` a text that it never had; whoever else does so waits for this transaction to end."""
+    """Give the counter `name` a new value; concurrent calls wait for the end of this transaction."""
     connection.execute(_RENEW, {"name": name, "value": uuid4().hex})
 
 
 async def current(connection: AsyncConnection, name: str) -> str | None:
-    """The text of `name`; None before the first change."""
+    """Return the value of the counter `name`; None before the first change."""
     found: str | None = await connection.scalar(select(meta.c.value).where(meta.c.name == name))
     return found

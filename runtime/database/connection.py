@@ -1,4 +1,4 @@
-"""Open, read, write and close: what everything that keeps rows is handed."""
+"""The database handle: open, read, write and close."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from runtime.errors import SymbiontError
 Result = TypeVar("Result")
 
 READERS = 4
-"""Connections that read at the same time."""
+"""Number of concurrent reading connections."""
 
 CLOSE_SECONDS = 2
-"""How long PostgreSQL may take to say goodbye before its connections are dropped."""
+"""Seconds for an orderly disconnect from PostgreSQL; then connections are dropped."""
 
 PROBE_BYTES = 256 * 1024
-"""What a probe writes: the most that a delivery may hold unless its webhook says otherwise, so that a disk on which no
-delivery fits is not taken for one that has room."""
+"""Bytes that a probe writes: the default maximum size of a delivery, so that a disk too full for a delivery fails the
+probe."""
 
-CLAIM = 0x73796D6269  # "symbi": the advisory lock of the daemon that has the database to itself
+CLAIM = 0x73796D6269  # "symbi": the advisory lock of a daemon that needs the database for itself
 
 
 _PROBE = "probe "
-"""How the names of the rows of `meta` begin that probes write and remove."""
+"""Prefix of the names of `meta` rows that probes write and delete."""
 
 
 class Database:
     """One database and its one writer.
 
-    `kind` is `sqlite` or `postgresql`; `master_key` seals the Sealed columns; `commits` stores small pieces of work
-    together. `on_fatal` is called once, with the error, when a write meets a disk that fails. Made by `Database.open`,
-    ended by `close`.
+    `kind` is `sqlite` or `postgresql`; `master_key` seals the Sealed columns; `commits` stores small writes together.
+    `on_fatal` is called once, with the error, when a write fails because of the disk. Created by `Database.open`, ended
+    by `close`.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Database:
         self.shown = location.shown
         self.master_key = master_key
         self.id = ""
-        """The same at every opening: what lies elsewhere and belongs to this database is named for it."""
+        """The id of the database, which never changes; other files that belong to it are named after it."""
         self.upgraded: str | None = None
-        """What the opening did to the schema of an older program, in one line."""
+        """One line about the schema upgrade at opening; None if there was none."""
         self.outage = Outage(self._probe)
         self.commits = GroupCommit(self.transact, self.series, self._known, self.outage)
         self.on_fatal: Callable[[Unavailable], None] | None = None
@@ -84,10 +84,10 @@ class Database:
 
     @classmethod
     async def open(cls, url: str | Path, master_key: MasterKey) -> Database:
-        """Open the database, bring its schema up to date, and check that it belongs to `master_key`.
+        """Open the database, upgrade its schema, and check that it belongs to `master_key`.
 
-        `url`: `sqlite:///PATH`, a path, or `postgresql://…`. Raises UsageError, in one line and without a password,
-        when it cannot be opened, is newer than this program, or was sealed with another key.
+        `url`: `sqlite:///PATH`, a path, or `postgresql://…`. Raises UsageError, in one line and without a password, if
+        it cannot be opened, is newer than this program, or was sealed with another key.
         """
         location = locate(url)
         try:
@@ -99,9 +99,8 @@ class Database:
                 lambda connection: _ready(connection, master_key, location.shown)
             )
             if before is not None:
-                database.upgraded = (
-                    f"{location.shown}: its schema {before} was brought to {HEAD}, which an older symbi cannot open"
-                )
+                change = f"schema upgraded from {before} to {HEAD}; an older symbi cannot open it now"
+                database.upgraded = f"{location.shown}: {change}"
         except BaseException as error:
             await database.close()
             cause = error.__cause__ if isinstance(error, SymbiontError) and error.__cause__ else error
@@ -110,11 +109,11 @@ class Database:
             raise
         if database._server is not None:
             database._server.limit()
-        database.empty_log()  # that of a process that was killed
+        database.empty_log()  # of a process that was killed
         return database
 
     async def close(self) -> None:
-        """Wait for what is being stored, then close every connection; not for a server that does not answer."""
+        """Wait for pending writes, then close every connection; does not wait for an unresponsive server."""
         await self.commits.close()
         await self.outage.close()
         timer = None
@@ -132,13 +131,14 @@ class Database:
             timer.cancel()
 
     async def claim_alone(self) -> bool:
-        """Whether no other process has claimed this database for itself; held until `close` or the end of the process.
+        """Claim the database for this process alone, until `close` or the end of the process. False: another process
+        has it.
 
-        A SQLite file is claimed with its root. Raises `Unavailable` when PostgreSQL does not answer.
+        A SQLite file is claimed with its root. Raises `Unavailable` if PostgreSQL does not respond.
         """
         if self.kind == "sqlite" or (self._claim is not None and not self._claim.is_closed()):
             return True
-        # A session's lock ends with its connection, so this one is for nothing else.
+        # The lock ends with its session, so this connection is used for nothing else.
         connection = await self.session()
         with self._translated():
             try:
@@ -147,12 +147,12 @@ class Database:
                     return True
             finally:
                 if connection is not None:
-                    # Not `close`, which waits for an answer.
+                    # Not `close`, which waits for a response.
                     connection.terminate()
         return False
 
     async def session(self) -> Any:
-        """A new asyncpg connection to PostgreSQL, for what lives as long as a connection; the caller closes it.
+        """Return a new asyncpg connection to PostgreSQL, for session-bound features; the caller closes it.
 
         Raises `Unavailable`.
         """
@@ -161,39 +161,41 @@ class Database:
             return await self._server.connect()
 
     async def keep_claim(self) -> bool:
-        """Claim again what was claimed and went with a lost connection; False when another process was quicker.
+        """Claim again if the claim was lost with its connection; False if another process has it now.
 
-        Raises `Unavailable` when PostgreSQL does not answer.
+        Raises `Unavailable` if PostgreSQL does not respond.
         """
         return self._claim is None or await self.claim_alone()
 
     async def probe(self) -> None:
-        """Write and commit as much as a delivery needs, to see whether that can be done. Raises `Unavailable`."""
+        """Write and commit as much as a delivery needs, as a check. Raises `Unavailable`."""
         self.outage.check()
         await self._probe()
 
     async def _probe(self) -> None:
         row = meta.insert().values(name=f"{_PROBE}{uuid4().hex}", value="x" * PROBE_BYTES)
-        # Two transactions: what is inserted and deleted in one is never written. A killed process leaves its row to the
-        # next probe.
+        # Two transactions: a row inserted and deleted in one is never written. The row of a killed process is deleted
+        # by the next probe.
         await self._shielded(lambda connection: connection.execute(row))
         await self._shielded(lambda connection: connection.execute(delete(meta).where(meta.c.name.startswith(_PROBE))))
 
     def intact(self) -> bool:
-        """Whether the file that is open is still the one at its path; what is written to a removed file is lost."""
+        """True if the open file is still the one at its path; writes to a removed file are lost."""
         return self._file is None or self._file == _identity(self._location.path)
 
     def empty_log(self) -> None:
-        """Something that stands in the clear was deleted or changed: have SQLite's log, where it stands as it was,
-        emptied within a minute. PostgreSQL sees to its own. Called in the event loop."""
+        """Empty SQLite's log (WAL) within a minute, after clear text in it was deleted or changed.
+
+        PostgreSQL manages its own log. Called in the event loop.
+        """
         if self._thread is not None:
             self._thread.empty_log()
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """The one writer: committed at the end of the block, rolled back when it raises.
+        """Open the one write transaction: committed at the end of the block, rolled back if it raises.
 
-        Nothing inside the block may wait for another write. Raises `Unavailable` when the database fails.
+        The block must not wait for another write. Raises `Unavailable` if the database fails.
         """
         self.outage.check()
         async with self._lock:
@@ -204,9 +206,9 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """A connection that only reads, with one consistent view. Raises `Unavailable` when the database fails."""
+        """Open a read-only connection with one consistent view. Raises `Unavailable` if the database fails."""
         if self.kind == "postgresql":
-            # A file that takes no writes can still be read.
+            # A SQLite file can still be read during an outage.
             self.outage.check()
         with self._translated():
             async with self._reader.connect() as connection:
@@ -216,12 +218,12 @@ class Database:
                     yield connection
 
     async def transact(self, function: Callable[[Connection], Result]) -> Result:
-        """Run synchronous `function` in one write transaction and commit it.
+        """Run the synchronous `function` in one write transaction and commit it.
 
-        On SQLite it runs in the writer's thread, so it must not touch what belongs to the event loop. A cancelled
-        caller does not stop it. Raises `Unavailable` when the database fails.
+        On SQLite it runs in the writer's thread, so it must not use objects of the event loop. A cancelled caller does
+        not stop it. Raises `Unavailable` if the database fails.
         """
-        # Here too: who has the lock during an outage, a probe for instance, may have it for long.
+        # Before waiting for the lock too: during an outage its holder, such as a probe, may keep it for long.
         self.outage.check()
         return await self._shielded(function, check=self.outage.check)
 
@@ -229,7 +231,7 @@ class Database:
         self, function: Callable[[Connection], Result], *, check: Callable[[], None] = lambda: None
     ) -> Result:
         task = asyncio.create_task(self._transact(function, check), name="database transaction")
-        # When the caller was cancelled nobody else asks how it ended.
+        # Retrieve the exception even if the caller was cancelled.
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return await asyncio.shield(task)
 
@@ -243,9 +245,10 @@ class Database:
                     return await connection.run_sync(function)
 
     async def series(self, commits: GroupCommit) -> None:
-        """Store what waits in `commits`, one transaction after the other, for a turn of a tenth of a second.
+        """Store the writes that wait in `commits`, one transaction after the other, for at most a tenth of a second.
 
-        Each transaction is told to `commits`, stored or failed. Raises `Unavailable` when the database cannot be asked.
+        Each transaction is reported to `commits` as stored or failed. Raises `Unavailable` if the database cannot be
+        reached.
         """
         async with self._lock:
             if self._thread is not None:
@@ -268,7 +271,8 @@ class Database:
         return _Translated(self._location, self._failed)
 
     def _known(self, error: Exception) -> Unavailable | None:
-        """What a driver's error means, when it is about the database itself; a disk that fails is told at once."""
+        """Translate a driver error to `Unavailable`, or None if it is not an outage. Disk errors are reported
+        immediately."""
         known = unavailable(error, self._location)
         if known is not None:
             self._failed(known)
@@ -295,13 +299,13 @@ def _identity(path: Path | None) -> tuple[int, int] | None:
 
 
 class _Translated:
-    """Raises what drivers raise about the database itself as `Unavailable`, and tells `told` of it."""
+    """Translates driver errors about the database itself to `Unavailable`, and calls `report` with each."""
 
-    __slots__ = ("_location", "_told")
+    __slots__ = ("_location", "_report")
 
-    def __init__(self, location: Location, told: Callable[[Unavailable], None]) -> None:
+    def __init__(self, location: Location, report: Callable[[Unavailable], None]) -> None:
         self._location = location
-        self._told = told
+        self._report = report
 
     def __enter__(self) -> None:
         return
@@ -309,14 +313,16 @@ class _Translated:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if not isinstance(error, Exception) or (known := unavailable(error, self._location)) is None:
             return
-        self._told(known)
+        self._report(known)
         if known is not error:
             raise known from error
 
 
 def _ready(connection: Connection, key: MasterKey, shown: str) -> tuple[str, str | None]:
-    """In one transaction, so that daemons that start together do it one after the other. The database's id, and the
-    revision that its schema had before when that was an older one."""
+    """Migrate the schema and check the key. Returns the database's id, and the former schema revision if it was older.
+
+    In one transaction, so that daemons that start together do this one after the other.
+    """
     before = migrate(connection, shown)
     check_key(connection, key, shown)
     return database_id(connection), before

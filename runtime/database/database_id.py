@@ -1,4 +1,4 @@
-"""A database keeps the id that it was given when it was first opened, and takes it along when it is moved."""
+"""The random id of a database, stored in it at its creation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BYTES = 16
 
 
 def database_id(connection: Connection) -> str:
-    """The database's id, 32 hexadecimal digits; a new random one when it has none yet."""
+    """Return the database's id, 32 hexadecimal digits; store a new random one if there is none."""
     stored = connection.execute(select(meta.c.value).where(meta.c.name == NAME)).scalar()
     if stored is not None:
         return str(stored)

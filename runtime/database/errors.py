@@ -1,4 +1,4 @@
-"""What drivers raise, told apart by what the caller can do about it, in one line and never with a password."""
+"""Translates driver errors to one line each, without passwords."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from runtime.errors import Retry, UsageError
 
 
 class Unavailable(Retry):
-    """The database cannot be used just now: nothing was stored, and a later try may succeed.
+    """The database cannot be used at present: nothing was stored, and a retry may succeed.
 
-    `fatal` says that the disk itself failed (an fsync error): what was acknowledged may not be durable, so stop.
+    `fatal`: the disk itself failed (an fsync error). Acknowledged data may not be durable, so the process must stop.
     """
 
     def __init__(self, message: str, *, hint: str | None = None, fatal: bool = False) -> None:
@@ -26,14 +26,14 @@ class Unavailable(Retry):
 
 
 class Collision(Unavailable):
-    """Another process was in the way: roll back and decide again. `GroupCommit` does that by itself."""
+    """Another process changed the same rows: roll back and decide again, which `GroupCommit` does."""
 
-    def __init__(self, message: str = "another daemon stored the same rows in between") -> None:
+    def __init__(self, message: str = "another daemon stored the same rows in the meantime") -> None:
         super().__init__(message)
 
 
 def unavailable(error: BaseException, location: Location) -> Unavailable | None:
-    """`error` as `Unavailable`, or None when it is about the data or the program and not about the database."""
+    """Translate `error` to `Unavailable`, or None if it is about the data or the program, not about the database."""
     if isinstance(error, Unavailable):
         return error
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -56,7 +56,7 @@ def unavailable(error: BaseException, location: Location) -> Unavailable | None:
 
 
 def opening(error: BaseException, location: Location) -> UsageError | None:
-    """Why a database did not open, as one line with what to do; None for what this module does not know."""
+    """Translate an error at opening to one line with a hint, or None if it is unknown here."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         name = getattr(cause, "sqlite_errorname", "")
@@ -65,7 +65,7 @@ def opening(error: BaseException, location: Location) -> UsageError | None:
                 return UsageError(f"{location.shown}: {what}", hint=hint)
         return UsageError(f"{location.shown}: {cause}")
     if location.kind == "postgresql" and isinstance(cause, ValueError):
-        # Its text may quote any part of the URL.
+        # The message may quote any part of the URL.
         return UsageError(f"{location.shown}: this URL cannot be read", hint="write postgresql://USER@HOST:PORT/NAME")
     if location.kind == "postgresql" and (isinstance(error, (DBAPIError, OSError)) or _is_asyncpg(cause)):
         name = type(getattr(cause, "__cause__", None) or cause).__name__
@@ -75,8 +75,8 @@ def opening(error: BaseException, location: Location) -> UsageError | None:
 
 
 def _is_over_quota(location: Location) -> bool:
-    """Whether files beside the database cannot grow for want of quota. SQLite tells a full disk (ENOSPC) apart from a
-    failing one, and a quota (EDQUOT) not."""
+    """True if files beside the database cannot grow because of a quota. SQLite distinguishes a full disk (ENOSPC) from
+    a failing one, but not a quota (EDQUOT)."""
     if location.path is None:
         return False
     try:
@@ -89,7 +89,7 @@ def _is_over_quota(location: Location) -> bool:
 
 
 _GROWTH = 64 * 1024
-"""Bytes of a file that is written to see whether it can be."""
+"""Bytes written to test whether a file can grow."""
 
 _SQLITE_STATES = {
     sqlite3.SQLITE_BUSY,
@@ -103,12 +103,12 @@ _SQLITE_STATES = {
 }
 
 _SQLITE = (
-    ("SQLITE_NOTADB", "this file is not a database", "name another file, or move this one away"),
+    ("SQLITE_NOTADB", "this file is not a database", "name another file, or move this one"),
     ("SQLITE_CORRUPT", "the database is damaged", "restore it from a backup"),
     ("SQLITE_FULL", "the disk is full", "free some space and start again"),
-    ("SQLITE_READONLY", "the database cannot be written", "check the rights on the file and its folder"),
-    ("SQLITE_CANTOPEN", "the database cannot be opened", "check the rights on the file and its folder"),
-    ("SQLITE_BUSY", "another program holds the database", "stop it first"),
+    ("SQLITE_READONLY", "the database cannot be written", "check the permissions of the file and its folder"),
+    ("SQLITE_CANTOPEN", "the database cannot be opened", "check the permissions of the file and its folder"),
+    ("SQLITE_BUSY", "another program has locked the database", "stop it first"),
     ("SQLITE_IOERR", "the disk failed", "check the disk and the system's log"),
 )
 
@@ -126,14 +126,14 @@ def _is_asyncpg(error: object) -> bool:
 
 
 _SERVER_STATES = {"08", "53", "57"}
-"""PostgreSQL's classes for a lost connection, lacking resources and an operator's intervention."""
+"""PostgreSQL's SQLSTATE classes for a lost connection, insufficient resources and operator intervention."""
 
 _READ_ONLY = "25006"
-"""What a standby answers to a write, and so does a server that took its primary's place until it is promoted."""
+"""SQLSTATE of a write to a standby, or to a replica that replaced its primary and is not promoted yet."""
 
 
 def _state(error: object) -> str:
-    """The SQLSTATE, or nothing."""
+    """Return the SQLSTATE, or an empty string."""
     state = getattr(error, "sqlstate", None) or getattr(getattr(error, "__cause__", None), "sqlstate", None)
     return state if isinstance(state, str) else ""
 
@@ -141,5 +141,5 @@ def _state(error: object) -> str:
 def _first_line(error: object) -> str:
     text = str(error).strip() or type(error).__name__
     line = text.splitlines()[0]
-    # SQLAlchemy puts the driver's class before its message.
+    # SQLAlchemy prefixes the message with the driver's class.
     return line.partition(">: ")[2] or line if line.startswith("<class ") else line

@@ -1,7 +1,7 @@
-"""Group commit: all small writes that wait at a moment are stored by one transaction and answered after it.
+"""Group commit: all small writes that wait at a moment are stored in one transaction and answered after it.
 
-One sync to disk costs about as much as a hundred rows, so what arrives while one transaction commits becomes the
-next one. Under load the groups grow by themselves; alone, a piece of work never waits for others.
+One sync to disk costs about as much as a hundred rows, so writes that arrive during a commit form the next transaction.
+Under load the groups grow; a single write never waits for others.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LARGEST = 256
-"""The most pieces of work in one transaction."""
+"""Maximum number of writes in one transaction."""
 
 ANSWER_SECONDS = 8
-"""The longest that a piece of work waits for its answer. What is stored later than that was refused: its sender comes
-again, and finds it there."""
+"""Maximum seconds that a write waits for its answer. A write stored later was refused: its sender repeats it, and finds
+it stored."""
 
 COLLISIONS = 10
-"""How often a group that collided with another daemon's is decided again before it is taken apart."""
+"""Number of attempts for a group that collides with another daemon's, before it is stored write by write."""
 
 
 class Plain(NamedTuple, Generic[Result]):
-    """Statements for several pieces of work, and the answers when every one makes the rows it should."""
+    """Statements for several writes, and the answers if each statement inserts the expected number of rows."""
 
     statements: Sequence[Statement]
     answers: Sequence[Result]
@@ -44,20 +44,19 @@ class Plain(NamedTuple, Generic[Result]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage(Generic[Item, Result]):
-    """One kind of work.
+    """One kind of write.
 
-    `apply` stores several pieces of it over one connection and answers each, in order: a result, or an exception for
-    its waiter alone. What it raises fails the whole group, which is then tried piece by piece. It may run in another
-    thread. Within a transaction the stages come in the order of their `rank`, in every process alike: what must see
-    another stage's rows comes after it, and no two transactions lock rows crosswise.
+    `apply` stores several items over one connection and returns an answer for each, in order: a result, or an exception
+    for that item alone. An exception that it raises fails the whole group, which is then stored item by item. It may
+    run in another thread. Within a transaction the stages run in the order of `rank`, the same in every process: a
+    stage that reads another stage's rows comes after it, and no two transactions lock rows in opposite order.
     """
 
     rank: int
     apply: Callable[[Connection, Sequence[Item]], Sequence[Result | Exception]]
     plain: Callable[[Sequence[Item]], Plain[Result] | None] | None = None
-    """For work that nearly always only inserts: the same for SQLite as statements that are made beforehand, which hold
-    good when each makes the rows it should. Otherwise they are rolled back and `apply` decides, as it does when there
-    are none."""
+    """For writes that nearly always only insert, on SQLite: the same as prepared statements, valid if each inserts the
+    expected number of rows. Otherwise they are rolled back and `apply` decides; also if it returns None."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,34 +65,36 @@ class _Waiting:
     item: Any
     answer: asyncio.Future[Any]
     since: float
-    """When it came, in monotonic seconds."""
+    """Monotonic seconds at which it was put."""
 
 
 class Transaction(NamedTuple):
-    """What waited at a moment. `began`: monotonic seconds."""
+    """The writes of one transaction. `began`: monotonic seconds."""
 
     group: Sequence[_Waiting]
     began: float
 
     def plain(self) -> Plain[Any] | None:
-        """The group as plain statements, when all of it is one kind of work that can be; None when `apply` has to look
-        first. Only SQLite's writer asks: making them seals what they store."""
+        """Return the group as plain statements, or None if it has several kinds of writes or `apply` has to decide.
+
+        Called only by SQLite's writer, because it seals the values.
+        """
         stage = self.group[0].stage
         if stage.plain is None or any(waiting.stage is not stage for waiting in self.group):
             return None
         try:
             return stage.plain([waiting.item for waiting in self.group])
         except Exception:
-            # `apply` meets the same, and tells it to whom it concerns.
+            # `apply` meets the same error and reports it to its caller.
             return None
 
     def apply(self, connection: Connection) -> list[Any]:
-        """Store the group over `connection`; the answers stand in its order."""
+        """Store the group over `connection`; return the answers in its order."""
         return _store(connection, self.group)
 
 
 class GroupCommit:
-    """Collects work and stores it in groups, in the order in which it came."""
+    """Collects writes and stores them in groups, in the order of their arrival."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class GroupCommit:
         self._outage = outage
         self._answer_seconds = answer_seconds
         self.on_commit: Callable[[int, float], None] = lambda writes, seconds: None
-        """Told of each transaction that is committed: how many writes it stored, and the seconds that it took."""
+        """Called after each commit with its number of writes and its duration in seconds."""
         self._failed: list[Sequence[_Waiting]] = []
         self._current: Sequence[_Waiting] = ()
         self._waiting: deque[_Waiting] = deque()
@@ -126,41 +127,42 @@ class GroupCommit:
 
     @property
     def depth(self) -> int:
-        """How many pieces of work wait for the next transaction."""
+        """The number of writes that wait for the next transaction."""
         return len(self._waiting)
 
     @property
     def pressure(self) -> int:
-        """How many pieces wait, or are being stored together at this moment: what a burst looks like."""
+        """The number of writes that wait or are being stored together; large during a burst."""
         return max(len(self._waiting), self._storing)
 
     async def store(self, stage: Stage[Item, Result], item: Item) -> Result:
-        """Store `item` with whatever else waits, and return what the stage answered, once it is committed.
+        """Store `item` together with other waiting writes, and return the stage's answer after the commit.
 
-        Raises what the stage returned or raised for it, and `Unavailable` when the database fails. A caller that is
-        cancelled has its item stored all the same.
+        Raises the exception that the stage returned or raised for it, and `Unavailable` if the database fails. The item
+        of a cancelled caller is stored nevertheless.
         """
         answer: asyncio.Future[Result] = self.put(stage, item)
         return await answer
 
     def put(self, stage: Stage[Item, Result], item: Item) -> asyncio.Future[Result]:
-        """Like `store`, without waiting: the future is done after the commit. Work put later is stored no earlier.
+        """Like `store`, without waiting: the future is done after the commit. Writes are stored in the order of `put`.
 
-        Raises `Unavailable` here and now during an outage."""
+        Raises `Unavailable` immediately during an outage.
+        """
         if self._closed:
             raise Unavailable("the database is closed")
         self._outage.check()
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(stage, item, answer, time.monotonic()))
         if self._task is None:
-            # What it logs is not about the one whose work happened to come first.
+            # A new context: its log lines do not belong to the caller that came first.
             self._task = asyncio.create_task(self._drain(), name="database group commit", context=Context())
         return answer
 
     async def close(self) -> None:
-        """Take no more work and wait until all that was taken is stored."""
+        """Accept no more writes, and wait until all accepted ones are stored."""
         self._closed = True
-        # During an outage everything has been refused, as is what is not stored by then.
+        # During an outage all of them have been refused already.
         if self._task is not None and self._outage.problem is None:
             await asyncio.wait({self._task}, timeout=self._answer_seconds)
 
@@ -179,7 +181,7 @@ class GroupCommit:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
-        """Refuse what waits when its oldest piece has waited too long: whatever the database does, it is too late."""
+        """Refuse all waiting writes if the oldest has waited too long for an answer."""
         waiting = [each for group in (self._current, *self._failed, self._waiting) for each in group]
         waiting = [each for each in waiting if not each.answer.done()]
         oldest = min((each.since for each in waiting), default=time.monotonic())
@@ -190,18 +192,18 @@ class GroupCommit:
         self._look_in(left if left > 0 else self._answer_seconds)
 
     def _refuse(self, waiting: Sequence[_Waiting], error: Unavailable) -> None:
-        """The database is away: answer `waiting` and all that came since, and let nobody else wait for it."""
+        """Begin an outage: refuse `waiting` and all writes put since."""
         self._outage.begin(error)
         more = list(self._waiting)
         self._waiting.clear()
         _answer([*waiting, *more], [error] * (len(waiting) + len(more)))
 
     async def _store_all(self) -> None:
-        """Store group after group; one that fails is looked at alone."""
+        """Store group after group, then retry the failed ones."""
         try:
             await self._series(self)
         except Exception as error:
-            # It did not come as far as a transaction; nobody may be left waiting for ever.
+            # It failed before a transaction; every caller needs an answer.
             waiting = list(self._waiting)
             self._waiting.clear()
             if isinstance(error, Unavailable):
@@ -213,8 +215,8 @@ class GroupCommit:
             await self._commit(group)
 
     def next_one(self) -> Transaction | None:
-        """What waits at this very moment, off the queue; None when nothing does, or an earlier one has to be looked at
-        first: work put later is stored no earlier."""
+        """Take the writes that wait now; None if there are none, or if a failed group has to be retried first, because
+        writes are stored in the order of `put`."""
         if not self._waiting or self._failed:
             return None
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
@@ -222,13 +224,15 @@ class GroupCommit:
         return Transaction(group, time.monotonic())
 
     def stored(self, transaction: Transaction, answers: Sequence[Any]) -> None:
-        """`transaction` is committed: answer those who wait for it."""
+        """Answer the callers of `transaction`, which is committed."""
         self.on_commit(len(transaction.group), time.monotonic() - transaction.began)
         _answer(transaction.group, answers)
 
     def failed(self, transaction: Transaction, error: Exception | None) -> None:
-        """`transaction` was rolled back, by `error` or because plain statements did not do. Its pieces are looked at
-        again, unless the disk failed to sync: what it wrote then may be there or not, and trying again proves nothing.
+        """Schedule the retry of `transaction`, which was rolled back because of `error`, or because plain statements
+        did not apply.
+
+        No retry after a failed fsync: the data may be on the disk or not, and a retry proves nothing.
         """
         known = error if isinstance(error, Unavailable) else self._known(error) if error else None
         if known is not None and known.fatal:
@@ -237,7 +241,7 @@ class GroupCommit:
             self._failed.append(transaction.group)
 
     async def _commit(self, group: Sequence[_Waiting]) -> None:
-        """Store one group; take it apart when a piece of it spoils the rest."""
+        """Store one group; item by item if one item fails the group."""
         for _ in range(COLLISIONS):
             began = time.monotonic()
             try:
@@ -260,7 +264,7 @@ class GroupCommit:
 
 
 def _store(connection: Connection, group: Sequence[_Waiting]) -> list[Any]:
-    """Let each stage store its own pieces together; the answers stand in the order of `group`."""
+    """Let each stage store its own items; return the answers in the order of `group`."""
     stages: dict[Stage[Any, Any], list[int]] = {}
     for index, waiting in enumerate(group):
         stages.setdefault(waiting.stage, []).append(index)

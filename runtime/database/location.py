@@ -1,4 +1,4 @@
-"""Where a database is: a file for SQLite, a URL for PostgreSQL. Passwords never leave this value."""
+"""The location of a database: a file for SQLite, a URL for PostgreSQL. Passwords stay inside this value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _POSTGRESQL = ("postgresql", "postgres")
 
 @dataclass(frozen=True)
 class Location:
-    """A place to open. `shown` is safe to print; `dsn` may hold a password and stays out of the repr."""
+    """The location of a database. `shown` is safe to print; `dsn` may contain a password and is left out of the
+    repr."""
 
     kind: Kind
     shown: str
@@ -27,9 +28,9 @@ class Location:
 
 
 def locate(url: str | Path) -> Location:
-    """Read `sqlite:///PATH`, a plain path, or `postgresql://…` (libpq's URL form).
+    """Parse `sqlite:///PATH`, a plain path, or `postgresql://…` (libpq's URL form).
 
-    Raises UsageError for any other scheme, without repeating what might be a password.
+    Raises UsageError for any other scheme, without quoting the URL, which may contain a password.
     """
     if isinstance(url, Path):
         return Location("sqlite", str(url), path=url)
@@ -43,13 +44,13 @@ def locate(url: str | Path) -> Location:
         return Location("sqlite", path, path=Path(path))
     if scheme or not url:
         raise UsageError(
-            f"cannot use a database of the kind {scheme!r}", hint="write sqlite:///PATH or postgresql://USER@HOST/NAME"
+            f"unknown kind of database: {scheme!r}", hint="write sqlite:///PATH or postgresql://USER@HOST/NAME"
         )
     return Location("sqlite", url, path=Path(url))
 
 
 def _masked(url: str) -> str:
-    """The URL without any password: user, host, port and database name, and the socket folder if there is one."""
+    """Return the URL without a password: user, host, port and database name, or the socket folder."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

@@ -1,4 +1,4 @@
-"""Brings the schema of a database up to date when it is opened."""
+"""Upgrades the schema of a database when it is opened."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEAD = "0007"
-"""The newest revision. Known here so that an up-to-date database opens without importing alembic."""
+"""The newest revision, repeated here so that an up-to-date database opens without importing alembic."""
 
 _LOCK = zlib.crc32(b"symbiont migrations")
 
 
 def migrate(connection: Connection, shown: str) -> str | None:
-    """Run the missing migrations in this connection's transaction. The revision of a database that had an older one.
+    """Run the missing migrations in this connection's transaction. Returns the former revision, None if there was none.
 
-    `shown` names the database in errors. Raises UsageError for a database that a newer program made.
+    `shown` names the database in errors. Raises UsageError for a database of a newer program.
     """
     if connection.dialect.name == "postgresql":
-        # Daemons that start together wait here, one by one.
+        # Daemons that start together migrate one after the other.
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
     current = None
     if inspect(connection).has_table("alembic_version"):
@@ -50,8 +50,8 @@ def _refuse_newer(revision: str, shown: str) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     if revision not in known:
         raise UsageError(
-            f"{shown}: its schema {revision} is newer than this program, which knows up to {HEAD}",
-            hint="upgrade symbi, or restore the copy made before the upgrade",
+            f"{shown}: the schema {revision} is newer than this program, which supports up to {HEAD}",
+            hint="upgrade symbi, or restore the backup made before the upgrade",
         )
 
 

@@ -1,7 +1,7 @@
-"""Waking the other daemons of a PostgreSQL database: LISTEN and NOTIFY over a connection of its own.
+"""Notifications between the daemons on one PostgreSQL database: LISTEN and NOTIFY over a separate connection.
 
-A wake-up only says "look": it carries nothing, and whoever misses one finds the same a moment later by polling. So it
-may be lost with a connection, and several may be one.
+A notification only means "look": it has no content, and a daemon that misses one finds the same by polling a moment
+later. So notifications may be lost with a connection, and several may be merged into one.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from runtime.database.errors import Unavailable
 log = structlog.get_logger("symbiont.notifications")
 
 INBOX: Final = "symbiont_inbox"
-"""More deliveries may wait than the daemon that says so has places for."""
+"""Sent when more deliveries wait than this daemon can run."""
 
 WEBHOOKS: Final = "symbiont_webhooks"
-"""The webhooks made at run time have changed."""
+"""Sent when webhooks were created, changed or deleted through the API."""
 
 AGAIN_SECONDS: Final = 1.0
-"""How long to wait before connecting again."""
+"""Seconds before reconnecting."""
 
 ALIVE_SECONDS: Final = 10.0
-"""How often the connection is tried: a network may swallow one without a word."""
+"""Seconds between checks of the connection, because a network may drop one silently."""
 
 ANSWER_SECONDS: Final = 5.0
 
 PAUSE_SECONDS: Final = 0.05
-"""How far apart wake-ups of one channel are sent, at least."""
+"""Minimum seconds between notifications of one channel."""
 
 
 def notify(connection: Connection, channel: str) -> None:
-    """Wake whoever listens when this transaction commits; on SQLite nobody does.
+    """Notify all listeners when this transaction commits; on SQLite does nothing.
 
-    For what changes seldom: on PostgreSQL commits that notify wait for each other.
+    Only for rare changes: on PostgreSQL, commits that notify wait for each other.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(_NOTIFY, {"channel": channel})
@@ -49,7 +49,7 @@ _NOTIFY = text("SELECT pg_notify(:channel, '')")
 
 
 class Notifications:
-    """Listens, and tells others. `run` keeps the connection; on SQLite it has nothing to do."""
+    """Receives and sends notifications. `run` maintains the connection; on SQLite it does nothing."""
 
     def __init__(self, database: Database, *, again: float = AGAIN_SECONDS, alive: float = ALIVE_SECONDS) -> None:
         """`again` and `alive`: seconds."""
@@ -62,21 +62,21 @@ class Notifications:
         self._connection: Any = None
 
     def listen(self, channel: str, callback: Callable[[], None]) -> None:
-        """Call `callback`, in the event loop, when somebody else tells `channel`, and whenever the connection is new:
-        something may have been told meanwhile. To be called before `run`."""
+        """Call `callback` in the event loop for each notification on `channel` from other daemons, and after each
+        reconnect, because notifications may have been lost. Must be called before `run`."""
         self._callbacks[channel] = callback
 
     def send(self, channel: str) -> None:
-        """Wake the daemons that listen, in a moment. Never waits and never fails; without a connection it is dropped.
+        """Notify the other daemons soon. Never waits and never fails; dropped if there is no connection.
 
-        A transaction of its own: the commits of deliveries would otherwise wait for each other.
+        It uses its own transaction, because commits that notify would wait for each other.
         """
         if self._connection is not None:
             self._to_send.add(channel)
             self._pending.set()
 
     async def run(self) -> None:
-        """Keep a connection and serve it, until cancelled."""
+        """Maintain a connection and serve it, until cancelled."""
         if self._database.kind != "postgresql":
             return
         away = False
@@ -85,14 +85,14 @@ class Notifications:
                 await self._serve()
             except (Unavailable, TimeoutError) as error:
                 if not away:
-                    log.warning("no wake-ups from other daemons; looking every second instead", reason=str(error))
+                    log.warning("notifications_unavailable", reason=str(error))
                 away = True
             else:
                 away = False
             await asyncio.sleep(self._again)
 
     async def _serve(self) -> None:
-        """Listen and tell over one connection, until it is lost."""
+        """Receive and send over one connection, until it is lost."""
         connection = await self._database.session()
         lost = asyncio.Event()
         try:
@@ -100,23 +100,23 @@ class Notifications:
             for channel in self._callbacks:
                 await connection.add_listener(channel, self._received)
             self._connection = connection
-            log.debug("listening for wake-ups", channels=sorted(self._callbacks))
+            log.debug("notifications_listening", channels=sorted(self._callbacks))
             for callback in self._callbacks.values():
                 callback()
             while not lost.is_set():
                 await self._send(connection)
         except Exception as error:
-            # Whatever the driver says of a connection that breaks: the next one is tried.
+            # Any error of a broken connection: reconnect.
             if not _is_about_connection(error):
                 raise
-            log.info("wake-ups are lost until the next connection", reason=str(error) or type(error).__name__)
+            log.info("notifications_connection_lost", reason=str(error) or type(error).__name__)
         finally:
             self._connection = None
-            # Not `close`, which waits for an answer.
+            # Not `close`, which waits for a response.
             connection.terminate()
 
     async def _send(self, connection: Any) -> None:
-        """Tell what is to be told, or try the connection when nothing is for a while."""
+        """Send the pending notifications, or check the connection if there are none for a while."""
         try:
             await asyncio.wait_for(self._pending.wait(), self._alive)
         except TimeoutError:
@@ -129,7 +129,7 @@ class Notifications:
         await asyncio.sleep(PAUSE_SECONDS)
 
     def _received(self, connection: Any, pid: int, channel: str, _payload: object) -> None:
-        # What this very connection told is known here.
+        # Notifications of this connection are its own.
         if pid != connection.get_server_pid() and (callback := self._callbacks.get(channel)) is not None:
             callback()
 

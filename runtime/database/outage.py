@@ -1,4 +1,4 @@
-"""Whether the database takes writes: after a failure everybody is refused at once until a probe succeeds."""
+"""Outages of the database: after a failure writes are refused at once, until a probe succeeds."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextvars import Context
 from runtime.database.errors import Unavailable
 
 PROBE_SECONDS = 1.0
-"""How long to wait between two probes."""
+"""Seconds between two probes."""
 
 
 class Outage:
-    """One per database. `problem` is why it takes no writes at this moment, or None.
+    """The state of one database. `problem` is the reason why it accepts no writes now, or None.
 
-    Without it every caller would wait for its own time-out while a server hangs or another process holds the lock.
+    Without it every caller would wait for its own timeout while a server hangs or another process holds the lock.
     """
 
     def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
-        """`probe` writes and commits as much as a delivery needs, or raises `Unavailable`. It must not ask `check`."""
+        """`probe` writes and commits as much as a delivery needs, or raises `Unavailable`. It must not call `check`."""
         self.problem: Unavailable | None = None
         self.on_change: Callable[[str | None], None] = lambda problem: None
         """Called with the reason when an outage begins, and with None when it ends."""
@@ -32,7 +32,7 @@ class Outage:
             raise Unavailable(str(self.problem), hint=self.problem.hint)
 
     def begin(self, error: Unavailable) -> None:
-        """The database takes no writes: refuse them from now on, and probe until it does."""
+        """Refuse writes from now on, and probe until the database accepts them."""
         if error.fatal:
             # The process is about to stop.
             return
@@ -42,37 +42,37 @@ class Outage:
         self._start()
 
     def suspect(self) -> None:
-        """Something failed that may have been one connection only: probe once, and begin an outage if that fails."""
+        """Probe once after a failure that may concern a single connection, and begin an outage if the probe fails."""
         self._start()
 
     async def close(self) -> None:
-        """End the probing."""
+        """Stop probing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
     def _start(self) -> None:
         if self._task is None:
-            # What it logs is not about the one whose write happened to fail.
-            self._task = asyncio.create_task(self._until_well(), name="database probe", context=Context())
+            # A new context: its log lines do not belong to the caller whose write failed.
+            self._task = asyncio.create_task(self._probe_until_available(), name="database probe", context=Context())
 
-    async def _until_well(self) -> None:
+    async def _probe_until_available(self) -> None:
         try:
             while True:
-                if await self._is_well():
+                if await self._is_available():
                     return
                 await asyncio.sleep(PROBE_SECONDS)
         finally:
             self._task = None
 
-    async def _is_well(self) -> bool:
+    async def _is_available(self) -> bool:
         try:
             await self._probe()
         except Unavailable as error:
             self.begin(error)
             return error.fatal
         except Exception:
-            # Nobody else would look again while all are refused.
+            # During an outage only this task probes, so it must not end.
             if self.problem is None:
                 raise
             return False

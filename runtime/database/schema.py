@@ -1,7 +1,7 @@
-"""Every table. Times are Unix milliseconds unless said otherwise, ids UUID version 7 as text, and every row has a
-`user_id`: the id of a user, which no other user ever has, and not the name.
+"""Every table. Times are Unix milliseconds unless noted otherwise, ids are UUID version 7 as text, and every row has a
+`user_id`: the id of a user, which is never reused, not the name.
 
-The migrations spell the same schema out; a test compares the two on both databases.
+The migrations define the same schema; a test compares the two on both databases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sqlalchemy import (
 from runtime.database.sealed import Sealed
 
 OWNER = "owner"
-"""The id, and the name, of the one user of an installation that has made no others."""
+"""The id and the name of the default user, who always exists."""
 
 metadata = MetaData()
 
@@ -49,7 +49,7 @@ def turn_columns() -> list[Column[Any]]:
     return [
         Column("state", String(16), nullable=False),
         Column("attempt", Integer, nullable=False),  # number of the claim; the fence of its writes
-        Column("tries", Integer, nullable=False),  # claims that count towards the dead letter
+        Column("tries", Integer, nullable=False),  # claims that count towards a dead letter
         Column("next_attempt_at", BigInteger, nullable=False),
         Column("lease_until", BigInteger),  # by PostgreSQL's clock; NULL on SQLite
         Column("run_id", String(36)),
@@ -78,7 +78,7 @@ meta = Table(
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""What the database knows about itself, such as the id of the key it is sealed with."""
+"""Facts about the database itself, such as the id of the key that seals it."""
 
 deliveries = Table(
     "deliveries",
@@ -86,7 +86,7 @@ deliveries = Table(
     _id(),
     _user(),
     Column("webhook", String(64), nullable=False),
-    Column("agent", String(64), nullable=False),  # empty: it is for none, and only kept
+    Column("agent", String(64), nullable=False),  # empty: none, the delivery is only stored
     Column("provider", String(64), nullable=False),
     Column("provider_delivery_id", Text),
     Column("event", Text),
@@ -95,29 +95,29 @@ deliveries = Table(
     Column("size", BigInteger, nullable=False),
     Column("body_sha256", String(64)),
     Column("content_type", Text),
-    Column("headers", Text, nullable=False),  # JSON: [[name, value], …], the chosen ones
+    Column("headers", Text, nullable=False),  # JSON: [[name, value], …], selected headers
     Column("verified", Boolean, nullable=False),
     Column("secret_index", Integer),
     Column("keep_body", Boolean, nullable=False),
     *turn_columns(),
     UniqueConstraint("user_id", "webhook", "provider_delivery_id", name="uq_deliveries_provider_delivery_id"),
 )
-"""What was accepted: the inbox, and its own audit."""
+"""Accepted deliveries: the inbox, and their audit."""
 
 index_turns(deliveries)
 
 bodies = Table(
     "bodies",
     metadata,
-    # No foreign key: this is the hot path, and PostgreSQL checks one per row.
+    # No foreign key: PostgreSQL would check it for each row, on the hot path.
     Column("delivery_id", String(36), primary_key=True),
     _user(),
     Column("body", Sealed, nullable=False),
     Column("headers_size", Integer, nullable=False, server_default="0"),
 )
-"""What was received, sealed in one piece: the headers as JSON, `headers_size` bytes of it, and then the raw body.
+"""The received request, sealed as one value: the headers as JSON (`headers_size` bytes), then the raw body.
 
-It stands apart, so that a change of a delivery's state does not write it again.
+In a table of its own, so that a change of a delivery's state does not rewrite it.
 """
 
 replay_keys = Table(
@@ -131,7 +131,7 @@ replay_keys = Table(
     Index("ix_replay_keys_expires_at", "expires_at"),
     sqlite_with_rowid=False,
 )
-"""The matched signatures of accepted deliveries, kept until a copy would be too old anyway."""
+"""The matched signatures of accepted deliveries, kept until a copy would be rejected for its age."""
 
 attempts = Table(
     "attempts",
@@ -150,13 +150,13 @@ attempts = Table(
     Column("body_sha256", String(64)),
     Column("headers", Text, nullable=False),
     Column("verified", Boolean, nullable=False),
-    Column("received_at", BigInteger, nullable=False),  # the newest one, where several are rolled up
+    Column("received_at", BigInteger, nullable=False),  # of the newest request, if the row counts several
     Column("count", Integer, nullable=False),
     Column("secret_index", Integer),
     Index("ix_attempts_received_at", "received_at"),
     Index("ix_attempts_group", "user_id", "webhook", "verdict", "reason", "id"),
 )
-"""The audit of what was not accepted; bounded, and never a body."""
+"""The audit of requests that were not accepted; bounded, without bodies."""
 
 threads = Table(
     "threads",
@@ -169,7 +169,7 @@ threads = Table(
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_threads_agent", "user_id", "agent", "updated_at"),
 )
-"""Conversations, each continued by several runs."""
+"""Conversations, which several runs continue."""
 
 runs = Table(
     "runs",
@@ -188,13 +188,12 @@ runs = Table(
     Index("ix_runs_delivery_id", "delivery_id"),
     Index("ix_runs_thread_id", "thread_id"),
 )
-"""What an agent did in one turn: all attempts at one delivery are one run, unless a person asks for a new one.
-`trigger`: the kind of turn, such as `delivery`."""
+"""Runs of agents: all attempts of one delivery are one run, unless a person starts a new one."""
 
 steps = Table(
     "steps",
     metadata,
-    # No foreign key: steps are written for every run, and pruned with it.
+    # No foreign key: steps are written in every run, and deleted with it.
     Column("run_id", String(36), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("key", Text),
@@ -209,7 +208,7 @@ steps = Table(
     Column("result", Sealed),
     sqlite_with_rowid=False,
 )
-"""The acts of a run: the intent is stored before the act, the result after it. A step is identified by its `key`."""
+"""The steps of a run in order: the intent is stored before the step, the result after it."""
 
 secrets = Table(
     "secrets",
@@ -219,21 +218,21 @@ secrets = Table(
     Column("value", Sealed, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("previous", Sealed),
-    Column("previous_until", BigInteger),  # Unix milliseconds; until then the one before is good too
+    Column("previous_until", BigInteger),  # Unix milliseconds; until then the previous secret is valid too
 )
-"""Secrets that Symbiont made itself."""
+"""Secrets generated by Symbiont."""
 
 users = Table(
     "users",
     metadata,
-    # Random; of users from before there were ids, their name.
+    # Random; for users created before revision 0005 their name.
     Column("user_id", String(64), primary_key=True),
-    Column("name", String(64)),  # NULL: removed, so that the name is free
+    Column("name", String(64)),  # NULL: removed, the name is free
     Column("created_at", BigInteger, nullable=False),
-    Column("removed_at", BigInteger),  # until everything of theirs is deleted: see `runtime.api.admin.user_removal`
+    Column("removed_at", BigInteger),  # set until all data of the user is deleted: see `runtime.api.admin.user_removal`
     Index("ix_users_name", "name", unique=True),
 )
-"""Who may ask for something. `OWNER` is there without a row."""
+"""Users. `OWNER` exists without a row."""
 
 tokens = Table(
     "tokens",
@@ -242,14 +241,14 @@ tokens = Table(
     _user(),
     Column("label", String(64), nullable=False),
     Column("hash", LargeBinary, nullable=False),  # SHA-256 of the whole token
-    Column("scopes", String(64), nullable=False),  # words with spaces between them
+    Column("scopes", String(64), nullable=False),  # separated by spaces
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
     Column("revoked_at", BigInteger),
     Column("used_at", BigInteger),
     UniqueConstraint("hash", name="uq_tokens_hash"),
 )
-"""Bearer tokens, of which only hashes are kept."""
+"""Bearer tokens; only their hashes are stored."""
 
 webhooks = Table(
     "webhooks",
@@ -257,55 +256,57 @@ webhooks = Table(
     _id(),
     _user(),
     Column("title", Text, nullable=False),
-    Column("agent", String(64), nullable=False),  # empty: none, deliveries are only kept
-    Column("secret", Sealed),  # or, sealed, that unverified requests are accepted; NULL: it accepts nothing
+    Column("agent", String(64), nullable=False),  # empty: none, deliveries are only stored
+    Column("secret", Sealed),  # or, sealed, a mark that unverified requests are accepted; NULL: it accepts nothing
     Column("previous_secret", Sealed),
-    Column("previous_until", BigInteger),  # Unix milliseconds; until then the secret before is good too
+    Column("previous_until", BigInteger),  # Unix milliseconds; until then the previous secret is valid too
     Column("is_active", Boolean, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_webhooks_user_id", "user_id", "created_at"),
 )
-"""Webhooks made while the daemon runs, by users and their agents."""
+"""Webhooks created through the API by users and their agents."""
 
 rates = Table(
     "rates",
     metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
-    Column("scope", String(16), primary_key=True),  # `webhook`, or `user` for all of a user's together
+    Column("scope", String(16), primary_key=True),  # `webhook`, or `user` for all webhooks of a user together
     Column("name", String(64), primary_key=True),
     Column("newest", BigInteger, nullable=False),  # Unix seconds
-    Column("counts", Text, nullable=False),  # JSON: [5, 0, 2], the last one is that of the second `newest`
+    Column("counts", Text, nullable=False),  # JSON: [5, 0, 2], the last count is of the second `newest`
     sqlite_with_rowid=False,
 )
-"""How many deliveries were accepted in each of the last seconds, where a limit asks for it."""
+"""Accepted deliveries per second in the last seconds, for rate limits."""
 
 items = Table(
     "items",
     metadata,
     Column("memory", String(64), primary_key=True),
     Column("id", String(36), primary_key=True),
-    # The payload's texts have no length of their own: what may not be too long for an index's key, the store refuses.
+    # No length limits here: the store refuses values that are too long for a key of an index.
     Column("user_id", Text, nullable=False, server_default=OWNER),
     Column("agent_id", String(64), nullable=False),  # the collection's name
     Column("project_id", Text),
     Column("memory_type", String(16), nullable=False),
-    Column("timestamp", BigInteger, nullable=False),  # Unix microseconds: an item comes back with the time it was given
+    Column("timestamp", BigInteger, nullable=False),  # Unix microseconds, so that an item keeps its exact time
     Column("source_uri", Text),
-    Column("source_key", String(32)),  # the first half of its SHA-256: an address may be too long for an index's key
+    Column(
+        "source_key", String(32)
+    ),  # the first half of its SHA-256, because a URI may be too long for a key of an index
     Column("chunk_hash", String(64), nullable=False),
-    Column("tags", Text, nullable=False),  # JSON: a sorted list
+    Column("tags", Text, nullable=False),  # JSON: sorted list
     Column("part", Integer, nullable=False),
     Column("position", Integer, nullable=False),
     Column("content", Sealed, nullable=False),
-    # Of an entry: 1, what it holds for the long term was put where it stays; 2, it holds something that cannot be.
+    # Of a log entry: 1, its long-term items were promoted; 2, it has some that cannot be promoted.
     Column("compacted", Integer),
     Index("ix_items_chunk", "memory", "agent_id", "user_id", "chunk_hash"),
     Index("ix_items_part", "memory", "part", "position"),
     Index("ix_items_time", "memory", "agent_id", "timestamp", "id"),
 )
-"""What collections hold: the payload in the clear, so that it can be filtered by, and in `content`, sealed, the text,
-where it comes from and what it was made of, as JSON."""
+"""The items of collections: their fields in the clear, for filters, and in `content`, sealed, text, source and origin
+as JSON."""
 
 Index(
     "ix_items_source",
@@ -330,7 +331,7 @@ item_sources = Table(
     ),
     Index("ix_item_sources_source", "memory", "source_key"),
 )
-"""Where else items are from: sources that say the same, besides the `source_uri` of the item. None is in both."""
+"""Further sources of items with the same text, besides the item's `source_uri`. A source is never in both."""
 
 item_parts = Table(
     "item_parts",
@@ -339,13 +340,13 @@ item_parts = Table(
     Column("part", Integer, primary_key=True, autoincrement=False),
     Column("user_id", Text, nullable=False, server_default=OWNER),
     Column("agent_id", String(64), nullable=False),
-    Column("revision", String(36), nullable=False),  # random, and never the same again
-    Column("used", Integer, nullable=False),  # positions that were ever given away
+    Column("revision", String(36), nullable=False),  # random, never reused
+    Column("used", Integer, nullable=False),  # number of positions ever assigned
     Column("episodic", Integer, nullable=False),
     Column("semantic", Integer, nullable=False),
     Column("procedural", Integer, nullable=False),
     Column("bytes", BigInteger, nullable=False),  # of the sealed contents
     Index("ix_item_parts_agent", "memory", "agent_id", "user_id", "part"),
 )
-"""Items as they are read at once: some of one agent and one user, how many there are of each type, and what changes
-whenever they do. A collection that was made and holds nothing is a part that does."""
+"""Groups of items that are read together: items of one agent and one user, their number by type, and a revision that
+changes with every write. An empty collection has one part."""

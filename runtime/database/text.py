@@ -1,4 +1,4 @@
-"""Text as the columns of the database accept it."""
+"""Conversion of text to a form that the columns of the database accept."""
 
 from __future__ import annotations
 

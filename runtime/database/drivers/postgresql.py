@@ -1,4 +1,4 @@
-"""PostgreSQL: connections that are given up when the server does not answer."""
+"""PostgreSQL connections with timeouts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from runtime.database.errors import Unavailable
 from runtime.database.location import Location
 
 CONNECT_SECONDS = 5
-"""How long a connection may take to open."""
+"""Maximum seconds to open a connection."""
 
 ANSWER_SECONDS = 6
-"""How long the server may take to answer one statement. A frozen server keeps its connections open and answers
-nothing, not even a request to cancel, so the connection is dropped."""
+"""Maximum seconds for one statement. A frozen server keeps its connections open and responds to nothing, not even to a
+cancel request, so the connection is dropped."""
 
 _TIMER = "symbiont_timer"
 _LATE = "symbiont_late"
 
 
 class PostgresConnections:
-    """A PostgreSQL server: its engine, and every connection to it that is open."""
+    """The engine for a PostgreSQL server, and all its open connections."""
 
     def __init__(self, location: Location, *, connections: int) -> None:
         self._location = location
@@ -35,12 +35,12 @@ class PostgresConnections:
             async_creator=self.connect,
             pool_size=connections,
             pool_timeout=CONNECT_SECONDS,
-            # What is stored must not be shown to whoever reads an error.
+            # Errors must not show stored values.
             hide_parameters=True,
         )
 
     async def connect(self) -> Any:
-        """A new asyncpg connection. Raises what asyncpg raises."""
+        """Return a new asyncpg connection. Raises the errors of asyncpg."""
         import asyncpg
 
         # asyncpg reads libpq's URL form (sslmode, socket folders, passfile) itself.
@@ -49,9 +49,9 @@ class PostgresConnections:
         return connection
 
     def limit(self) -> None:
-        """From now on drop a connection over which a statement takes more than ANSWER_SECONDS, and raise `Unavailable`.
+        """From now on drop a connection if a statement takes more than ANSWER_SECONDS, and raise `Unavailable`.
 
-        Not from the start: a migration of a large database may take longer.
+        Not from the start: the migration of a large database may take longer.
         """
         engine = self.engine.sync_engine
         event.listen(engine, "before_cursor_execute", lambda connection, *_: self._wait(connection))
@@ -62,7 +62,7 @@ class PostgresConnections:
         event.listen(engine.pool, "checkin", lambda _, record: _answered(record.info))
 
     def terminate(self) -> None:
-        """Drop every connection without waiting for an answer."""
+        """Drop every connection without waiting for a response."""
         for connection in list(self._open):
             connection.terminate()
 
@@ -74,7 +74,7 @@ class PostgresConnections:
         info[_TIMER] = asyncio.get_running_loop().call_later(ANSWER_SECONDS, _late(info, driver))
 
     def _explain(self, context: Any) -> None:
-        """Say that the server was late: the driver's error says only that the connection was closed."""
+        """Report the timeout: the driver's error says only that the connection was closed."""
         if context.connection is None or context.connection.invalidated:
             return
         info = context.connection.connection.info

@@ -1,4 +1,4 @@
-"""SQLite: one file, WAL, every commit synced; the writer has a thread of its own."""
+"""SQLite: one file in WAL mode, every commit synced, and a thread for the writer."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 BUSY_SECONDS = 2
-"""How long a statement waits for another process's lock. Slack gives a delivery 3 s until it is answered
-(docs.slack.dev/apis/events-api), and others not much more."""
+"""Seconds that a statement waits for another process's lock. Slack waits 3 s for the response to a delivery
+(docs.slack.dev/apis/events-api), others not much longer."""
 
 CHECKPOINT_SECONDS = 1.0
-"""How often the log is copied into the database beside the writer, while there is something to copy. Each copy's syncs
-hold up the writer's; and a page that changes often is copied once for all its changes in between."""
+"""Seconds between checkpoints, which copy the log into the database beside the writer. The syncs of a checkpoint delay
+the writer's, and a page that changes often is copied once for all its changes in between."""
 
 LONGEST_WAL = 16_384
-"""Pages (64 MiB) of the log after which the writer itself waits for the rest of a copy, and begins the log anew."""
+"""Pages (64 MiB) of the log after which the writer waits for the rest of a checkpoint and restarts the log."""
 
 EMPTY_SECONDS = 15.0
 EMPTY_AGAIN_SECONDS = 0.25
-"""How long after something was forgotten the log is emptied, in which it still stands; and until the next try where
-somebody writes or reads just then, as nobody is to wait for this."""
+"""Seconds from a deletion of clear text until the log, which still contains it, is emptied; and until the next try if
+the database is busy, because nothing waits for this."""
 
 TURN_SECONDS = 0.1
-"""How long transactions may follow on one another before other writers have their turn."""
+"""Maximum seconds of consecutive transactions before other writers get their turn."""
 
 STATEMENTS = 512
-"""Prepared statements a connection keeps; bulk statements have a form for each number of rows, see `bulk.EXACT`."""
+"""Prepared statements per connection; bulk statements have a form for each number of rows, see `bulk.EXACT`."""
 
 
 def make_file(path: Path) -> None:
-    """Create the file, readable by its owner only, unless it is there. Raises UsageError when that cannot be."""
+    """Create the file, readable by its owner only, unless it exists. Raises UsageError on failure."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except FileNotFoundError:
         raise UsageError(f"{path}: its folder does not exist", hint="create it, or name another file") from None
     except OSError as error:
         reason = (error.strerror or "cannot be opened").lower()
-        raise UsageError(f"{path}: {reason}", hint="check the rights on the file and its folder") from None
+        raise UsageError(f"{path}: {reason}", hint="check the permissions of the file and its folder") from None
 
 
 def refuse_other(path: Path) -> None:
-    """Raise UsageError when another program's tables are in the file; nothing of it has been changed then."""
+    """Raise UsageError if the file contains tables of another program; the file is not changed."""
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and "alembic_version" not in tables:
@@ -66,9 +66,9 @@ def refuse_other(path: Path) -> None:
 
 
 class WriterThread:
-    """Runs a function over a synchronous connection, in one transaction, in the writer's own thread.
+    """Runs a function in one transaction over a synchronous connection, in the writer's thread.
 
-    A whole transaction costs the event loop one hop, and no commit ever waits for the loop.
+    A transaction costs the event loop one thread switch, and no commit waits for the loop.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,21 +89,21 @@ class WriterThread:
         try:
             return await loop.run_in_executor(self._thread, self._transaction, function)
         finally:
-            # A large deletion makes the log as long as many deliveries do.
+            # A large deletion makes the log as long as many deliveries.
             self._checkpoints.look(loop)
 
     async def series(self, commits: GroupCommit) -> None:
-        """Transactions one after the other, for at most TURN_SECONDS.
+        """Run transactions one after the other, for at most TURN_SECONDS.
 
-        Plain statements run and commit in the thread, beside the event loop. Anything else is made in the loop and
-        only committed in the thread: to win the interpreter's lock from a busy loop for each step of a function would
-        take longer than the function.
+        Plain statements are executed and committed in the thread, beside the event loop. Others are executed in the
+        loop and only committed in the thread: to win the interpreter lock from a busy loop for each step of a function
+        would take longer than the function.
         """
         with self._engine.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None
-            # While another process holds the lock the loop must not stand still: what fails is done again by `run`,
-            # which waits for the lock in the thread.
+            # Another process's lock must not block the loop: a failed transaction is retried by `run`, which waits
+            # for the lock in the thread.
             driver.execute("PRAGMA busy_timeout=0")
             try:
                 await self._turn(connection, driver, commits)
@@ -132,7 +132,7 @@ class WriterThread:
                 self._checkpoints.look(loop)
 
     def _execute(self, connection: Any, statements: Sequence[Statement]) -> bool:
-        """Commit `statements` as one transaction; False, and nothing done, when one makes fewer rows than it should."""
+        """Commit `statements` as one transaction. False, with a rollback, if one inserts fewer rows than it should."""
         if self._checkpoints.overdue:
             self._checkpoints.restart(connection)
         connection.execute("BEGIN IMMEDIATE")
@@ -149,11 +149,11 @@ class WriterThread:
         return True
 
     def empty_log(self) -> None:
-        """Have the log emptied soon. Called in the event loop."""
+        """Schedule the emptying of the log. Called in the event loop."""
         self._checkpoints.empty_later(asyncio.get_running_loop(), EMPTY_SECONDS)
 
     async def close(self) -> None:
-        """Close the connection, in the thread that made it, and end the thread."""
+        """Close the connection in the thread that created it, and end the thread."""
         await self._checkpoints.close()
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown()
@@ -174,11 +174,11 @@ class WriterThread:
 
 
 class Checkpoints:
-    """Copies the log into the database in a thread of its own: beside the writer, which then seldom has to wait for it.
+    """Copies the log into the database in a separate thread, so that the writer seldom waits for it.
 
-    A checkpoint at commit, SQLite's own way, would hold up everything that waits for that commit for tens of
-    milliseconds, several times a second under load (https://sqlite.org/wal.html, "Avoiding Excessively Large WAL
-    Files"). `overdue`: the log has grown long, and only the writer can begin it anew.
+    A checkpoint at commit, SQLite's default, would delay everything that waits for that commit by tens of milliseconds,
+    several times a second under load (https://sqlite.org/wal.html, "Avoiding Excessively Large WAL Files"). `overdue`:
+    the log is long, and only the writer can restart it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -192,7 +192,7 @@ class Checkpoints:
         self._closed = False
 
     def look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start a checkpoint when it is time for one. Called in the event loop, after a commit."""
+        """Start a checkpoint if one is due. Called in the event loop, after a commit."""
         if self._running is None and time.monotonic() - self._last > CHECKPOINT_SECONDS:
             self._running = loop.run_in_executor(self._thread, self._copy)
             self._running.add_done_callback(self._copied)
@@ -201,7 +201,7 @@ class Checkpoints:
         self._running = None
         self._last = time.monotonic()
         if not running.cancelled():
-            # A full or failing disk is the writer's to report: it meets it at its next commit.
+            # The writer reports a full or failing disk at its next commit.
             running.exception()
 
     def _copy(self) -> None:
@@ -215,26 +215,26 @@ class Checkpoints:
         return self._connection
 
     def empty_later(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        """Empty the log in so many seconds, unless that is to be done already. Called in the event loop."""
+        """Empty the log in `seconds`, unless that is scheduled already. Called in the event loop."""
         if self._emptying is None and not self._closed:
             self._emptying = loop.call_later(seconds, self._begin_to_empty, loop)
 
     def _begin_to_empty(self, loop: asyncio.AbstractEventLoop) -> None:
-        # What is asked for from now on is done once more: it may be written behind this.
+        # A request from now on schedules another pass: its data may be written after this one.
         self._emptying = None
 
         def done(emptying: asyncio.Future[bool]) -> None:
             if emptying.cancelled():
                 return
             if emptying.exception() is not None:
-                self.empty_later(loop, EMPTY_SECONDS)  # the writer says what is wrong with the disk
+                self.empty_later(loop, EMPTY_SECONDS)  # the writer reports errors of the disk
             elif not emptying.result():
                 self.empty_later(loop, EMPTY_AGAIN_SECONDS)
 
         loop.run_in_executor(self._thread, self._empty).add_done_callback(done)
 
     def _empty(self) -> bool:
-        """Whether the log was emptied. It takes the writer's lock, and does not wait with that for a reader."""
+        """Empty the log; True if that succeeded. Takes the writer's lock, and does not wait for readers."""
         connection = self._opened()
         connection.execute("PRAGMA busy_timeout=0")
         try:
@@ -245,7 +245,7 @@ class Checkpoints:
             connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
     def restart(self, connection: sqlite3.Connection) -> None:
-        """Copy what is left and begin the log anew; not when a reader still needs it.
+        """Copy the rest of the log and restart it, unless a reader still needs it.
 
         Called in the writer's thread, while `connection` waits for no lock.
         """
@@ -266,7 +266,7 @@ class Checkpoints:
 
 
 def async_engine(path: Path, *, readers: int) -> AsyncEngine:
-    """The engine of the readers; with `readers=0` that of the writer, which has one connection."""
+    """Return the engine of the readers, or with `readers=0` of the writer, which has one connection."""
     engine = create_async_engine(
         f"sqlite+aiosqlite:///{path}",
         connect_args={"timeout": BUSY_SECONDS},
@@ -280,10 +280,10 @@ def async_engine(path: Path, *, readers: int) -> AsyncEngine:
 
 
 def _prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
-    """Set every connection up, and let us, not the driver, begin transactions.
+    """Set up every connection, and begin transactions here, not in the driver.
 
-    The driver's own BEGIN is deferred: a transaction that reads and then writes fails at once on WAL
-    when another connection has written in between (https://sqlite.org/isolation.html).
+    The driver's BEGIN is deferred: a transaction that reads and then writes fails at once on WAL if another connection
+    has written in between (https://sqlite.org/isolation.html).
     """
 
     def connected(connection: Any, _record: object) -> None:
@@ -294,8 +294,8 @@ def _prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA secure_delete=ON")  # tags and sources stand in the clear; Debian's default
-        cursor.execute("PRAGMA cache_size=-32768")  # KiB: unique keys lie scattered over their indexes
+        cursor.execute("PRAGMA secure_delete=ON")  # tags and sources are clear text; Debian's default
+        cursor.execute("PRAGMA cache_size=-32768")  # KiB: unique keys are scattered over their indexes
         cursor.execute(f"PRAGMA wal_autocheckpoint={4 * LONGEST_WAL}")
         if query_only:
             cursor.execute("PRAGMA query_only=ON")

@@ -1,4 +1,4 @@
-"""Giving room back to the file system: what SQLite's file has grown to in a bad week is not its size for ever."""
+"""Returns free space of a SQLite file to the file system."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import Any
 from sqlalchemy import Connection
 
 PAGES = 256
-"""Pages (1 MiB) that one transaction gives back; those at the end of the file are moved to where there is room."""
+"""Maximum pages (1 MiB) that one transaction returns; pages at the end of the file are moved into free ones."""
 
 SPARE = 4096
-"""Free pages (16 MiB) that stay, or a quarter of the file where that is more: what is taken again soon is not given
-back and asked for anew."""
+"""Free pages (16 MiB) that are kept, or a quarter of the file if that is more, for the next writes."""
 
 
 def vacuum(connection: Connection) -> bool:
-    """Give some of the free pages of a SQLite file back, in the writer's transaction; whether there are more to give.
+    """Return some free pages of a SQLite file, in the writer's transaction. True if there are more.
 
-    PostgreSQL's own vacuum sees to its files. A file that was made without `auto_vacuum` keeps what it has
-    (https://sqlite.org/pragma.html#pragma_auto_vacuum). The file is shorter after the next checkpoint.
+    PostgreSQL vacuums by itself. A file created without `auto_vacuum` does not shrink
+    (https://sqlite.org/pragma.html#pragma_auto_vacuum). The file becomes shorter at the next checkpoint.
     """
     if connection.dialect.name != "sqlite":
         return False
@@ -28,7 +27,7 @@ def vacuum(connection: Connection) -> bool:
     if surplus <= 0 or _number(driver, "auto_vacuum") == 0:
         return False
     for _ in range(min(surplus, PAGES)):
-        # One at a time: for each page there is a row without columns, and the driver takes the first for the last.
+        # One page at a time: each page is a row without columns, and the driver stops after the first.
         driver.execute("PRAGMA incremental_vacuum(1)")
     return surplus > PAGES
 

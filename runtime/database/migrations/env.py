@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the revisions over the connection that `runtime.database.migrate` handed in."""
+"""Alembic's entry point: runs the revisions over the connection given by `runtime.database.migrate`."""
 
 from __future__ import annotations
 

@@ -86,6 +86,6 @@ def test_a_command_that_upgrades_the_database_says_so_once(tmp_path: Path) -> No
     first, second = (symbi("webhook", "logs", root=tmp_path) for _ in range(2))
     assert first.returncode == second.returncode == 0, first.stderr
     assert first.stderr == (
-        f"symbi: {database}: its schema 0001 was brought to {HEAD}, which an older symbi cannot open\n"
+        f"symbi: {database}: schema upgraded from 0001 to {HEAD}; an older symbi cannot open it now\n"
     )
     assert second.stderr == ""

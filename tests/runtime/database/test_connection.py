@@ -261,7 +261,7 @@ async def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path, master
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, master_key: MasterKey) -> None:
     tmp_path.chmod(0o500)
-    assert "check the rights" in await refusal(tmp_path / "db", master_key)
+    assert "check the permissions" in await refusal(tmp_path / "db", master_key)
     tmp_path.chmod(0o700)
 
 

@@ -17,7 +17,7 @@ from tests.runtime.webhooks.candidates import cut_off
 
 
 class Heard:
-    """Counts wake-ups."""
+    """Counts notifications."""
 
     def __init__(self) -> None:
         self.count = 0

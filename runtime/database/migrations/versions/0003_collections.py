@@ -1,4 +1,4 @@
-"""Collections: items as rows, and the parts in which they are read."""
+"""Collections: items as rows, and the parts in which they are read together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's steps are known by on every attempt."""
+"""Keys that identify a run's steps on every attempt."""
 
 from __future__ import annotations
 

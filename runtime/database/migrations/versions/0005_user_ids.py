@@ -1,4 +1,4 @@
-"""Users have an id and a name. Of those that are there the name becomes the id, so that they keep what is theirs."""
+"""Users have an id and a name. The name of an existing user becomes its id, so that it keeps its data."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Several sources of one item, so that a text that stands in two files is forgotten when neither says it any more; and
-which entries of collections were compacted."""
+"""Several sources of one item, so that a text in two files is deleted when it is in neither; and a mark for compacted
+entries of collections."""
 
 from __future__ import annotations
 
