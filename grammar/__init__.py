@@ -1,1 +1,1 @@
-"""The grammars: what the compiler reads and what editors read."""
+"""The grammars: one for the compiler, one for editors."""

@@ -1,6 +1,7 @@
-"""What `tree-sitter generate` made of grammar.js is committed, so that nobody needs the generator to build.
+"""Checksums of the files that `tree-sitter generate` reads and writes.
 
-The sums of what it read and wrote stand beside it; a test compares them. `make grammar` writes all of it.
+The generated files are committed, so that a build does not need the generator. A test compares the checksums; `make
+grammar` writes files and checksums.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _FILES = ("grammar.js", "tree-sitter.json", "src/grammar.json", "src/node-types.
 
 
 def sums() -> str:
-    """The sums as they must stand, in the form of `sha256sum`."""
+    """Return the checksums in the form of `sha256sum`."""
     return "".join(f"{hashlib.sha256((_FOLDER / name).read_bytes()).hexdigest()}  {name}\n" for name in _FILES)
 
 

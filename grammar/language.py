@@ -1,7 +1,7 @@
-"""The tree-sitter language of Symbiont: what editors read.
+"""The tree-sitter language of Symbiont, for editors.
 
-Its parser is C, generated from `grammar.js` and compiled when the package is installed. Where that could not be done,
-the compiler and everything else work all the same; only what is here says so.
+Its parser is C, generated from `grammar.js` and compiled when the package is installed. If that failed, only this
+module is unavailable; the compiler does not need it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ QUERIES = ("highlights", "folds", "indents", "locals")
 _QUERIES = Path(__file__).parent / "queries"
 
 
-class LanguageNotBuilt(ImportError):  # noqa: N818 - what is, not that it is an error
-    """The C part of this package is not there."""
+class LanguageNotBuilt(ImportError):  # noqa: N818
+    """The compiled parser is missing."""
 
 
 @cache
 def language() -> Language:
-    """The language. Raises LanguageNotBuilt, and says what to do, when its parser was not compiled."""
+    """Return the language. Raises LanguageNotBuilt, with instructions, if its parser was not compiled."""
     try:
         built = import_module("grammar._tree_sitter")
     except ImportError as error:
@@ -35,10 +35,10 @@ def language() -> Language:
 
 
 def parse(source: str | bytes) -> Tree:
-    """The tree of a text; bytes are UTF-8. A tree of a text with mistakes has ERROR and MISSING nodes."""
+    """Return the tree of a text; bytes are UTF-8. The tree of a text with errors has ERROR and MISSING nodes."""
     return Parser(language()).parse(source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source)
 
 
 def query(name: str) -> Query:
-    """One of `QUERIES`, as the editors take it."""
+    """Return one of `QUERIES`, as editors use it."""
     return Query(language(), (_QUERIES / f"{name}.scm").read_text(encoding="utf-8"))

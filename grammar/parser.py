@@ -1,10 +1,9 @@
 """The parser of `symbiont.lark`.
 
-Building an LALR parser from its grammar takes lark 20 ms, loading ready tables 2 ms, on a machine where importing lark
-takes 36 ms; so the tables are generated and committed (`python -m grammar.parser` writes them, a test compares them),
-as JSON, which needs no bytecode to load fast. lark's own `cache=` was not taken: it pickles into a shared
-temporary folder. Neither was its standalone generator: its copy of the lark runtime saves little and hides which lark
-runs.
+Building an LALR parser from its grammar takes lark 20 ms, loading tables 2 ms, on a machine where importing lark takes
+36 ms. So the tables are generated and committed (`python -m grammar.parser` writes them, a test compares them), as
+JSON, which loads fast without bytecode. lark's `cache=` is not used because it pickles into a shared temporary folder;
+neither is its standalone generator, whose copy of the lark runtime saves little and hides the version of lark.
 """
 
 from __future__ import annotations
@@ -26,34 +25,34 @@ _OPTIONS: dict[str, Any] = {
 
 
 def grammar_text() -> str:
-    """What `symbiont.lark` says."""
+    """Return the content of `symbiont.lark`."""
     return (_FOLDER / "symbiont.lark").read_text(encoding="utf-8")
 
 
 def build(**options: Any) -> lark.Lark:
-    """A parser made from the grammar itself. `options` are lark's own, such as `transformer`."""
+    """Return a parser built from the grammar. `options` are lark's own, such as `transformer`."""
     return lark.Lark(grammar_text(), **_OPTIONS, **options)
 
 
 def load(**options: Any) -> lark.Lark:
-    """The same parser from the committed tables, or from the grammar when another lark than theirs is installed."""
+    """Return the same parser from the committed tables, or from the grammar if another version of lark is installed."""
     tables = json.loads(TABLES.read_bytes(), object_hook=_with_numbers)
     if lark.__version__ != tables["lark"]:
         return build(**options)
-    # What lark's own standalone modules call; `Lark.load` takes only a pickle.
+    # As in lark's standalone modules; `Lark.load` accepts only a pickle.
     loaded: lark.Lark = lark.Lark._load_from_dict(tables["data"], tables["memo"], **options)  # type: ignore[no-untyped-call]
     return loaded
 
 
 def _with_numbers(table: dict[str, Any]) -> dict[Any, Any]:
-    """lark numbers its states, tokens and rules; JSON has only strings as keys."""
+    """Convert numeric keys back to int: lark numbers states, tokens and rules, but JSON keys are strings."""
     if next(iter(table), "").isdigit():
         return {int(key): value for key, value in table.items()}
     return table
 
 
 def tables_text() -> str:
-    """What `grammar/tables.json` must say for this grammar and this lark."""
+    """Return the content of `grammar/tables.json` for this grammar and this version of lark."""
     import hashlib
 
     data, memo = build().memo_serialize([lark.lexer.TerminalDef, lark.grammar.Rule])

@@ -74,7 +74,7 @@ class MasterKey:
         try:
             return self._cipher.decrypt(sealed[5:17], sealed[17:], _place(user_id, table, column, row))
         except InvalidTag:
-            raise Unsealable(f"{table}.{column} of row {row} was changed, or moved from another row") from None
+            raise Unsealable(f"{table}.{column} of row {row} was changed or moved from another row") from None
 
 
 def _place(user_id: str, table: str, column: str, row: str) -> bytes:

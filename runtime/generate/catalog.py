@@ -25,7 +25,7 @@ FILE = Path(dslc.blocks.__file__).parent.parent / "catalog.json"
 
 
 def catalog() -> dict[str, Any]:
-    """The whole catalogue as JSON: families of rows, each with its options, in the order of their names."""
+    """Return the whole catalog as JSON: families of rows with their options, sorted by name."""
     families: dict[str, Mapping[str, Any]] = {
         "provider": PROVIDERS,
         "store": STORES,
@@ -44,7 +44,7 @@ def catalog() -> dict[str, Any]:
 
 
 class _Tool(NamedTuple):
-    """What a program may know of a tool."""
+    """The fields of a tool that a program can refer to."""
 
     name: str
     title: str
@@ -52,7 +52,7 @@ class _Tool(NamedTuple):
 
 
 def _first(doc: str) -> str:
-    """The first paragraph, as one line."""
+    """Return the first paragraph as one line."""
     return " ".join(doc.partition("\n\n")[0].split())
 
 
@@ -74,10 +74,10 @@ def _row(row: Any) -> dict[str, Any]:
 
 
 def _events(row: Any) -> dict[str, Any]:
-    """Where a provider's event stands, and whether it has secrets; nothing for rows of other families."""
+    """Return the fields of a provider's event and whether it has secrets; empty for rows of other families."""
     if not hasattr(row, "event"):
         return {}
-    # Options of which nobody else knows may say where it stands.
+    # Otherwise the options of the row may define the field, which only the row knows.
     known = row.event or row.event_by or row.configure is None
     return {
         "event": list(row.event) if known else None,
@@ -92,7 +92,7 @@ def _settings(model: type[BaseModel]) -> list[dict[str, Any]]:
 
 
 def render() -> str:
-    """The text of the committed file."""
+    """Return the content of the committed file."""
     return json.dumps(catalog(), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,5 +1,5 @@
-"""`python -m runtime.generate.mcp_listing` writes `listing.json`: the tools and resources as the Model Context Protocol
-lists them, in plain JSON (MCP 2025-11-25, `Tool`, `Resource`, `ResourceTemplate`)."""
+"""`python -m runtime.generate.mcp_listing` writes `listing.json`: tools and resources in the form of the Model Context
+Protocol (MCP 2025-11-25, `Tool`, `Resource`, `ResourceTemplate`)."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ _ERROR: Final = {
 
 
 def render() -> str:
-    """The text of the committed file."""
+    """Return the content of the committed file."""
     tools = [{"scope": tool.scope, "tool": _tool(tool)} for tool in TOOLS.values()]
     resources = [each for row in RESOURCES.values() for each in _resources(row)]
     return json.dumps({"tools": tools, "resources": resources}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    told = tool.annotations
+    annotations = tool.annotations
     return {
         "name": tool.name,
-        "title": told.title,
+        "title": annotations.title,
         "description": tool.doc,
         "inputSchema": dict(tool.schema),
         "outputSchema": _with_error(tool.result_schema),
         "annotations": {
-            "title": told.title,
-            "readOnlyHint": told.read_only,
-            "destructiveHint": told.destructive,
-            "idempotentHint": told.idempotent,
-            # Nothing outside the root is reached but what its owner configured.
+            "title": annotations.title,
+            "readOnlyHint": annotations.read_only,
+            "destructiveHint": annotations.destructive,
+            "idempotentHint": annotations.idempotent,
+            # Tools reach nothing outside the root except services that its owner configured.
             "openWorldHint": False,
         },
     }
 
 
 def _with_error(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`schema`, or an error: clients in TypeScript hold an error's structured content against the schema too, and would
-    show the model their own complaint in place of ours."""
+    """Return a schema that accepts `schema` or an error. Clients in TypeScript validate the structured content of
+    errors too, and would otherwise show the model a validation error instead of ours."""
     needed = schema.get("required", [])
     properties = {**schema.get("properties", {}), "error": _ERROR}
     rest = {key: value for key, value in schema.items() if key not in {"required", "properties"}}

@@ -1,4 +1,4 @@
-"""The table of senders in `docs/providers.md`: `python -m runtime.generate.provider_docs` writes it anew."""
+"""`python -m runtime.generate.provider_docs` writes the table of senders in `docs/providers.md`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD = (
 
 
 def table() -> str:
-    """Every row of the table of providers, in the order of their names, as Markdown."""
+    """Return the table of providers, sorted by name, as Markdown."""
     return "\n".join((*_HEAD, *(_line(PROVIDERS[name]) for name in sorted(PROVIDERS))))
 
 
@@ -39,7 +39,7 @@ def _line(row: Provider) -> str:
 
 
 def render(page: str) -> str:
-    """`page` with the table as it must be."""
+    """Return `page` with the current table."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"

@@ -1,4 +1,4 @@
-"""Writes docs/tools.md from the table of tools and that of readables: `python -m runtime.generate.tool_docs`."""
+"""`python -m runtime.generate.tool_docs` writes docs/tools.md from the tables of tools and resources."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def _summary() -> str:
 
 
 def _does(tool: Tool) -> str:
-    told = tool.annotations
-    if told.read_only:
+    annotations = tool.annotations
+    if annotations.read_only:
         return "nothing"
-    words = ["deletes or overwrites" if told.destructive else "adds"]
-    if told.idempotent:
+    words = ["deletes or overwrites" if annotations.destructive else "adds"]
+    if annotations.idempotent:
         words.append("idempotent")
     return ", ".join(words)
 
@@ -100,7 +100,7 @@ def _default(part: Mapping[str, Any]) -> str:
 
 
 def _kind(part: Mapping[str, Any]) -> str:
-    """What a value may be, in words; null, which is the same as nothing, is left out."""
+    """Return the accepted values in words, without null, which means that the parameter is missing."""
     if "anyOf" in part:
         kinds = [_kind(each) for each in part["anyOf"] if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(kinds))

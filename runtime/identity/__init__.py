@@ -1,1 +1,1 @@
-"""Who asks: users, their bearer tokens, and the caller that operations are given."""
+"""Callers: users, their bearer tokens, and the `Caller` that is passed to operations."""

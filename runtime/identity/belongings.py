@@ -1,4 +1,4 @@
-"""A user's rows, in every table that has a `user_id`: deleted when the user is removed."""
+"""Deletion of a removed user's rows, in every table that has a `user_id`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, metadata, runs, steps, users
 
 CHUNK: Final = 2000
-"""Rows that one transaction deletes at most: others write in between."""
+"""Maximum rows that one transaction deletes, so that other writes run in between."""
 
 RUNNING: Final = "running"
-"""The state of a delivery that an agent works on: it is left to end, with its run."""
+"""State of a delivery that an agent is processing; it is kept, with its run, until the run ends."""
 
 _FIRST: Final = (deliveries, bodies, runs, steps)
 _ORDER: Final = (
@@ -24,8 +24,11 @@ _ORDER: Final = (
 
 
 async def delete_rows(database: Database, user_id: str) -> tuple[dict[str, int], bool]:
-    """Delete every row of the user but that in `users`: how many of each table, and whether something is left because
-    an agent works on it. May be cut off, and done again. Raises `Unavailable`."""
+    """Delete every row of the user except that in `users`. Returns the number of rows by table, and True if running
+    deliveries are left.
+
+    May be interrupted and repeated. Raises `Unavailable`.
+    """
     counts: dict[str, int] = {}
     for table in _ORDER:
         while count := await database.transact(partial(_delete, table=table, user_id=user_id)):
@@ -47,7 +50,7 @@ def _delete(connection: Connection, table: Table, user_id: str) -> int:
 
 
 def _ended(table: Table, user_id: str) -> list[ColumnElement[bool]]:
-    """What keeps a running delivery, its body, run and steps."""
+    """Return the conditions that keep running deliveries, their bodies, runs and steps."""
     theirs = select(deliveries.c.id).where(deliveries.c.user_id == user_id)
     if table is deliveries:
         return [deliveries.c.state != RUNNING]

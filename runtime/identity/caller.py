@@ -1,4 +1,4 @@
-"""The caller: for whom something is done, and how much of it may be."""
+"""The caller: the user on whose behalf an operation runs, and its permissions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runtime.errors import SymbiontError
 Scope = Literal["read", "write", "admin"]
 
 SCOPES: Final[tuple[Scope, ...]] = ("read", "write", "admin")
-"""From the least to the most; each implies those before it."""
+"""In ascending order; each scope implies those before it."""
 
 
-class Forbidden(SymbiontError):  # noqa: N818 - it says what is the case
-    """The caller is known, but may not do this. `scope` is what it would need."""
+class Forbidden(SymbiontError):  # noqa: N818
+    """The caller is known but lacks the permission. `scope` is the scope that it needs."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(f"this needs a token with the scope {scope}", hint="make one with `symbi token create`")
@@ -25,18 +25,19 @@ class Forbidden(SymbiontError):  # noqa: N818 - it says what is the case
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. `token_id` is None for whoever uses the admin socket: the root's own user."""
+    """The user on whose behalf an operation runs. `token_id` is None on the admin socket, which only the root's user
+    can use."""
 
     user_id: str
     scopes: frozenset[Scope]
     token_id: str | None = None
 
     def may(self, scope: Scope) -> bool:
-        """Whether one of the caller's scopes is `scope` or implies it."""
+        """True if one of the caller's scopes is `scope` or implies it."""
         return any(held in self.scopes for held in SCOPES[SCOPES.index(scope) :])
 
     def need(self, scope: Scope) -> None:
-        """Raises `Forbidden` unless the caller may do what needs `scope`."""
+        """Raise `Forbidden` unless the caller has `scope`."""
         if not self.may(scope):
             raise Forbidden(scope)
 
@@ -45,6 +46,6 @@ OWNER_CALLER: Final = Caller(OWNER, frozenset({"admin"}))
 
 
 def read_scopes(words: Iterable[str]) -> frozenset[Scope]:
-    """The scopes among `words`; what a newer program may have written is no scope of this one."""
+    """Return the scopes in `words`; unknown words, which a newer program may have written, are ignored."""
     known = set(words)
     return frozenset(scope for scope in SCOPES if scope in known)

@@ -1,7 +1,7 @@
 """The text of a bearer token: `symbi_`, 43 random characters, and a checksum of 6.
 
-The prefix lets secret scanners find a leaked one. The checksum tells a typing error, or a token of something else, from
-one that is unknown, without asking the database; it protects nothing, the 256 random bits do.
+The prefix lets secret scanners find leaked tokens. The checksum detects typing errors and foreign tokens without a
+database query; it adds no security, which the 256 random bits provide.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _FORM = re.compile(rf"{PREFIX}([0-9A-Za-z]{{{_RANDOM}}})([0-9A-Za-z]{{{_CHECKSUM
 
 
 def make_token() -> str:
-    """A new token, 55 characters of letters, digits and `_`."""
+    """Return a new token, 55 characters of letters, digits and `_`."""
     random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
     return f"{PREFIX}{random}{_checksum(random)}"
 
 
 def is_token(text: str) -> bool:
-    """Whether `text` has the form of a token and its checksum is right."""
+    """True if `text` has the form of a token and a correct checksum."""
     match = _FORM.fullmatch(text)
     return match is not None and _checksum(match[1]) == match[2]
 
 
 def token_hash(token: str) -> bytes:
-    """SHA-256 of the whole token: all that is kept of it. It needs no salt and no stretching: nobody guesses 256
-    random bits."""
+    """Return SHA-256 of the whole token, the only form that is stored. No salt or stretching: 256 random bits cannot be
+    guessed."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def _checksum(random: str) -> str:
-    """CRC-32 of the random part in base 62, the most significant digit first."""
+    """Return CRC-32 of the random part in base 62, most significant digit first."""
     rest = zlib.crc32(random.encode())
     digits = []
     for _ in range(_CHECKSUM):

@@ -1,4 +1,4 @@
-"""The table `tokens`: made, listed, revoked, and told from what is none."""
+"""The table `tokens`: creates, lists, revokes and checks tokens."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from runtime.identity.token import PREFIX, is_token, make_token, token_hash
 log = structlog.get_logger("symbiont.tokens")
 
 USED_MS = 60_000
-"""How far behind `used_at` may be: a token that is used all the time is written once a minute."""
+"""Maximum delay of `used_at`: a token in constant use is written once a minute."""
 
 FLUSH_SECONDS = 10
 _COLUMNS = ("id", "user_id", "label", "hash", "scopes", "created_at", "expires_at")
 
 
 class TokenRefused(SymbiontError):  # noqa: N818
-    """No good token. `reason` is for the log alone; to whoever sent it all of them look the same."""
+    """The token is not valid. `reason` is only for the log; the sender gets the same error for every reason."""
 
     def __init__(self, reason: str, token_id: str | None = None) -> None:
         super().__init__("the token is not valid")
@@ -37,7 +37,7 @@ class TokenRefused(SymbiontError):  # noqa: N818
 
 
 class CreatedToken(NamedTuple):
-    """A new token: its text is here and nowhere else."""
+    """A new token, the only place where its text appears."""
 
     token_id: str
     token: str
@@ -49,7 +49,7 @@ class CreatedToken(NamedTuple):
 
 
 class Tokens:
-    """The tokens of one database. `run` writes when they were used, now and then."""
+    """The tokens of one database. `run` periodically writes when they were last used."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -59,7 +59,8 @@ class Tokens:
     async def create(
         self, user_id: str, *, label: str, scopes: Collection[Scope], lifetime_ms: int | None = None
     ) -> CreatedToken | None:
-        """A new token of `user_id`, good for `lifetime_ms` milliseconds or for ever; None without such a user."""
+        """Create a token for `user_id`, valid for `lifetime_ms` milliseconds or without limit; None if the user does
+        not exist."""
         token, token_id, now = make_token(), uuid7(self._clock), milliseconds(self._clock)
         expires_at = None if lifetime_ms is None else now + lifetime_ms
         held = " ".join(scope for scope in SCOPES if scope in scopes)
@@ -74,7 +75,8 @@ class Tokens:
         return CreatedToken(token_id, token, expires_at) if await self._database.transact(insert) else None
 
     async def rows(self, user_id: str | None = None) -> list[dict[str, Any]]:
-        """What is known of each token (of `user_id`), oldest first; never its hash. Times are Unix milliseconds."""
+        """Return the fields of each token (of `user_id`), oldest first, without the hash. Times are Unix
+        milliseconds."""
         await self.flush()
         now = milliseconds(self._clock)
         query = select(*(column for column in tokens.c if column.name != "hash")).order_by(tokens.c.id)
@@ -85,10 +87,10 @@ class Tokens:
         return [{**row._asdict(), "state": _state(row, now)} for row in found]
 
     async def revoke(self, start: str) -> str:
-        """Revoke the token whose id begins with `start`, or that `start` itself is: of one that leaked often nothing
-        else is known. Return its whole id. From now on it is refused, everywhere.
+        """Revoke the token whose id begins with `start`, or whose text `start` is, and return its id.
 
-        Raises NotFound unless it is exactly one.
+        A leaked token is often known only by its text. Every daemon refuses it from now on. Raises NotFound unless
+        exactly one token matches.
         """
         if start.startswith(PREFIX):
             return await self._revoke_itself(start)
@@ -117,15 +119,15 @@ class Tokens:
 
         found = await self._database.transact(revoke)
         if found is None:
-            # Not with its text: it may be a good one of another installation, or miss a letter.
-            raise NotFound("there is no such token here", hint="`symbi token list` shows ids, which do as well")
+            # Without its text: it may be valid in another installation, or have a typing error.
+            raise NotFound("unknown token", hint="give its id instead; `symbi token list` shows ids")
         return found
 
     async def caller(self, text: str) -> Caller:
-        """Whose token `text` is. Raises `TokenRefused` when it is none, or not good any more.
+        """Return the caller of the token `text`. Raises `TokenRefused` if it is invalid, expired or revoked.
 
-        The database is asked each time, so that a revoked token is refused at once by every daemon; it is found by its
-        hash, whose comparison tells nobody anything about the token.
+        The database is queried each time, so that every daemon refuses a revoked token at once. The query is by hash,
+        so its timing reveals nothing about the token.
         """
         if not is_token(text):
             raise TokenRefused("malformed")
@@ -142,13 +144,13 @@ class Tokens:
         return Caller(row.user_id, read_scopes(row.scopes.split()), row.id)
 
     async def run(self) -> None:
-        """Write when tokens were used, until cancelled."""
+        """Periodically write when tokens were used, until cancelled."""
         while True:
             await self._clock.sleep(FLUSH_SECONDS)
             await self.flush()
 
     async def flush(self) -> None:
-        """Write when tokens were used. What a failing database does not take is forgotten."""
+        """Write when tokens were used. If the database fails, these times are lost."""
         used, self._used = self._used, {}
         if not used:
             return
@@ -158,7 +160,7 @@ class Tokens:
                 lambda connection: bulk.update(connection, tokens, ("id",), ("used_at",), rows)
             )
         except Unavailable as error:
-            log.warning("when tokens were used was not written", reason=str(error))
+            log.warning("token_usage_write_failed", reason=str(error))
 
 
 def _state(row: Any, now: int) -> str:

@@ -1,8 +1,8 @@
-"""The table `users`: each has an id, on which everything hangs, and a name for people.
+"""The table `users`: each has an id, to which all data refers, and a name for people.
 
-An id is random and given once, so that a new user of a removed one's name has nothing of theirs. Names are looked up
-where people and programs write them (commands, parameters), and shown where people read them. `owner` is the id and the
-name of the user who is always there, without a row.
+Ids are random and never reused, so a new user with the name of a removed one has no access to its data. People and
+programs write names (commands, parameters), which are resolved there and shown in output. `owner` is the id and the
+name of the user who always exists, without a row.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from runtime.errors import Conflict, UsageError
 from runtime.suggestions import unknown_name
 
 ID: Final = "id:"
-"""What stands before an id where a name is asked for. No name holds a colon."""
+"""Prefix of an id where a name is expected. Names contain no colon."""
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?", re.ASCII)
 
 
 def valid_name(name: str) -> str:
-    """`name` itself. Raises UsageError when no user can be called so."""
+    """Return `name`. Raises UsageError if it is not a valid user name."""
     if _NAME.fullmatch(name) is None:
         raise UsageError(
-            f"{name[:80]!r} cannot be a user's name",
-            hint="1 to 64 lower-case letters, digits, `.`, `_` and `-`, the first and last a letter or digit",
+            f"{name[:80]!r} is not a valid user name",
+            hint="use 1 to 64 lower-case letters, digits, `.`, `_` and `-`; begin and end with a letter or digit",
         )
     return name
 
 
 async def add(database: Database, name: str, now: int) -> str:
-    """Make the user `name`, and return its id. `now`: Unix milliseconds. Raises UsageError for the name, Conflict when
-    it is taken."""
+    """Add the user `name` and return its id. `now`: Unix milliseconds. Raises UsageError for the name, Conflict if it
+    is taken."""
     valid_name(name)
     user_id, columns = str(uuid4()), ("user_id", "name", "created_at")
-    # An existing user stays as it is; two daemons may be asked at the same moment.
+    # An existing user does not change; two daemons may get the same request at once.
     made = 0
     if name != OWNER:
         rows = [(user_id, name, now)]
         made = await database.transact(lambda connection: bulk.insert(connection, users, columns, rows, ignore=True))
     if not made:
-        raise Conflict(f"there is a user {name} already")
+        raise Conflict(f"the user {name} exists already")
     return user_id
 
 
 async def names(database: Database) -> dict[str, str]:
-    """Every user's name by id, `owner` first."""
+    """Return every user's name by id, `owner` first."""
     query = select(users.c.user_id, users.c.name).where(users.c.name.is_not(None)).order_by(users.c.name)
     async with database.read() as connection:
         return {OWNER: OWNER, **{row.user_id: row.name for row in await connection.execute(query)}}
 
 
 async def find(database: Database, name: str) -> str:
-    """The id of the user `name`; of `id:ID` it is ID, whoever has it or had it. Raises UsageError with the nearest
-    names."""
+    """Return the id of the user `name`; for `id:ID` return ID, even if that user was removed. Raises UsageError with
+    the nearest names."""
     if name.startswith(ID):
         return name.removeprefix(ID)
     known = {each: user_id for user_id, each in (await names(database)).items()}
@@ -70,13 +70,14 @@ async def find(database: Database, name: str) -> str:
 
 
 def display_name(known: Mapping[str, str], user_id: str) -> str:
-    """The user's name; for one that is none of the `known` ones, such as a removed one, what `find` takes for it."""
+    """Return the user's name, or `id:ID`, which `find` accepts, for a user that is not in `known`, such as a removed
+    one."""
     return known.get(user_id, f"{ID}{user_id}")
 
 
 async def overview(database: Database, now: int) -> list[dict[str, Any]]:
-    """Every user with `id`, `created_at` (Unix milliseconds; None for `owner`) and the number of tokens that are
-    good."""
+    """Return every user with `id`, `created_at` (Unix milliseconds; None for `owner`) and the number of valid
+    tokens."""
     good = (tokens.c.revoked_at.is_(None)) & (tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now))
     query = select(users).where(users.c.name.is_not(None)).order_by(users.c.name)
     async with database.read() as connection:
@@ -93,7 +94,7 @@ async def overview(database: Database, now: int) -> list[dict[str, Any]]:
 
 
 def exists(connection: Connection, user_id: str) -> bool:
-    """Whether there is a user with this id; inside a transaction it stays until the end."""
+    """True if the user exists; it cannot be removed until the end of the transaction."""
     if user_id == OWNER:
         return True
     query = select(users.c.user_id).where(users.c.user_id == user_id, users.c.name.is_not(None))
@@ -101,9 +102,9 @@ def exists(connection: Connection, user_id: str) -> bool:
 
 
 def remove(connection: Connection, user_id: str, now: int | None = None) -> int | None:
-    """Remove the user and its tokens: how many of those there were, None when there is no such user.
+    """Remove the user and its tokens. Returns the number of tokens, None if there is no such user.
 
-    `now` (Unix milliseconds): when it is to be remembered that what is theirs has to be deleted (see `removed`).
+    `now` (Unix milliseconds): record that the user's data has to be deleted (see `removed`).
     """
     chosen = (users.c.user_id == user_id, users.c.name.is_not(None))
     if now is None:
@@ -116,13 +117,14 @@ def remove(connection: Connection, user_id: str, now: int | None = None) -> int 
 
 
 async def removed(database: Database) -> dict[str, int]:
-    """The ids of removed users of whom something may still be there, and when they were removed (Unix milliseconds)."""
+    """Return the ids of removed users whose data may not be deleted completely, and when they were removed (Unix
+    milliseconds)."""
     query = select(users.c.user_id, users.c.removed_at).where(users.c.removed_at.is_not(None))
     async with database.read() as connection:
         return {row.user_id: row.removed_at for row in await connection.execute(query)}
 
 
 async def forget_removed(database: Database, user_id: str) -> None:
-    """Nothing of this removed user is left."""
+    """Record that all data of this removed user was deleted."""
     chosen = (users.c.user_id == user_id, users.c.removed_at.is_not(None))
     await database.transact(lambda connection: connection.execute(delete(users).where(*chosen)))

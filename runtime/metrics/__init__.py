@@ -1,1 +1,1 @@
-"""What the daemon counts of itself. `exposition` writes it for Prometheus; nothing else imports prometheus-client."""
+"""The daemon's metrics. `exposition` writes them for Prometheus; no other module imports prometheus-client."""

@@ -1,4 +1,4 @@
-"""The metrics as Prometheus and OpenMetrics read them."""
+"""The metrics in the text formats of Prometheus and OpenMetrics."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ UNITS = ("seconds", "bytes")
 
 
 class Exposition(Collector):
-    """Writes `metrics`, the process's own (`process_*`, where there is /proc) and the version. Its registry is its
-    own."""
+    """Writes `metrics`, the process metrics (`process_*`, where /proc exists) and the version. It has its own
+    registry."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -34,12 +34,13 @@ class Exposition(Collector):
         ProcessCollector(registry=self.registry)
 
     def render(self, accept: str | None) -> tuple[bytes, str]:
-        """The text for who sent `accept` (the header), and its content type. It may be called in a thread."""
+        """Return the text in the format that the Accept header asks for, and its content type. May be called in a
+        thread."""
         encode, content_type = choose_encoder(accept or "")
         return encode(self.registry), content_type
 
     def collect(self) -> Iterator[Metric]:
-        """Every family, with the values of this moment."""
+        """Yield every metric family with its present values."""
         for instrument in self._metrics.all:
             yield _family(instrument)
         build = {"version": metadata.version("symbiont")}

@@ -1,7 +1,7 @@
 """Counters, histograms and gauges as plain numbers.
 
-Those of prometheus-client take a lock and look labels up at each step, which for every delivery is too dear. These are
-changed by the event loop alone, and read by whoever scrapes: what is read in one go is copied in one step.
+Those of prometheus-client take a lock and look up labels at each step, which is too slow for every delivery. These are
+changed only in the event loop; a scrape in another thread copies each collection in one step.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from itertools import accumulate
 from typing import Final
 
 OTHER: Final = "other"
-"""Where something is counted that is not in the table; it cannot happen, and makes no series when it does."""
+"""Counts values that are not in the table. That should not happen, and adds no series if it does."""
 
 
 class Counter:
-    """Counts by one label, whose values are a fixed table: no request brings another one in."""
+    """Counts by one label with a fixed set of values, so that requests cannot add series."""
 
     __slots__ = ("help", "label", "name", "values")
 
@@ -27,22 +27,22 @@ class Counter:
         self.values = dict.fromkeys((*values, OTHER), 0)
 
     def also(self, values: Iterable[str]) -> None:
-        """These values belong to the table too."""
+        """Add values to the set."""
         for value in values:
             self.values.setdefault(value, 0)
 
     def add(self, value: str) -> None:
-        """Count one of `value`."""
+        """Increment the count of `value`."""
         self.values[value if value in self.values else OTHER] += 1
 
 
 class Histogram:
-    """Counts values by the smallest of `bounds` that each is not above."""
+    """Counts values in buckets; a bucket contains values up to and including its bound."""
 
     __slots__ = ("bounds", "counts", "help", "name", "total")
 
     def __init__(self, name: str, help: str, bounds: tuple[float, ...]) -> None:  # noqa: A002
-        """`bounds`: ascending, in the unit that the name ends with."""
+        """`bounds`: ascending, in the unit with which the name ends."""
         self.name = name
         self.help = help
         self.bounds = bounds
@@ -55,13 +55,13 @@ class Histogram:
         self.total += value
 
     def cumulative(self) -> list[int]:
-        """For each bound how many values were not above it; at the end how many there were in all."""
+        """Return for each bound the number of values not above it, then the total number."""
         return list(accumulate(list(self.counts)))
 
 
 class Gauge:
-    """What is asked when somebody scrapes. `ask` returns a number, one for each value of `label`, or None when that
-    is not known now; a gauge that nobody gave one is not shown."""
+    """A value that is read at each scrape. `ask` returns a number, a number for each value of `label`, or None if it is
+    unknown at present; a gauge without `ask` is not shown."""
 
     __slots__ = ("ask", "help", "label", "name")
 
@@ -75,9 +75,8 @@ class Gauge:
 class DeliveryCounter:
     """Counts by webhook and verdict.
 
-    A webhook has series while it is declared; those that were made at run time share `shared`. Until something comes
-    in for a webhook it has the series of the first verdict only, and nothing is kept of it: a program may declare
-    thousands.
+    A webhook has series while it is declared; webhooks created through the API share `shared`. Until its first request
+    a webhook has only the series of the first verdict and uses no memory, because a program may declare thousands.
     """
 
     __slots__ = ("_counts", "_webhooks", "help", "labels", "name", "shared", "verdicts")
@@ -92,13 +91,13 @@ class DeliveryCounter:
         self._webhooks: Collection[str] = ()
 
     def declare(self, webhooks: Collection[str]) -> None:
-        """These are the declared webhooks from now on; the series of others end. They must not change any more."""
+        """Set the declared webhooks; the series of others are removed. The collection must not change afterwards."""
         self._webhooks = webhooks
         for name in [name for name in self._counts if name != self.shared and name not in webhooks]:
             del self._counts[name]
 
     def add(self, webhook: str, verdict: str) -> None:
-        """Count a request for `webhook`. One that a reload removed while its request was under way is not counted."""
+        """Count a request for `webhook`. Not counted if a reload has removed the webhook in the meantime."""
         counts = self._counts.get(webhook)
         if counts is None:
             if webhook != self.shared and webhook not in self._webhooks:
@@ -107,7 +106,7 @@ class DeliveryCounter:
         counts[verdict] += 1
 
     def values(self) -> list[tuple[str, str, int]]:
-        """Webhook, verdict and count of each series."""
+        """Return webhook, verdict and count of each series."""
         counts = {webhook: dict(each) for webhook, each in list(self._counts.items())}
         nothing = {self.verdicts[0]: 0}
         webhooks = (self.shared, *self._webhooks)

@@ -1,4 +1,4 @@
-"""Every metric of the daemon, with its name and what it means. `docs/metrics.md` says how to read them."""
+"""Every metric of the daemon, with name and description. `docs/metrics.md` explains how to read them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, Histogram
 
 DYNAMIC: Final = "made"
-"""The value of the label `webhook` for all webhooks that were made at run time: users make as many as they like."""
+"""Value of the label `webhook` shared by all webhooks created through the API, whose number is not limited."""
 
 VERDICTS: Final = ("accepted", "repeated", "filtered", "handshake", "refused")
 
 OUTCOMES: Final = ("done", "retry", "dead", "agent_gone", "interrupted", "superseded")
-"""How an attempt at a run ends: `interrupted` by the daemon's stop or a database that was
-away, `superseded` by another daemon's attempt."""
+"""Outcomes of an attempt at a run: `interrupted` by the daemon's stop or a database outage, `superseded` by another
+daemon's attempt."""
 
 RELOADS: Final = ("loaded", "unchanged", "refused")
 
@@ -25,13 +25,13 @@ _PIECES: Final = tuple(float(2**power) for power in range(9))
 
 
 class Metrics:
-    """What one daemon counts. It is handed to whoever counts something; there is no global one.
+    """The metrics of one daemon, passed to the code that counts; there is no global instance.
 
-    No label ever takes its value from a request. What changes is the event loop's; reading is anybody's.
+    Label values never come from a request. Only the event loop changes metrics; any thread may read them.
     """
 
     def __init__(self, reasons: Iterable[str] = ()) -> None:
-        """`reasons`: every reason that a request can be refused for."""
+        """`reasons`: every reason for which a request can be refused."""
         self.deliveries = DeliveryCounter(
             "symbiont_deliveries_total", "Requests for a webhook, by what became of them.", VERDICTS, DYNAMIC
         )
@@ -72,11 +72,11 @@ class Metrics:
         )
 
     def committed(self, writes: int, seconds: float) -> None:
-        """A transaction with so many writes took so long."""
+        """Record a committed transaction: its number of writes and its duration."""
         self.commit_writes.observe(writes)
         self.commit_seconds.observe(seconds)
 
     @property
     def all(self) -> list[Counter | DeliveryCounter | Gauge | Histogram]:
-        """Every one of them, in the order of the page."""
+        """All instruments, in the order of their exposition."""
         return list(vars(self).values())

@@ -1,4 +1,4 @@
-"""Secrets are references, `secret://BACKEND/PATH`, resolved when a generation is built. A backend is one file."""
+"""Secrets are references, `secret://BACKEND/PATH`, resolved when a generation is built. Each backend is one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACKENDS = table_of("secret backend", (CREDENTIAL, ENV, FILE, GENERATED, KEYRING
 
 
 def origin_of(text: str) -> str:
-    """Where the secret that `text` refers to is from, or that it is a literal; safe to show."""
+    """Return the source of the secret, or that `text` is a literal; safe to show."""
     if not text.startswith(SCHEME):
         return "written in the program"
     name, _, path = text.removeprefix(SCHEME).partition("/")
@@ -28,29 +28,29 @@ def origin_of(text: str) -> str:
 
 
 def backend_of(text: str) -> str | None:
-    """The name of the backend that `text` refers to; None for a literal."""
+    """Return the name of the backend that `text` refers to; None for a literal."""
     return text.removeprefix(SCHEME).partition("/")[0] if text.startswith(SCHEME) else None
 
 
 async def resolve(text: str, context: SecretContext) -> Secret:
-    """The secret that `text` refers to, or `text` itself when it is a literal.
+    """Return the secret that `text` refers to, or `text` itself if it is a literal.
 
-    Raises `Unresolved`, whose message says why and never holds a secret: no such backend, nothing there, or a value
-    that is empty or blank. A reference is never taken for its own value.
+    Raises `Unresolved`, whose message gives the reason and never contains a secret: unknown backend, no such secret, or
+    a value that is empty or blank. A reference is never used as the secret itself.
     """
     if not text.startswith(SCHEME):
         return _present(text.encode(), origin_of(text))
     name, _, path = text.removeprefix(SCHEME).partition("/")
     backend = BACKENDS.get(name)
     if backend is None:
-        raise Unresolved(f"there is no secret backend {name!r}; there are {', '.join(BACKENDS)}")
+        raise Unresolved(f"unknown secret backend {name!r}; known are {', '.join(BACKENDS)}")
     if not path:
-        raise Unresolved(f"{text} names nothing in {name}")
+        raise Unresolved(f"{text} has no path after {name}")
     origin = origin_of(text)
     found = await backend.read(path, context)
     if not isinstance(found, Rotated):
         return _present(found, origin)
-    before = f"{origin} (the one before, until {rfc3339(found.until)})"
+    before = f"{origin} (the previous one, until {rfc3339(found.until)})"
     return _present(found.value, origin, Secret(found.previous, before, until=found.until))
 
 

@@ -1,4 +1,4 @@
-"""What a secret backend promises, and what it is given."""
+"""The interface of secret backends, and the context that they get."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 
 
-class Unresolved(SymbiontError):  # noqa: N818 - it is a state of a secret, told in one line
-    """The secret is not to be had now. The message names the place and the reason, never a value."""
+class Unresolved(SymbiontError):  # noqa: N818 - a state of a secret, reported in one line
+    """The secret is unavailable. The message gives source and reason, never a value."""
 
 
 class BackendUnavailable(Unresolved):
-    """The backend does not answer, or cannot just now: nothing else that it is asked will fare better."""
+    """The backend does not respond, or is not ready: other reads from it would fail too."""
 
 
 class Session(Protocol):
@@ -30,7 +30,7 @@ class Session(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SecretContext:
-    """What backends may look at: the process's environment, the root, and the sealed secrets of the database."""
+    """The inputs of backends: the process's environment, the root, and the sealed secrets of the database."""
 
     environ: Mapping[str, str] = field(repr=False)
     root: Path
@@ -38,17 +38,17 @@ class SecretContext:
     key: MasterKey
     clock: Clock
     sessions: dict[str, Session] = field(default_factory=dict, repr=False, compare=False)
-    """What backends keep between two reads, each under its own name: somewhere to be logged in to."""
+    """Sessions that backends keep between reads, each under the backend's name."""
 
     def close(self) -> None:
-        """Let go of what backends kept."""
+        """Close the sessions."""
         for session in self.sessions.values():
             session.close()
         self.sessions.clear()
 
 
 class Rotated(NamedTuple):
-    """A secret that was changed, while the one before it is good until `until` (Unix seconds)."""
+    """A rotated secret, whose previous value is valid until `until` (Unix seconds)."""
 
     value: bytes
     previous: bytes
@@ -57,10 +57,10 @@ class Rotated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A row: `read(path, context)` gives the raw bytes or raises `Unresolved`.
+    """A row: `read(path, context)` returns the raw bytes or raises `Unresolved`.
 
-    `path` is what follows `secret://NAME/`, never empty. `extra` names the optional dependency that it needs. `keep`
-    is run for as long as the daemon is, and never raises: it keeps what `context.sessions` holds in use.
+    `path` is the part after `secret://NAME/`, never empty. `extra`: the optional dependency that it needs. `keep` runs
+    while the daemon runs, and never raises: it keeps the backend's session valid.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Waiting for what blocks, for a bounded time: a Vault that answers a byte a minute, a keyring that shows a dialog."""
+"""Bounded waiting for blocking calls, such as to a slow Vault or a keyring that shows a dialog."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[[], T], seconds: float) -> T:
-    """What `function` returns or raises, run in a thread of its own. Raises TimeoutError after `seconds`.
+    """Return the result of `function`, run in a new thread; its exceptions are raised here. Raises TimeoutError after
+    `seconds`.
 
-    A thread that is given up goes on by itself and holds up neither a stop nor anything else: those of
-    `asyncio.to_thread` are waited for at the end.
+    An abandoned thread continues, and delays neither the shutdown nor other calls; threads of `asyncio.to_thread` are
+    joined at exit.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
@@ -34,7 +35,7 @@ async def in_thread(function: Callable[[], T], seconds: float) -> T:
             result = function()
         except Exception as error:
             failure = error
-        # The loop may be closed by the time that this is over.
+        # The loop may be closed by now.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, failure)
 

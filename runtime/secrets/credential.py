@@ -1,4 +1,4 @@
-"""`secret://credential/NAME`: a credential that systemd handed to the service (systemd.exec(5), LoadCredential=)."""
+"""`secret://credential/NAME`: a credential that systemd passes to the service (systemd.exec(5), LoadCredential=)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def read(path: str, context: SecretContext) -> bytes:
     if not folder:
         raise Unresolved("CREDENTIALS_DIRECTORY is not set: only a service started by systemd has credentials")
     if "/" in path or path in {".", ".."}:
-        raise Unresolved(f"{path} is not the name of a credential")
+        raise Unresolved(f"{path} is not a valid name of a credential")
     return await asyncio.to_thread(read_file, Path(folder) / path)
 
 

@@ -1,4 +1,4 @@
-"""`secret://file/PATH`: the content of a file, without its last line end."""
+"""`secret://file/PATH`: the content of a file, without one trailing line end."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_BYTES = 64 * 1024
 
 
 def read_file(file: Path) -> bytes:
-    """The bytes of a regular file of at most 64 KiB, less one final line end. Raises `Unresolved`."""
+    """Return the bytes of a regular file of at most 64 KiB, without one trailing line end. Raises `Unresolved`."""
     try:
-        # O_NONBLOCK: opening a FIFO must not hang the reload.
+        # O_NONBLOCK: opening a FIFO must not block the reload.
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -26,7 +26,7 @@ def read_file(file: Path) -> bytes:
     except OSError as error:
         raise Unresolved(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
     if len(value) > MAX_BYTES:
-        raise Unresolved(f"{file} is larger than {MAX_BYTES // 1024} KiB, too large for a secret")
+        raise Unresolved(f"{file} is too large for a secret: more than {MAX_BYTES // 1024} KiB")
     return value.removesuffix(b"\n").removesuffix(b"\r")
 
 

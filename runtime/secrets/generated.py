@@ -1,4 +1,4 @@
-"""`secret://generated/NAME`: made on first use, kept sealed in the database, and rotated there."""
+"""`secret://generated/NAME`: generated on first use, stored sealed in the database, and rotated there."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from runtime.secrets.backend import Backend, Rotated, SecretContext, Unresolved
 
 PREFIX: Final = "secret://generated/"
 VERSION: Final = "secrets_version"
-"""The row of `meta` that changes with every rotation, so that other daemons on the database see one."""
+"""The change counter of rotations, by which other daemons on the database detect one."""
 
 _NAME = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9_.-]{1,64}\Z")
 _FORGOTTEN_AFTER_MS: Final = 86_400_000
 
 
 class Rotation(NamedTuple):
-    """What a rotation did. Times are Unix milliseconds."""
+    """The result of a rotation. Times are Unix milliseconds."""
 
     until: int | None
-    """Until when the secret before is good too; None: it is no good any more."""
+    """End of the previous secret's validity; None: it ended at once."""
     ended: int | None
-    """Until when the one before that would have been good; it ended at once. None: there was none."""
+    """Planned end of an even older secret, which ended at once; None: there was none."""
 
 
 async def find(name: str, context: SecretContext) -> bytes | None:
-    """The secret called `name`, or None when it was never made. Raises `Unsealable`."""
+    """Return the secret `name`, or None if it does not exist. Raises `Unsealable`."""
     row = await _row(name, context)
     return None if row is None else _open(row, name, context)
 
 
 async def read(path: str, context: SecretContext) -> bytes | Rotated:
     if not _NAME.match(path):
-        raise Unresolved(f"{path!r} is not a legal name for a generated secret")
+        raise Unresolved(f"{path!r} is not a valid name of a generated secret")
     row = await _row(path, context)
     if row is None:
         return await _make(path, context)
@@ -54,7 +54,7 @@ async def read(path: str, context: SecretContext) -> bytes | Rotated:
             return value
         now = milliseconds(context.clock)
         if row.previous_until <= now:
-            # Not at once: a clock that was set forward by mistake would take away what is still good.
+            # Not at once: a clock set forward by mistake must not delete a secret that is still valid.
             if row.previous_until + _FORGOTTEN_AFTER_MS <= now:
                 await _forget(path, row.previous_until, context)
             return value
@@ -65,9 +65,9 @@ async def read(path: str, context: SecretContext) -> bytes | Rotated:
 
 
 async def rotate(name: str, context: SecretContext, overlap_ms: int) -> Rotation | None:
-    """Give `name` a new value; the one before is good for `overlap_ms` milliseconds more, and an older one no longer.
+    """Generate a new value for `name`; the previous one stays valid for `overlap_ms` milliseconds, an older one ends.
 
-    None when there is no such secret. Whoever serves requests has to resolve it again. Raises `Unsealable`.
+    None if there is no such secret. The daemons have to resolve it again. Raises `Unsealable`.
     """
     now = milliseconds(context.clock)
     value, previous = Seal(context.key, table.c.value), Seal(context.key, table.c.previous)
@@ -96,14 +96,14 @@ async def rotate(name: str, context: SecretContext, overlap_ms: int) -> Rotation
 
 
 async def _forget(name: str, until: int, context: SecretContext) -> None:
-    """Drop the secret before the present one, unless there was another rotation since."""
+    """Delete the previous secret, unless there was another rotation since."""
     chosen = table.update().where(table.c.user_id == OWNER, table.c.name == name, table.c.previous_until == until)
     change = chosen.values(previous=None, previous_until=None)
     await context.database.transact(lambda connection: connection.execute(change).rowcount)
 
 
 async def version(context: SecretContext) -> str | None:
-    """Text that is another one after every rotation; None before the first."""
+    """Return a text that changes with every rotation; None before the first."""
     async with context.database.read() as connection:
         return await current(connection, VERSION)
 
@@ -113,12 +113,12 @@ def _fresh() -> bytes:
 
 
 async def _make(name: str, context: SecretContext) -> bytes:
-    # A first start may make thousands: those that are asked for together are stored together.
+    # A first start may generate thousands: concurrent ones are stored in one transaction.
     return await context.database.commits.store(_MAKING, (name, context))
 
 
 def _store_all(connection: Connection, asked: Sequence[tuple[str, SecretContext]]) -> list[bytes]:
-    """Make and store what is not there yet: another daemon on the same database may have made it a moment ago."""
+    """Generate and store missing secrets; another daemon on the same database may have stored some a moment ago."""
     names = sorted({(OWNER, name) for name, _ in asked})
     context = asked[0][1]
     now = milliseconds(context.clock)

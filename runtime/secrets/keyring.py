@@ -7,21 +7,21 @@ from runtime.secrets.backend import Backend, BackendUnavailable, SecretContext, 
 from runtime.secrets.blocking_call import in_thread
 
 TIMEOUT_SECONDS = 10.0
-"""A locked keyring may wait for a person at a dialog that nobody sees."""
+"""A locked keyring may wait for a dialog that is not visible to anyone."""
 
 
 async def read(path: str, context: SecretContext) -> bytes:
     service, _, user = path.rpartition("/")
     if not service or not user:
-        raise Unresolved(f"{path} does not say whose secret it is", hint="write secret://keyring/SERVICE/USER")
+        raise Unresolved(f"{path} names no user", hint="write secret://keyring/SERVICE/USER")
     try:
         value = await in_thread(lambda: _ask(service, user), TIMEOUT_SECONDS)
     except TimeoutError:
         raise BackendUnavailable(
-            f"the keyring did not answer in {TIMEOUT_SECONDS:.0f} s", hint="is it locked, and waits for its password?"
+            f"the keyring did not respond in {TIMEOUT_SECONDS:.0f} s", hint="is it locked and waiting for its password?"
         ) from None
     if value is None:
-        raise Unresolved(f"the keyring has nothing for {user} at {service}", hint=f"keyring set {service} {user}")
+        raise Unresolved(f"the keyring has no password of {user} at {service}", hint=f"keyring set {service} {user}")
     return value.encode("utf-8", "surrogateescape")
 
 
@@ -35,12 +35,12 @@ def _ask(service: str, user: str) -> str | None:
         return keyring.get_password(service, user)
     except NoKeyringError:
         raise Unresolved(
-            "there is no keyring here", hint="a service has none unless one is started for it; see docs/secrets.md"
+            "there is no keyring", hint="a service has none unless one is started for it; see docs/secrets.md"
         ) from None
     except KeyringLocked:
-        raise Unresolved("the keyring is locked", hint="unlock it, then send the daemon a SIGHUP") from None
+        raise Unresolved("the keyring is locked", hint="unlock it, then send SIGHUP to the daemon") from None
     except Exception as error:
-        # A backend may raise whatever its own library does; what that says may be anything.
+        # A keyring backend may raise any error of its own library, with any text.
         raise Unresolved(f"the keyring failed: {type(error).__name__}") from None
 
 

@@ -24,7 +24,7 @@ async def read(path: str, context: SecretContext) -> bytes:
     place, _, field = path.partition("#")
     place = place.strip("/")
     if not place or any(part in {"", ".", ".."} for part in place.split("/")):
-        raise Unresolved(f"{path} is no path of Vault's", hint="write secret://vault/PATH#FIELD")
+        raise Unresolved(f"{path} is not a valid Vault path", hint="write secret://vault/PATH#FIELD")
     fields = await _session(context).read(place, settings)
     return _field(fields, field, f"{settings.mount}/{place}")
 
@@ -32,9 +32,7 @@ async def read(path: str, context: SecretContext) -> bytes:
 def _field(fields: Mapping[str, Any], field: str, place: str) -> bytes:
     if not field:
         if "value" not in fields and len(fields) != 1:
-            raise Unresolved(
-                f"{place} in Vault has {len(fields)} fields", hint="say which one: secret://vault/PATH#FIELD"
-            )
+            raise Unresolved(f"{place} in Vault has {len(fields)} fields", hint="name one: secret://vault/PATH#FIELD")
         field = "value" if "value" in fields else next(iter(fields))
     value = fields.get(field)
     if field not in fields:
@@ -45,7 +43,7 @@ def _field(fields: Mapping[str, Any], field: str, place: str) -> bytes:
 
 
 async def keep(context: SecretContext) -> None:
-    """Keep the token good that reads log in with."""
+    """Keep the token of the session valid."""
     await _session(context).keep()
 
 

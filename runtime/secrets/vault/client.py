@@ -1,4 +1,4 @@
-"""One conversation with Vault over `hvac`: requests that end, and a line for each way in which they fail."""
+"""Requests to Vault over `hvac`, with timeouts and a one-line error for each kind of failure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from runtime.secrets.backend import BackendUnavailable, Unresolved
 from runtime.secrets.vault.login import VaultSettings, value_at
 
 REQUEST_SECONDS = 5
-"""For the connection, and for each piece of an answer; the whole is bounded by who calls."""
+"""Seconds for the connection, and for each part of a response; the caller bounds the whole request."""
 
 
 class Denied(Unresolved):
-    """Vault does not take the token, or does not let it do this: another token may."""
+    """Vault refuses the token, or the request with this token; another token may work."""
 
 
 class Unreachable(BackendUnavailable):
-    """Vault does not answer, or cannot just now."""
+    """Vault does not respond, or is not ready."""
 
 
 class Grant(NamedTuple):
-    """A token. `seconds`: how long it is good; None: as long as Vault says nothing else, or unknown."""
+    """A token. `seconds`: its lifetime; None: unlimited or unknown."""
 
     token: str
     seconds: float | None
@@ -30,7 +30,7 @@ class Grant(NamedTuple):
 
 
 class VaultClient:
-    """Asks the Vault of `settings`. Every method blocks, and raises `Unresolved`, never with a secret in it."""
+    """A client for the Vault of `settings`. Every method blocks, and raises `Unresolved`, never with a secret in it."""
 
     def __init__(self, settings: VaultSettings) -> None:
         try:
@@ -47,21 +47,21 @@ class VaultClient:
                 verify=settings.verify,
                 cert=settings.certificate,
                 timeout=REQUEST_SECONDS,
-                # Whoever is redirected to would be sent the token.
+                # A redirect would send the token to another server.
                 allow_redirects=False,
             )
 
         self._client = client()
-        # For logins: one with a token that has ended would be refused for it, and what others ask meanwhile needs it.
+        # For logins: Vault refuses a login that carries an expired token, and concurrent requests need the token.
         self._without_token = client()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.adapter.close()
         self._without_token.adapter.close()
 
     def log_in(self) -> Grant:
-        """A token by the settings' login, which this client shows from now on."""
+        """Log in as the settings say, and use the token from now on."""
         login = self._settings.login
         where = login.path()
         if where is None:
@@ -70,45 +70,47 @@ class VaultClient:
         answer = self._request("POST", where, f"log in at {where.removesuffix('/login')}", login.proof(), token=False)
         token = value_at(answer, "auth", "client_token")
         if not isinstance(token, str) or not token:
-            raise Unresolved(f"Vault's answer to the login at {where} holds no token")
+            raise Unresolved(f"Vault's response to the login at {where} contains no token")
         self._client.token = token
         return _grant(token, answer, "auth", "lease_duration")
 
     def renew(self) -> Grant:
-        """The token, good for longer."""
+        """Extend the lifetime of the token."""
         answer = self._request("POST", "auth/token/renew-self", "renew the token", {})
         return _grant(self._client.token, answer, "auth", "lease_duration")
 
     def read(self, path: str, version: int) -> dict[str, Any]:
-        """The fields of the secret at `path` under the settings' mount, of KV `version`."""
+        """Return the fields of the secret at `path` under the settings' mount, of KV `version`."""
         mount = self._settings.mount
         place = f"{mount}/{path}"
         where = f"{mount}/data/{path}" if version == 2 else place
         answer = self._request("GET", where, f"read {where}")
         fields = value_at(answer, "data", "data") if version == 2 else value_at(answer, "data")
         if version == 2 and fields is None and value_at(answer, "data", "metadata"):
-            raise Unresolved(f"Vault's newest version of {place} was deleted")
+            raise Unresolved(f"the newest version of {place} in Vault was deleted")
         if not isinstance(fields, dict):
             raise Unresolved(
-                f"Vault's answer for {place} is no KV version {version} secret",
-                hint="does SYMBIONT_VAULT_KV say the mount's version?",
+                f"Vault's response for {place} is not a secret of KV version {version}",
+                hint="is SYMBIONT_VAULT_KV the version of the mount?",
             )
         return fields
 
     def version(self) -> int:
-        """Which version of KV the mount is, as `vault kv` asks for it: by what the user interface may know."""
+        """Return the KV version of the mount, by the request that `vault kv` uses (permitted to the user interface)."""
         mount = self._settings.mount
         try:
             answer = self._request("GET", f"sys/internal/ui/mounts/{mount}", f"look at the mount {mount}")
         except Denied as error:
-            # Vault says the same of a mount that is not there.
-            raise Denied(str(error), hint=f"is there a mount {mount}? SYMBIONT_VAULT_MOUNT names another one") from None
+            # Vault responds the same for a mount that does not exist.
+            raise Denied(
+                str(error), hint=f"does the mount {mount} exist? SYMBIONT_VAULT_MOUNT names another one"
+            ) from None
         if value_at(answer, "data", "type") not in {"kv", "generic"}:
-            raise Unresolved(f"the mount {mount} of Vault is no KV store")
+            raise Unresolved(f"the mount {mount} of Vault is not a KV store")
         return 2 if value_at(answer, "data", "options", "version") == "2" else 1
 
     def _given(self, text: str) -> Grant:
-        """A token that was given to us, and what Vault says of it. One that may not even ask is used as it is."""
+        """Return the configured token with its lifetime, if Vault permits the lookup."""
         try:
             answer = self._request("GET", "auth/token/lookup-self", "look at the token")
         except Denied:
@@ -116,7 +118,7 @@ class VaultClient:
         return _grant(text, answer, "data", "ttl")
 
     def _request(self, method: str, path: str, what: str, body: object = None, *, token: bool = True) -> Any:
-        """The answer's JSON; for a version that was deleted, what came with the 404."""
+        """Return the response's JSON; for a deleted version, the JSON of the 404."""
         from hvac.exceptions import VaultError
 
         adapter = (self._client if token else self._without_token).adapter
@@ -128,34 +130,34 @@ class VaultClient:
             if deleted or value_at(error.json, "data", "metadata", "destroyed"):
                 return error.json
             raise self._refused(error, what, path) from None
-        except (OSError, ValueError) as error:  # requests' own errors, and a VAULT_CACERT that is not there
+        except (OSError, ValueError) as error:  # errors of requests, and a missing VAULT_CACERT
             raise self._failed(error) from None
         if not isinstance(answer, dict):
             status = getattr(answer, "status_code", 0)
-            told = f"redirects (status {status})" if 300 <= status < 400 else f"gave no JSON (status {status})"
+            reply = f"redirects (status {status})" if 300 <= status < 400 else f"returned no JSON (status {status})"
             raise Unresolved(
-                f"{self._settings.shown} {told}: is it a Vault?", hint="VAULT_ADDR names the active server itself"
+                f"{self._settings.shown} {reply}: is it a Vault?", hint="VAULT_ADDR must name the active server itself"
             )
         return answer
 
     def _refused(self, error: Any, what: str, path: str) -> Unresolved:
-        """Vault's own text is not shown: it may be of several lines, and say anything."""
-        shown, told = self._settings.shown, " ".join(map(str, error.errors or [])).lower()
+        """Translate an error. Vault's own text is not shown: it may have several lines and any content."""
+        shown, text = self._settings.shown, " ".join(map(str, error.errors or [])).lower()
         if path.endswith("/login") and type(error).__name__ in {"Forbidden", "Unauthorized", "InvalidRequest"}:
             return Denied(f"Vault at {shown} refuses to {what}: the role, its id or its proof is not valid")
         match type(error).__name__:
-            case "Forbidden" if "invalid token" in told:
-                return Denied(f"Vault at {shown} does not take the token: it ended, was revoked or never was")
+            case "Forbidden" if "invalid token" in text:
+                return Denied(f"Vault at {shown} refuses the token: it has expired, was revoked or is unknown")
             case "Forbidden" | "Unauthorized":
-                return Denied(f"Vault at {shown} does not allow us to {what}", hint=f"its policy needs {path}")
+                return Denied(f"Vault at {shown} does not permit to {what}", hint=f"the policy must allow {path}")
             case "InvalidPath":
-                return Unresolved(f"Vault at {shown} has nothing to {what}")
-            case "VaultDown" if "sealed" in told:
+                return Unresolved(f"Vault at {shown} cannot {what}: there is nothing at this path")
+            case "VaultDown" if "sealed" in text:
                 return Unreachable(f"Vault at {shown} is sealed")
             case "VaultDown" | "VaultNotInitialized" | "BadGateway":
                 return Unreachable(f"Vault at {shown} is not ready ({type(error).__name__})")
             case "RateLimitExceeded":
-                return Unreachable(f"Vault at {shown} asks for fewer requests")
+                return Unreachable(f"Vault at {shown} limits the rate of requests")
         return Unresolved(f"Vault at {shown} failed to {what} ({type(error).__name__})")
 
     def _failed(self, error: Exception) -> Unresolved:
@@ -166,16 +168,16 @@ class VaultClient:
             case exceptions.SSLError():
                 return Unreachable(f"the certificate of Vault at {shown} is not trusted", hint="set VAULT_CACERT")
             case exceptions.Timeout():
-                return Unreachable(f"Vault at {shown} did not answer in {REQUEST_SECONDS} s")
+                return Unreachable(f"Vault at {shown} did not respond in {REQUEST_SECONDS} s")
             case exceptions.ConnectionError():
                 return Unreachable(f"Vault at {shown} cannot be reached")
             case exceptions.InvalidHeader() | UnicodeError():
-                return Unresolved("the token for Vault holds what no token can")
+                return Unresolved("the token for Vault contains invalid characters")
             case exceptions.RequestException():
-                return Unresolved(f"Vault at {shown} cannot be asked: {type(error).__name__}")
-        # requests says so of a path in `verify` or `cert` with a plain OSError.
+                return Unresolved(f"the request to Vault at {shown} failed: {type(error).__name__}")
+        # requests raises a plain OSError for a wrong path in `verify` or `cert`.
         return Unresolved(
-            f"Vault at {shown} cannot be asked: a file for TLS is not there or not right",
+            f"the request to Vault at {shown} failed: a file for TLS is missing or invalid",
             hint="see VAULT_CACERT, VAULT_CAPATH, VAULT_CLIENT_CERT and VAULT_CLIENT_KEY",
         )
 

@@ -1,4 +1,4 @@
-"""How to reach Vault, and what proves who we are: read anew each time, for tokens in files change."""
+"""Address and login of Vault, read from the environment each time, because tokens in files change."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
 class Login(Protocol):
-    """A way to get a token. Equal ones get equal tokens."""
+    """A way to get a token. Equal logins get equal tokens."""
 
     @property
     def renews(self) -> bool:
-        """Whether asking again gives another token, when one has ended."""
+        """True if a new login gives a new token."""
 
     def path(self) -> str | None:
-        """Where to log in, under `/v1/`; None when the token is there already."""
+        """Return the login path under `/v1/`; None if there is a token already."""
 
     def proof(self) -> dict[str, str]:
-        """What to send there. Raises `Unresolved`, without what it read."""
+        """Return the body of the login request. Raises `Unresolved`, without the values that it read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token that somebody gave us."""
+    """A configured token."""
 
     text: str = field(repr=False)
     renews = False
@@ -62,7 +62,7 @@ class AppRole:
 
 @dataclass(frozen=True, slots=True)
 class Kubernetes:
-    """The service account's token, which Kubernetes renews in its file."""
+    """The service account's token, in a file that Kubernetes renews."""
 
     mount: str
     role: str
@@ -78,7 +78,7 @@ class Kubernetes:
 
 @dataclass(frozen=True, slots=True)
 class VaultSettings:
-    """Where Vault is, and how to log in. `shown`: the address without what may be a password in it."""
+    """Address and login of Vault. `shown`: the address without user and password."""
 
     address: str = field(repr=False)
     shown: str
@@ -91,13 +91,13 @@ class VaultSettings:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> VaultSettings:
-        """The settings in `environ`. Raises `Unresolved` naming the variable that is missing or wrong."""
+        """Read the settings from `environ`. Raises `Unresolved` naming the variable that is missing or wrong."""
         address = environ.get("VAULT_ADDR")
         if not address:
-            raise Unresolved("VAULT_ADDR is not set, so there is no Vault to ask")
+            raise Unresolved("VAULT_ADDR is not set")
         kv = environ.get("SYMBIONT_VAULT_KV") or None
         if kv not in {None, "1", "2"}:
-            raise Unresolved("SYMBIONT_VAULT_KV is neither 1 nor 2", hint="unset it, and Vault is asked which it is")
+            raise Unresolved("SYMBIONT_VAULT_KV is neither 1 nor 2", hint="unset it to detect the version")
         certificate, key = environ.get("VAULT_CLIENT_CERT"), environ.get("VAULT_CLIENT_KEY")
         return cls(
             address=address,
@@ -123,7 +123,7 @@ def _shown(address: str) -> str:
 
 
 def _login(environ: Mapping[str, str]) -> Login:
-    """The first of: a token, AppRole, Kubernetes, the file that `vault login` leaves."""
+    """Return the first of: a token, AppRole, Kubernetes, the file that `vault login` writes."""
     text = environ.get("VAULT_TOKEN", "").strip()
     if text:
         return Token(text)
@@ -139,7 +139,7 @@ def _login(environ: Mapping[str, str]) -> Login:
 
 
 def _given(environ: Mapping[str, str], name: str) -> Path | str | None:
-    """The variable's value, or the file that the variable `NAME_FILE` names."""
+    """Return the variable's value, or the path of the file that the variable `NAME_FILE` names."""
     file = environ.get(f"{name}_FILE")
     return Path(file) if file else environ.get(name, "").strip() or None
 
@@ -156,7 +156,7 @@ def _token_file(environ: Mapping[str, str]) -> str:
 
 
 def _content(value: Path | str) -> str:
-    """A value's text, or that of its file. Raises `Unresolved`."""
+    """Return a value's text, or the content of its file. Raises `Unresolved`."""
     if isinstance(value, str):
         return value
     try:
@@ -169,7 +169,7 @@ def _content(value: Path | str) -> str:
 
 
 def value_at(answer: Any, *keys: str) -> Any:
-    """What stands at `keys` in an answer of Vault's; None when nothing does."""
+    """Return the value at `keys` in a response of Vault; None if there is none."""
     for key in keys:
         if not isinstance(answer, dict):
             return None

@@ -1,4 +1,4 @@
-"""Being logged in to Vault: one token for all that is read, renewed in good time for as long as the daemon runs."""
+"""The Vault session: one token for all reads, renewed in time while the daemon runs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ log = structlog.get_logger("symbiont.secrets")
 T = TypeVar("T")
 
 SECONDS = 15.0
-"""The most that one question takes, whatever Vault does."""
+"""Maximum seconds of one request."""
 
 AT_ONCE = 8
-"""Questions that are under way at the same time."""
+"""Maximum number of concurrent requests."""
 
 FRESH_SECONDS = 10.0
-"""A token younger than this was not revoked: what it may not do, another one may not either."""
+"""Age in seconds below which a denied token is not replaced: another token would be denied too."""
 
 LOOK_SECONDS = 1.0
 PAUSES = (5.0, 30.0, 300.0)
-"""Seconds between tries to renew a token or to log in again."""
+"""Seconds between attempts to renew a token or to log in again."""
 
 
 class VaultSession:
-    """The token for one Vault. `read` logs in when it must; `keep` renews."""
+    """The session with one Vault. `read` logs in if necessary; `keep` renews the token."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class VaultSession:
         self._opened = asyncio.Event()
 
     async def read(self, path: str, settings: VaultSettings) -> dict[str, Any]:
-        """The fields of the secret at `path`. Raises `Unresolved`."""
+        """Return the fields of the secret at `path`. Raises `Unresolved`."""
         failures = self._failures
         async with self._asking:
             self._give_up_after(failures)
@@ -63,7 +63,8 @@ class VaultSession:
                 raise
 
     def _give_up_after(self, failures: int) -> None:
-        """Raise when Vault went away while this one waited: thousands need not each wait for that again."""
+        """Raise if Vault became unreachable while this call waited, so that thousands of calls do not each wait for a
+        timeout."""
         if self._failure is not None and self._failures != failures:
             raise Unreachable(str(self._failure), hint=self._failure.hint)
 
@@ -72,11 +73,11 @@ class VaultSession:
         try:
             return await self._fields(client, path, settings)
         except Denied:
-            # Unless another read has logged in meanwhile: then this one was denied for the token before.
+            # Unless another read has logged in meanwhile: then the former token was denied.
             fresh = self._grant is grant and self._clock.monotonic() - self._granted_at < FRESH_SECONDS
             if fresh or not settings.login.renews:
                 raise
-            # The token may have been revoked; with a new one the answer is final.
+            # The token may have been revoked; a denial with a new one is final.
             client, _ = await self._ready(settings, failures, instead_of=grant)
             return await self._fields(client, path, settings)
 
@@ -89,14 +90,14 @@ class VaultSession:
         except (Denied, Unreachable):
             raise
         except Unresolved:
-            # The mount may have become another version: the next read asks.
+            # The version of the mount may have changed: the next read detects it.
             self._versions.pop(settings.mount, None)
             raise
 
     async def _ready(
         self, settings: VaultSettings, failures: int, *, instead_of: Grant | None = None
     ) -> tuple[VaultClient, Grant]:
-        """A client with a token: the one that is there, unless the settings are others or its token is `instead_of`."""
+        """Return a client with a token; log in if the settings changed or the token is `instead_of`."""
         async with self._logging_in:
             self._give_up_after(failures)
             ends = self._ends()
@@ -110,7 +111,7 @@ class VaultSession:
             return self._client, self._grant
 
     async def _open(self, settings: VaultSettings) -> None:
-        # The first import of hvac takes its time, too.
+        # In a thread, because the first import of hvac is slow.
         client = await self._ask(settings, lambda: VaultClient(settings))
         grant = await self._ask(settings, client.log_in)
         if self._client is not None:
@@ -124,18 +125,18 @@ class VaultSession:
         self._renew_at = None if grant.seconds is None else self._granted_at + grant.seconds * 2 / 3
 
     def _ends(self) -> float | None:
-        """When the token ends, by the monotonic clock; None: not that anybody knew."""
+        """Return the end of the token's lifetime by the monotonic clock; None if unknown."""
         seconds = None if self._grant is None else self._grant.seconds
         return None if seconds is None else self._granted_at + seconds
 
     async def keep(self) -> None:
-        """Renew the token when two thirds of its time are over, or log in again, until cancelled."""
+        """Renew the token after two thirds of its lifetime, or log in again, until cancelled."""
         await self._opened.wait()
         while True:
             await self._clock.sleep(LOOK_SECONDS)
             if self._renewal_is_due():
                 async with self._logging_in:
-                    # A read may have logged in while this waited for it.
+                    # A read may have logged in while this waited for the lock.
                     if self._renewal_is_due():
                         await self._renew()
 
@@ -154,7 +155,7 @@ class VaultSession:
                 if renewed.seconds is None or renewed.seconds > left + 1:
                     self._granted(renewed)
                     return
-                failure = Unresolved("its longest time is over")
+                failure = Unresolved("its maximum lifetime is over")
             except Unresolved as error:
                 failure = error
         if settings.login.renews:
@@ -167,10 +168,10 @@ class VaultSession:
         self._failed_to_renew(failure)
 
     def _failed_to_renew(self, failure: Unresolved | None) -> None:
-        """Say so once, and try again later."""
+        """Log the first failure, and schedule the next attempt."""
         if self._tries == 0:
             log.warning(
-                "the token for Vault could not be renewed",
+                "vault_token_not_renewed",
                 reason=failure.line() if failure else "it is not renewable",
                 seconds_left=max(0, round((self._ends() or 0.0) - self._clock.monotonic())),
             )
@@ -182,10 +183,10 @@ class VaultSession:
         try:
             return await in_thread(question, SECONDS)
         except TimeoutError:
-            raise Unreachable(f"Vault at {settings.shown} did not answer in {SECONDS:.0f} s") from None
+            raise Unreachable(f"Vault at {settings.shown} did not respond in {SECONDS:.0f} s") from None
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._client is not None:
             with contextlib.suppress(OSError):
                 self._client.close()

@@ -82,9 +82,9 @@ def test_a_password_of_the_keyring_is_a_secret(tmp_path: Path) -> None:
     assert found == [
         "value hünter 2 keyring symbiont/github",
         "value by its URL keyring https://example.com/a/hook",
-        "unresolved the keyring has nothing for gitlab at symbiont (keyring set symbiont gitlab)",
-        "unresolved symbiont does not say whose secret it is (write secret://keyring/SERVICE/USER)",
-        "unresolved symbiont/ does not say whose secret it is (write secret://keyring/SERVICE/USER)",
+        "unresolved the keyring has no password of gitlab at symbiont (keyring set symbiont gitlab)",
+        "unresolved symbiont names no user (write secret://keyring/SERVICE/USER)",
+        "unresolved symbiont/ names no user (write secret://keyring/SERVICE/USER)",
         "unresolved the secret from keyring symbiont/blank is blank",
     ]
 
@@ -92,7 +92,7 @@ def test_a_password_of_the_keyring_is_a_secret(tmp_path: Path) -> None:
 def test_without_a_keyring_it_says_so(tmp_path: Path) -> None:
     environ = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
     (line,) = read(tmp_path, "secret://keyring/symbiont/github", environ=environ)
-    assert line.startswith("unresolved there is no keyring here")
+    assert line.startswith("unresolved there is no keyring")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_without_a_keyring_it_says_so(tmp_path: Path) -> None:
     [
         ("raise KeyringLocked('hunter2')", 60, "unresolved the keyring is locked"),
         ("raise RuntimeError('hunter2')", 60, "unresolved the keyring failed: RuntimeError"),
-        ("time.sleep(30)", 1, "unresolved the keyring did not answer in 1 s"),
+        ("time.sleep(30)", 1, "unresolved the keyring did not respond in 1 s"),
     ],
 )
 def test_a_keyring_that_is_locked_fails_or_waits_for_somebody_says_so(
@@ -139,8 +139,8 @@ def test_a_real_secret_service_is_asked(tmp_path: Path) -> None:
     unlock = "printf 'pass\\n' | gnome-keyring-daemon --unlock --components=secrets"
     assert session(f'{unlock}; "$PYTHON" -c "{SET}" symbiont github of-the-service', *texts) == [
         "value of-the-service keyring symbiont/github",
-        "unresolved the keyring has nothing for nobody at symbiont (keyring set symbiont nobody)",
+        "unresolved the keyring has no password of nobody at symbiont (keyring set symbiont nobody)",
     ]
     # Nobody gives its password in this session.
     (line,) = session("gnome-keyring-daemon --start --components=secrets", texts[0])
-    assert re.match("unresolved the keyring (is locked|did not answer in 5 s)", line)
+    assert re.match("unresolved the keyring (is locked|did not respond in 5 s)", line)

@@ -99,17 +99,17 @@ async def test_the_version_may_be_told(reader: dict[str, str], database: Databas
     told = {**reader, "SYMBIONT_VAULT_KV": "2"}
     assert await ask("secret://vault/hooks/one", told, database) == "from version 2"
     wrong = {**reader, "SYMBIONT_VAULT_KV": "2", "SYMBIONT_VAULT_MOUNT": "old"}
-    with pytest.raises(Unresolved, match="does not allow us to read old/data/hooks/one"):
+    with pytest.raises(Unresolved, match="does not permit to read old/data/hooks/one"):
         await ask("secret://vault/hooks/one", wrong, database)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("secret://vault/elsewhere", r"does not allow us to read secret/data/elsewhere .its policy needs"),
-        ("secret://vault/hooks/none", "has nothing to read secret/data/hooks/none"),
-        ("secret://vault/hooks/gone", "newest version of secret/hooks/gone was deleted"),
-        ("secret://vault/hooks/destroyed", "newest version of secret/hooks/destroyed was deleted"),
+        ("secret://vault/elsewhere", r"does not permit to read secret/data/elsewhere .the policy must allow"),
+        ("secret://vault/hooks/none", "cannot read secret/data/hooks/none: there is nothing"),
+        ("secret://vault/hooks/gone", "newest version of secret/hooks/gone in Vault was deleted"),
+        ("secret://vault/hooks/destroyed", "newest version of secret/hooks/destroyed in Vault was deleted"),
         ("secret://vault/hooks/one#nothing", "secret/hooks/one in Vault has no field 'nothing'"),
     ],
 )
@@ -121,14 +121,14 @@ async def test_what_is_not_given_says_why(text: str, reason: str, reader: dict[s
 
 
 async def test_a_wrong_mount_or_token_says_so(server: OpenBao, reader: dict[str, str], database: Database) -> None:
-    for mount, told in (("nowhere", "is there a mount nowhere"), ("transit", "transit")):
+    for mount, told in (("nowhere", "does the mount nowhere exist"), ("transit", "transit")):
         with pytest.raises(Unresolved) as caught:
             await ask("secret://vault/x", {**reader, "SYMBIONT_VAULT_MOUNT": mount}, database)
         assert told in caught.value.line()
     environ = server.environ(VAULT_TOKEN=ROOT_TOKEN, SYMBIONT_VAULT_MOUNT="transit")
-    with pytest.raises(Unresolved, match="the mount transit of Vault is no KV store"):
+    with pytest.raises(Unresolved, match="the mount transit of Vault is not a KV store"):
         await ask("secret://vault/x", environ, database)
-    with pytest.raises(Unresolved, match=r"does not take the token|does not allow us"):
+    with pytest.raises(Unresolved, match=r"refuses the token|does not permit"):
         await ask("secret://vault/hooks/one", server.environ(VAULT_TOKEN="s.never"), database)
 
 
@@ -274,7 +274,7 @@ async def test_a_namespace_is_asked_for(server: OpenBao, database: Database) -> 
             await asyncio.sleep(0.1)
     environ = server.environ(VAULT_TOKEN=ROOT_TOKEN)
     assert await ask("secret://vault/hook", {**environ, "VAULT_NAMESPACE": "team"}, database) == "of the team"
-    with pytest.raises(Unresolved, match="has nothing to read"):
+    with pytest.raises(Unresolved, match="there is nothing at this path"):
         await ask("secret://vault/hook", environ, database)
 
 

@@ -46,7 +46,7 @@ async def test_the_one_before_is_good_until_the_overlap_is_over(context: SecretC
     assert new.until is None
     assert new.previous is not None
     assert (new.previous.reveal(), new.previous.until) == (old.reveal(), START + 3600)
-    assert new.previous.origin == "generated hook (the one before, until 2026-02-14T11:30:00Z)"
+    assert new.previous.origin == "generated hook (the previous one, until 2026-02-14T11:30:00Z)"
     clock.advance(3599)
     assert (await hook(context)).previous is not None
     clock.advance(1)

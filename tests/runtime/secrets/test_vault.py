@@ -57,21 +57,21 @@ async def reason(context: SecretContext, text: str = "secret://vault/hook") -> s
         ((503, {"errors": ["unavailable\nfor a while"]}), "is not ready (VaultDown)"),
         ((501, {"errors": []}), "is not ready (VaultNotInitialized)"),
         ((502, b"bad gateway"), "is not ready (BadGateway)"),
-        ((429, {"errors": []}), "asks for fewer requests"),
+        ((429, {"errors": []}), "limits the rate of requests"),
         ((473, {"errors": []}), "failed to read secret/data/hook (UnexpectedError)"),
         ((500, {"errors": [f"1 error occurred:\n\t* {TOKEN}"]}), "failed to read secret/data/hook"),
-        ((403, {"errors": ["permission denied"]}), "does not allow us to read secret/data/hook"),
+        ((403, {"errors": ["permission denied"]}), "does not permit to read secret/data/hook"),
         ((403, {"errors": ["2 errors occurred:\n\t* permission denied\n\t* invalid token\n\n"]}), "take the token"),
-        ((404, {"errors": []}), "has nothing to read secret/data/hook"),
+        ((404, {"errors": []}), "cannot read secret/data/hook: there is nothing"),
         (
             (404, {"data": {"data": None, "metadata": {"deletion_time": "2026-02-14T10:30:00Z"}}}),
-            "newest version of secret/hook was deleted",
+            "newest version of secret/hook in Vault was deleted",
         ),
         ((307, b"http://127.0.0.1:9/v1/elsewhere"), "redirects (status 307): is it a Vault?"),
         ((200, b"<html>a proxy</html>"), "gave no JSON (status 200)"),
         ((204, b""), "gave no JSON (status 204)"),
         ((200, []), "gave no JSON"),
-        ((200, {"data": {"value": "x"}}), "is no KV version 2 secret"),
+        ((200, {"data": {"value": "x"}}), "is not a secret of KV version 2"),
         ((200, {"data": {"data": {"a": "1", "b": "2"}}}), "has 2 fields"),
         ((200, {"data": {"data": {"value": 7}}}), "the field 'value' of secret/hook in Vault is not text"),
         ((200, {"data": {"data": {"value": " "}}}), "is blank"),
@@ -97,7 +97,7 @@ async def test_a_vault_that_cannot_be_asked_says_why(database: Database, tmp_pat
         "no token for Vault": {"VAULT_ADDR": away, "VAULT_TOKEN": "", "HOME": str(tmp_path)},
         "no-token: no such file": {"VAULT_ADDR": away, "VAULT_TOKEN": "", "SYMBIONT_VAULT_TOKEN_FILE": "/no-token"},
         "SYMBIONT_VAULT_KV is neither 1 nor 2": {"VAULT_ADDR": away, "SYMBIONT_VAULT_KV": "3"},
-        "holds what no token can": {"VAULT_ADDR": away, "VAULT_TOKEN": f"{TOKEN}\nx"},
+        "contains invalid characters": {"VAULT_ADDR": away, "VAULT_TOKEN": f"{TOKEN}\nx"},
     }
     for line, environ in lines.items():
         assert line in await reason(context(database, SYSTEM, **environ))
@@ -122,7 +122,7 @@ async def test_a_vault_that_never_answers_is_given_up_once_for_all(
         wanted = [resolve(f"secret://vault/hook-{number}", given) for number in range(500)]
         async with asyncio.timeout(60):
             answers = await asyncio.gather(*wanted, return_exceptions=True)
-        assert {str(answer) for answer in answers} == {f"Vault at {address} did not answer in 1 s"}
+        assert {str(answer) for answer in answers} == {f"Vault at {address} did not respond in 1 s"}
         # Each waited for the one login; those that had not begun do not begin.
         assert asked[0] <= 2 * vault_session.AT_ONCE
         release.set()
@@ -233,7 +233,7 @@ async def test_a_token_that_cannot_be_renewed_is_reported_once_and_tried_again(
         clock.advance(30)
         await until(lambda: server.renewals == 1)
         said = capsys.readouterr().out
-        assert said.count("the token for Vault could not be renewed") == 1
+        assert said.count("vault_token_not_renewed") == 1
         assert "is sealed" in said
         assert TOKEN not in said
         keeping.cancel()

@@ -136,7 +136,7 @@ def test_a_rotated_secret_counts_at_once_and_the_old_one_ends_by_itself(
         assert taken(daemon, old)
         audit = json.loads(daemon.symbi("webhook", "logs", "--json", **environ).stdout)["attempts"]
         assert [row["secret_index"] for row in audit] == [0, 0, 1]
-        assert "(the one before, until 2" in listed(daemon, **environ)["github-events"]["secret"]
+        assert "(the previous one, until 2" in listed(daemon, **environ)["github-events"]["secret"]
         file.write_text(program("secret://generated/hook"))
         daemon.kill()
     with running(tmp_path, "program", wait=True, **environ) as daemon:
