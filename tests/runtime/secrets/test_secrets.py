@@ -51,7 +51,7 @@ async def test_an_environment_variable_is_taken_as_it_is(context: SecretContext)
         ("secret://envv/TOKEN", {}, "unknown secret backend 'envv'"),
         ("secret://credential/key", {}, "CREDENTIALS_DIRECTORY is not set"),
         ("secret://credential/../key", {"CREDENTIALS_DIRECTORY": "/tmp"}, "not a valid name of a credential"),
-        ("secret://generated/a/b", {}, "not a legal name"),
+        ("secret://generated/a/b", {}, "not a valid name"),
         ("secret://file/nowhere", {}, "no such file"),
         ("", {}, "is empty"),
     ],
