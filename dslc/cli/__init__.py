@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import click
 
-from dslc.cli.late import LateGroup
+from dslc.cli.lazy_group import LazyGroup
 from dslc.cli.terminal import put
 
 _INTERRUPTED = 130
@@ -27,11 +27,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "explain": "dslc.cli.explain:explain",
     }
 )
-"""Every command and where it is."""
-
-
-class _Commands(LateGroup):
-    places = COMMANDS
+"""The location of every command."""
 
 
 def _version(_: click.Context, __: click.Parameter, asked: object) -> None:
@@ -42,7 +38,12 @@ def _version(_: click.Context, __: click.Parameter, asked: object) -> None:
         raise click.exceptions.Exit(0)
 
 
-@click.group(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    places=COMMANDS,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )

@@ -1,8 +1,9 @@
-"""`dslc completion`, and what can be completed where a path or a code stands."""
+"""The command `completion` of `dslc` and `symbi`, and completion of paths and codes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -12,34 +13,39 @@ from dslc.cli.terminal import put
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_VARIABLE = "_DSLC_COMPLETE"
-_INSTALL = """\
+
+def completion_command(program: str, adapt: Callable[[str, str], str] = lambda _shell, script: script) -> click.Command:
+    """Return the command `completion` of `program`. `adapt` gets the shell and click's script, and returns the script
+    to print."""
+    install = f"""\
 To enable it in every new shell:
 
 \b
-    bash  echo 'eval "$(dslc completion bash)"' >> ~/.bashrc
-    zsh   echo 'eval "$(dslc completion zsh)"' >> ~/.zshrc
-    fish  dslc completion fish > ~/.config/fish/completions/dslc.fish
+    bash  echo 'eval "$({program} completion bash)"' >> ~/.bashrc
+    zsh   echo 'eval "$({program} completion zsh)"' >> ~/.zshrc
+    fish  {program} completion fish > ~/.config/fish/completions/{program}.fish
 """
 
+    @click.command(epilog=install, short_help="Print the completion script of a shell.")
+    @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+    @click.pass_context
+    def completion(ctx: click.Context, shell: str) -> None:
+        """Print the script with which a shell completes commands, options, their values, and files."""
+        from click.shell_completion import ShellComplete, get_completion_class
 
-@click.command(epilog=_INSTALL, short_help="Print the completion script of a shell.")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script with which a shell completes commands, options, formats, codes and .symbiont files."""
-    from click.shell_completion import ShellComplete, get_completion_class
+        kind = get_completion_class(shell)
+        assert kind is not None
+        script = kind(ctx.find_root().command, {}, program, f"_{program.upper()}_COMPLETE")
+        # Not the method of bash's own class, which runs bash to ask for its version.
+        put(adapt(shell, ShellComplete.source(script)))
 
-    kind = get_completion_class(shell)
-    assert kind is not None
-    script = kind(ctx.find_root().command, {}, "dslc", _VARIABLE)
-    # Not the method of bash's own class, which runs bash to ask for its version.
-    source = ShellComplete.source(script)
-    put(_with_folders(source) if shell == "bash" else source)
+    return completion
 
 
-def _with_folders(source: str) -> str:
-    """Click's script for bash, with folders completed beside the files found here instead of in their place."""
+def _with_folders(shell: str, source: str) -> str:
+    """Return click's script; for bash changed to complete folders in addition to the files found here."""
+    if shell != "bash":
+        return source
     changes = {
         "COMPREPLY=()\n            compopt -o dirnames": "compopt -o plusdirs -o filenames",
         "COMPREPLY+=($value)": 'COMPREPLY+=("$value")',
@@ -50,8 +56,11 @@ def _with_folders(source: str) -> str:
     return source
 
 
+completion = completion_command("dslc", _with_folders)
+
+
 def complete_paths(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """The .symbiont files that a path begun with `incomplete` may mean, and the shell's own list of folders."""
+    """Return the .symbiont files whose path begins with `incomplete`, and a request for the shell's list of folders."""
     from click.shell_completion import CompletionItem
 
     from dslc.files import SUFFIX
@@ -67,7 +76,7 @@ def complete_paths(_ctx: click.Context, _parameter: click.Parameter, incomplete:
 
 
 def complete_codes(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """The codes that begin so, whichever way they are written, with their titles."""
+    """Return the codes that begin with `incomplete`, in any case, with their titles."""
     from click.shell_completion import CompletionItem
 
     from dslc.diagnostics.diagnostic import CODES

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
-from types import MappingProxyType
 
 import click
 
-from dslc.cli.late import LateGroup
+from dslc.cli.lazy_group import LazyGroup
 from runtime.errors import SymbiontError
 
 COMMANDS = {
@@ -26,19 +25,15 @@ COMMANDS = {
     "secret": ("runtime.cli.secret:secret", "Show a secret."),
     "completion": ("runtime.cli.completion:completion", "Print the completion script of a shell."),
 }
+"""The location and the summary of every command, so that `--version` and `--help` import none."""
 
 
-class _Commands(LateGroup):
-    """`symbi --version` and `--help` import no command."""
-
-    places: Mapping[str, str] = MappingProxyType({name: place for name, (place, _) in COMMANDS.items()})
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    places={name: place for name, (place, _) in COMMANDS.items()},
+    summaries={name: text for name, (_, text) in COMMANDS.items()},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(metadata.version("symbiont"), prog_name="symbi", message="%(prog)s %(version)s")
 def symbi() -> None:
     """Run agents with memory on verified webhooks."""
