@@ -90,7 +90,7 @@ async def test_the_owner_is_there_without_a_row_and_stays(database: Database, cl
 
 async def test_a_name_is_taken_once(database: Database) -> None:
     ada = await users.add(database, "ada", 5)
-    with pytest.raises(Conflict, match="a user ada"):
+    with pytest.raises(Conflict, match="the user ada exists"):
         await users.add(database, "ada", 6)
     assert await users.overview(database, 0) == [
         {"id": "owner", "user": "owner", "created_at": None, "tokens": 0},
