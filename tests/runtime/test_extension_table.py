@@ -18,5 +18,5 @@ def test_a_table_has_its_rows_by_name_in_their_order() -> None:
 
 
 def test_a_name_that_two_rows_have_is_named_with_its_table() -> None:
-    with pytest.raises(ValueError, match="index first stands in the table twice"):
+    with pytest.raises(ValueError, match="index first is in the table twice"):
         table_of("index", [row("first"), row("second"), row("first", "Another")])
