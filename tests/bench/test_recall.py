@@ -136,6 +136,7 @@ def test_the_table_names_whose_the_dialogues_are(file: Path, capsys: pytest.Capt
     assert "CC BY-NC 4.0" in shown
 
 
+@LONG
 def test_how_long_searches_take_is_measured_beside_it(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

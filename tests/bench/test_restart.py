@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bench.restart import measure, table
+from tests.lanes import LONG
 
 
+@LONG
 async def test_a_start_on_many_chunks_is_set_beside_one_on_a_single_chunk() -> None:
     result = await measure(60, starts=1)
     assert result["chunks"] == 60

@@ -9,13 +9,12 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-import pytest
-
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 from tests.dslc.catalogs import CATALOG
+from tests.lanes import first_of
 
 _BLOCKS = 300
 _SECRET = 'secret "secret://env/A"'
@@ -59,7 +58,7 @@ def _calls(name: str, blocks: int) -> int:
     return calls
 
 
-@pytest.mark.parametrize("name", _PROGRAMS)
+@first_of("name", list(_PROGRAMS), 4)
 def test_twice_as_many_wrong_blocks_are_twice_the_work(name: str) -> None:
     found = [each for each in _check(name, _BLOCKS) if each.code == _PROGRAMS[name][0]]
     assert len(found) >= _BLOCKS // 3

@@ -12,6 +12,7 @@ import pytest
 
 from dslc.report.unified_diff import unified
 from dslc.source import Source
+from tests.dslc.command import run
 
 _UGLY = 'webhook w { path "/w", secret "secret://env/A"\n}\n'
 _PRETTY = 'webhook w {\n    path   "/w"\n    secret "secret://env/A"\n}\n'
@@ -94,9 +95,8 @@ def test_an_unknown_setting_with_a_sign_is_a_syntax_error_like_any_other(
 ) -> None:
     text = f"agent bot {{\n    {line}\n}}\n"
     (tmp_path / "a.symbiont").write_text(text)
-    done = fmt(*arguments, cwd=tmp_path, stdin=text.encode())
-    assert (done.returncode, b"error[S10" in done.stderr) == (2, True)
-    assert b"Traceback" not in done.stderr
+    done = run("fmt", *arguments, cwd=tmp_path, stdin=text)
+    assert (done.returncode, "error[S10" in done.stderr) == (2, True)
     assert (tmp_path / "a.symbiont").read_text() == text
 
 

@@ -270,7 +270,7 @@ def test_processes_that_make_the_same_root_at_once_all_have_it(tmp_path: Path) -
             stderr=subprocess.PIPE,
             env=environment(),
         )
-        for _ in range(4)
+        for _ in range(2)
     ]
     for process in started:
         with suppress(BrokenPipeError):

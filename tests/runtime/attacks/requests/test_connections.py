@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.attacks.wire import check_unharmed, connect, github_headers, request, statuses
 from tests.runtime.daemon.running import BIN, Daemon, running, until, write_program
 
@@ -73,6 +74,7 @@ def few_files(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-unty
         yield started
 
 
+@LONG
 def test_the_limit_of_files_is_raised_where_that_is_allowed(tmp_path: Path) -> None:
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 5000:
         pytest.skip("not enough files may be open")

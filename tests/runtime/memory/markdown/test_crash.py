@@ -25,7 +25,7 @@ CASES = "tests.runtime.memory.markdown.faults"
 LOG = f"{WHEN.date().isoformat()}.md"
 
 
-@pytest.mark.parametrize(
+@first_of(
     "text",
     [
         "Review\n- one\n- zwei 日本\n```\ncode\n```\n<!-- a comment -->\n- end",

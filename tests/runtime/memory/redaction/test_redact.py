@@ -276,7 +276,7 @@ _SLOW = [
 _OFTEN = ['token="', "password='\\", "password: a ", "password: {", "https://a:b@", "curl -u a:b ", "token=a;"]
 
 
-@pytest.mark.parametrize(("piece", "size"), [*((one, 300_000) for one in _SLOW), *((one, 100_000) for one in _OFTEN)])
+@pytest.mark.parametrize(("piece", "size"), [*((one, 100_000) for one in _SLOW), *((one, 50_000) for one in _OFTEN)])
 def test_a_long_text_made_to_be_slow_is_redacted_all_the_same(piece: str, size: int) -> None:
     text = piece * (size // len(piece))
     assert "hunter2" not in redact(f"{text} db_password=hunter2")

@@ -30,7 +30,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from runtime.search.index.qdrant.point import INDEXED, payload_of, point_id
-from tests.lanes import examples
+from tests.lanes import examples, repeated
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -268,12 +268,13 @@ async def test_a_server_that_was_not_heard_out_is_asked_again(server: QdrantServ
     await again.close()
 
 
+@repeated("rounds", 1, 10)
 async def test_a_process_that_is_killed_leaves_what_the_next_one_can_go_on_with(
-    server: QdrantServer, tmp_path: Path
+    server: QdrantServer, tmp_path: Path, rounds: int
 ) -> None:
     path = tmp_path / "memory.db"
     chance = random.Random(7)
-    for _ in range(2):
+    for _ in range(rounds):
         worker = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.runtime.search.index.worker", "qdrant", path, server.url, "5000"),
             *("a", "b", "c"), stdout=subprocess.PIPE,
