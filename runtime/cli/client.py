@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from runtime.api.admin.protocol import LINES, MISDIRECTED, ROOT_HEADER, Outcome, read_line, read_whole
 from runtime.cli.terminal.option_errors import error_of
-from runtime.daemon.process.root import ROOT_HEADER, Owned, Root, locate, named, own
+from runtime.daemon.process.root import Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -26,14 +27,9 @@ if TYPE_CHECKING:
 
 Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
 
-LINES = "application/x-ndjson"
-"""What an answer is that tells on the way how far it is: see `runtime.daemon.listeners.progress_stream`."""
-
 TIMEOUT_SECONDS = 30
 # How long a daemon that owns the root and does not listen may take to begin, or to be gone.
 BETWEEN_SECONDS = 3
-MISDIRECTED = 421
-"""What the process of another root answers (RFC 9110 section 15.5.20); it has done nothing."""
 
 
 class _ConnectionLost(Exception):  # noqa: N818
@@ -191,15 +187,15 @@ def _ask(
         headers = {"Content-Type": "application/json", ROOT_HEADER: identity}
         if progress is not None:
             headers["Accept"] = LINES
-        failed, status, answer = _exchange(connection, name, parameters, headers, progress)
+        status, outcome = _exchange(connection, name, parameters, headers, progress)
     finally:
         connection.close()
     if status == MISDIRECTED:
         return None
-    if failed:
-        raise error_of(answer.get("error", {}), f"the daemon answered {status}")
-    assert isinstance(answer, dict)
-    return answer
+    if outcome.failed:
+        raise error_of(outcome.content, f"the daemon answered {status}")
+    assert isinstance(outcome.content, dict)
+    return outcome.content
 
 
 def _exchange(
@@ -208,8 +204,8 @@ def _exchange(
     parameters: Mapping[str, Any],
     headers: Mapping[str, str],
     progress: Progress | None,
-) -> tuple[bool, int, Any]:
-    """Whether it failed, the status, and what was answered. Raises _ConnectionLost, SymbiontError."""
+) -> tuple[int, Outcome]:
+    """Return the status and the outcome of an operation. Raises _ConnectionLost, SymbiontError."""
     body = json.dumps(dict(parameters))
     try:
         # One that is refused is answered before all of it was taken.
@@ -217,32 +213,20 @@ def _exchange(
             connection.request("POST", f"/v1/{name}", body, dict(headers))
         response = connection.getresponse()
         if response.headers.get(ROOT_HEADER) != headers[ROOT_HEADER]:
-            return True, MISDIRECTED, {}
+            return MISDIRECTED, Outcome(True, {})
         if response.headers.get("Content-Type") == LINES:
-            failed, answer = _read_progress(response, progress or (lambda *_: None))
+            outcome = next(filter(None, (read_line(line, progress) for line in response)), None)
         else:
-            failed, answer = response.status >= 400, json.loads(response.read())
+            outcome = read_whole(response.status, response.read())
     except TimeoutError:
         raise _ConnectionLost(f"it said nothing for {TIMEOUT_SECONDS} s") from None
     except (OSError, http.client.HTTPException) as error:
         raise _ConnectionLost(str(error) or type(error).__name__) from None
     except ValueError as error:
         raise SymbiontError(f"the daemon's answer cannot be read: {error}") from None
-    return failed, response.status, answer
-
-
-def _read_progress(response: http.client.HTTPResponse, progress: Progress) -> tuple[bool, Any]:
-    """Whether it failed, and the result or what went wrong, which is the last line; `progress` is told the others.
-    Raises _ConnectionLost."""
-    for line in response:
-        said = json.loads(line)
-        if "progress" in said:
-            progress(*said["progress"])
-        elif "result" in said:
-            return False, said["result"]
-        elif "error" in said:
-            return True, said
-    raise _ConnectionLost("its answer ended in the middle")
+    if outcome is None:
+        raise _ConnectionLost("its answer ended in the middle")
+    return response.status, outcome
 
 
 @contextmanager
@@ -280,10 +264,9 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> App:
 
 
 async def _answer(app: App, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
-    from runtime.api.admin import OPERATIONS
+    from runtime.api.admin.operations import OPERATIONS, error_json
     from runtime.api.admin.tools import ToolOperation
     from runtime.tools import TOOLS
-    from runtime.tools.failure import failure_of
 
     operation = OPERATIONS[name]
     try:
@@ -291,6 +274,4 @@ async def _answer(app: App, name: str, parameters: Mapping[str, Any], progress: 
             return await operation(app.admin_context(), parameters, progress)
         return await operation(app.admin_context(), parameters)
     except SymbiontError as error:
-        failure = failure_of(error, TOOLS.get(name)).json()
-        told = {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}
-        raise error_of(told, "") from error
+        raise error_of(error_json(error, TOOLS.get(name)), "") from error

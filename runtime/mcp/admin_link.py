@@ -10,14 +10,8 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
+from runtime.api.admin.protocol import ABANDON_HEADER, LINES, MISDIRECTED, ROOT_HEADER, Outcome, read_line, read_whole
 from runtime.mcp.backend import Failed, Progress
-
-LINES: Final = "application/x-ndjson"
-ABANDON: Final = "X-Symbiont-Abandon"
-"""The header that asks for the work to be cancelled when the connection ends."""
-
-ROOT: Final = "Symbiont-Root"
-"""The header that names the root, here and in the answer: see `runtime.daemon.process.root`."""
 
 _CHUNK: Final = 256 * 1024
 _NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
@@ -51,7 +45,7 @@ async def ask(
         body = json.dumps(dict(parameters)).encode()
         head = (
             f"POST /v1/{name} HTTP/1.0\r\nHost: symbiont\r\nContent-Type: application/json\r\nAccept: {LINES}\r\n"
-            f"{ABANDON}: yes\r\n{ROOT}: {root}\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"{ABANDON_HEADER}: yes\r\n{ROOT_HEADER}: {root}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         writer.write(head.encode() + body)
         await writer.drain()
@@ -64,23 +58,24 @@ async def ask(
 
 async def _answer(reader: asyncio.StreamReader, root: str, progress: Progress | None) -> Any:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-    if f"\r\n{ROOT.lower()}: {root}\r\n" not in head or " 421 " in head.partition("\r\n")[0]:
+    status = int(head.split(" ", 2)[1])
+    if f"\r\n{ROOT_HEADER.lower()}: {root}\r\n" not in head or status == MISDIRECTED:
         raise Gone(asked=False)
-    if LINES not in head:
-        # It was refused before it began.
-        said = json.loads(await reader.read(-1) or b"{}")
-        if " 200 " in head.partition("\r\n")[0]:
-            return said
-        raise _failed(said.get("error", {}))
+    outcome = await _outcome(reader, progress) if LINES in head else read_whole(status, await reader.read(-1) or b"{}")
+    if outcome is None:
+        raise Gone(asked=True)
+    if outcome.failed:
+        raise _failed(outcome.content)
+    return outcome.content
+
+
+async def _outcome(reader: asyncio.StreamReader, progress: Progress | None) -> Outcome | None:
+    """Return the outcome in the last line; None if the connection ended before it."""
     async for line in _lines(reader):
-        said = json.loads(line)
-        if "progress" in said and progress is not None:
-            progress(*said["progress"])
-        elif "result" in said:
-            return said["result"]
-        elif "error" in said:
-            raise _failed(said["error"])
-    raise Gone(asked=True)
+        outcome = read_line(line, progress)
+        if outcome is not None:
+            return outcome
+    return None
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

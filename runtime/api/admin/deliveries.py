@@ -6,9 +6,8 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.admin.parameters import integer, optional_text, text, unicode
+from runtime.api.admin.parameters import integer, moment, optional_text, text, time_json, unicode
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.time_input import moment, told
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown_name
@@ -65,8 +64,8 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
                 "agent": ran.agent,
                 "state": ran.state,
                 "attempts": ran.attempt,
-                "started": told(ran.started_at),
-                "finished": told(ran.finished_at),
+                "started": time_json(ran.started_at),
+                "finished": time_json(ran.finished_at),
                 "error": ran.error,
             }
             for ran in found.runs
@@ -132,7 +131,7 @@ def _row(row: Listed, known: Mapping[str, str]) -> dict[str, Any]:
         "provider": row.provider,
         "event": row.event,
         "provider_delivery_id": row.provider_delivery_id,
-        "received": told(row.received_at),
+        "received": time_json(row.received_at),
         "source": row.source,
         "size": row.size,
         "content_type": row.content_type,
@@ -141,8 +140,8 @@ def _row(row: Listed, known: Mapping[str, str]) -> dict[str, Any]:
         "state": row.state,
         "attempts": row.attempt,
         "tries": row.tries,
-        "next_attempt": told(row.next_attempt_at) if row.state == "queued" else None,
-        "finished": told(row.finished_at),
+        "next_attempt": time_json(row.next_attempt_at) if row.state == "queued" else None,
+        "finished": time_json(row.finished_at),
         "error": row.last_error,
         "run": row.run_id,
     }

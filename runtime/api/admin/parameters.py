@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from runtime.clock import Clock, rfc3339
 from runtime.errors import UsageError
+from runtime.tools.time_input import read_moment
 
 
 def text(parameters: Mapping[str, Any], name: str) -> str:
@@ -37,3 +39,15 @@ def integer(parameters: Mapping[str, Any], name: str, default: int, low: int, hi
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise UsageError(f"the parameter {name} is not a whole number from {low} to {high}")
     return value
+
+
+def moment(parameters: Mapping[str, Any], name: str, clock: Clock) -> int | None:
+    """Return the time parameter `name` in Unix milliseconds, see `read_moment`; None if it is absent. Raises
+    UsageError."""
+    value = optional_text(parameters, name)
+    return None if value is None else round(read_moment(value, name, clock).timestamp() * 1000)
+
+
+def time_json(milliseconds: int | None) -> str | None:
+    """Return a Unix time in RFC 3339; None for None."""
+    return None if milliseconds is None else rfc3339(milliseconds / 1000)

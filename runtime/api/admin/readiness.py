@@ -44,10 +44,10 @@ class Check(NamedTuple):
 async def readiness(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every check, and the worst of them as `status`; `ready`: none is RED."""
     checks = [check async for check in _checks(context)]
-    return told(checks)
+    return checks_json(checks)
 
 
-def told(checks: list[Check]) -> dict[str, Any]:
+def checks_json(checks: list[Check]) -> dict[str, Any]:
     """Checks as JSON."""
     worst = max((check.status for check in checks), key=_WORSE.index, default="GREEN")
     return {"status": worst, "ready": worst != "RED", "checks": [check._asdict() for check in checks]}

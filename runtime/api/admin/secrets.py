@@ -12,9 +12,8 @@ from dslc.blocks.values.duration import read_duration
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.secret import is_reference
 from dslc.blocks.webhook import Webhook
-from runtime.api.admin.parameters import optional_text, text
+from runtime.api.admin.parameters import optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.time_input import told
 from runtime.api.admin.tools import TOOL_OPERATIONS
 from runtime.database import schema
 from runtime.errors import UsageError
@@ -60,8 +59,8 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         "webhook": name,
         "webhooks": sorted(each.name for each in context.mounts.values() if _uses(each, kept)),
         "name": kept,
-        "previous_secret_until": told(done.until),
-        "ended": told(done.ended),
+        "previous_secret_until": time_json(done.until),
+        "ended": time_json(done.ended),
         "secret": None,
     }
 

@@ -9,9 +9,8 @@ from typing import Any
 import structlog
 
 from dslc.blocks.values.duration import read_duration
-from runtime.api.admin.parameters import optional_text, text
+from runtime.api.admin.parameters import optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.time_input import told
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -37,7 +36,7 @@ async def create(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     if made is None:
         raise unknown_name("user", user, (await users.names(context.database)).values())
     log.info("a token was made", token=made.token_id, user_id=user_id, scopes=sorted(scopes))
-    return {"id": made.token_id, "user": user, "token": made.token, "expires_at": told(made.expires_at)}
+    return {"id": made.token_id, "user": user, "token": made.token, "expires_at": time_json(made.expires_at)}
 
 
 async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +52,7 @@ async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> d
                 "label": row["label"],
                 "scopes": row["scopes"].split(),
                 "state": row["state"],
-                **{name: told(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
+                **{name: time_json(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
             }
             for row in await context.tokens.rows(user_id)
         ]

@@ -1,4 +1,4 @@
-"""Every tool as an operation: on the admin socket the caller is the root's own user."""
+"""Tools and resources as operations: on the admin socket the caller is the root's own user."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from runtime.api.admin.parameters import text
 from runtime.api.admin.state import AdminContext
 from runtime.memory.indexing.progress import Progress
 from runtime.tools.context import no_progress
+from runtime.tools.resources import as_json, path_in, read
 from runtime.tools.tool import Tool
 from runtime.tools.toolset import ALL_TOOLS
 
@@ -29,3 +31,9 @@ class ToolOperation:
 
 
 TOOL_OPERATIONS = {name: ToolOperation(tool) for name, tool in ALL_TOOLS.items()}
+
+
+async def resource_read(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the resource with the address `uri`, as JSON in `content`."""
+    uri = text(parameters, "uri")
+    return {"uri": uri, "content": as_json(await read(context, path_in(uri)))}

@@ -8,9 +8,8 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from runtime.api.admin.parameters import text
+from runtime.api.admin.parameters import text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.time_input import told
 from runtime.api.admin.user_removal import Erased, erase
 from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
@@ -33,7 +32,7 @@ async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
 async def list_users(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every user, `owner` first."""
     found = await users.overview(context.database, milliseconds(context.clock))
-    return {"users": [{**row, "created_at": told(row["created_at"])} for row in found]}
+    return {"users": [{**row, "created_at": time_json(row["created_at"])} for row in found]}
 
 
 async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:

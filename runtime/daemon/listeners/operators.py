@@ -12,7 +12,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.api.admin import OPERATIONS
+from runtime.api.admin.operations import OPERATIONS, error_json
+from runtime.api.admin.protocol import LINES, ROOT_HEADER
 from runtime.api.admin.readiness import not_mounted
 from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Authenticator
@@ -21,9 +22,8 @@ from runtime.api.rest.problem import Problem
 from runtime.daemon.listeners.mcp_endpoint import add_mcp
 from runtime.daemon.listeners.metrics_endpoint import MetricsEndpoint
 from runtime.daemon.listeners.origin_check import OriginCheck, problem_response
-from runtime.daemon.listeners.progress_stream import LINES, streamed, told
+from runtime.daemon.listeners.progress_stream import streamed
 from runtime.daemon.listeners.rest_endpoint import v1
-from runtime.daemon.process.root import ROOT_HEADER
 from runtime.daemon.program.app import App
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
@@ -175,7 +175,7 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
             answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
         except SymbiontError as error:
-            return web.json_response({"error": told(error, tool)}, status=400)
+            return web.json_response({"error": error_json(error, tool)}, status=400)
         except Exception:
             log.exception("an operation failed", operation=name)
             answer = {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}

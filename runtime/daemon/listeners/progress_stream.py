@@ -13,27 +13,19 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
+from runtime.api.admin.operations import error_json
+from runtime.api.admin.protocol import ABANDON_HEADER, LINES
 from runtime.errors import SymbiontError
 from runtime.http.stream import client_left
 from runtime.memory.indexing.progress import Progress
-from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool
 
 log = structlog.get_logger("symbiont.admin")
 
-LINES: Final = "application/x-ndjson"
-ABANDON: Final = "X-Symbiont-Abandon"
-"""The header of a request whose work is cancelled when its connection ends."""
 LOOK_SECONDS: Final = 0.1
 BEAT_SECONDS: Final = 5.0
 
 Work = Callable[[Progress], Awaitable[dict[str, Any]]]
-
-
-def told(error: SymbiontError, tool: Tool | None) -> dict[str, Any]:
-    """An error as a command reads it, and as a client of tools does."""
-    failure = failure_of(error, tool).json()
-    return {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}
 
 
 async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamResponse:
@@ -45,7 +37,7 @@ async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamRe
     task = asyncio.ensure_future(work(lambda *said: news.append(said)))
     try:
         await _tell(
-            response, task, news, (lambda: client_left(request)) if ABANDON in request.headers else lambda: False
+            response, task, news, (lambda: client_left(request)) if ABANDON_HEADER in request.headers else lambda: False
         )
         last = {"result": await task}
     except asyncio.CancelledError:
@@ -53,7 +45,7 @@ async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamRe
             raise
         last = {}
     except SymbiontError as error:
-        last = {"error": told(error, tool)}
+        last = {"error": error_json(error, tool)}
     except Exception:
         name = request.match_info["operation"]
         log.exception("an operation failed", operation=name)

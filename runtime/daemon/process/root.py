@@ -35,9 +35,6 @@ INDEXES = "index"
 LOCK = "lock"
 OWN_SECONDS = 30
 """How long a process waits for a command that works on the same root."""
-ROOT_HEADER = "Symbiont-Root"
-"""The header of the admin socket that names the root by its identity, in what is asked and in what is answered: the
-process that listens there may be another root's."""
 _NETWORK_FILESYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "fuse.sshfs"}
 )

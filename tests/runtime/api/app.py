@@ -83,9 +83,10 @@ class App:
                 return memory
 
             found = {block.name: await opened(block) for block in blocks or (NOTES,)}
-            self.memories = memories_of(found, lambda: opened(COLLECTION))
+            before = self.memories
+            self.memories = memories_of({**before, **found}, lambda: opened(COLLECTION))
             yield self
-            self.memories = memories_of({})
+            self.memories = before
 
     async def user(self, name: str) -> str:
         """The id of the user `name`, who is made when there is none."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.api.admin import OPERATIONS
+from runtime.api.admin.operations import OPERATIONS
 from tests.runtime.attacks.conftest import SECRETS, STRIPE_SECRET
 from tests.runtime.attacks.wire import check_unharmed, connect, exchange, failures, request, statuses
 from tests.runtime.daemon.running import SECRET, Daemon

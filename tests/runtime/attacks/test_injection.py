@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from runtime.api.admin import OPERATIONS
+from runtime.api.admin.operations import OPERATIONS
 from tests.runtime.attacks.wire import files, operate, tables
 from tests.runtime.daemon.running import Daemon
 from tests.runtime.daemon.v1 import ask

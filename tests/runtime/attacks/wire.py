@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Any
 
-from runtime.daemon.process.root import ROOT_HEADER, Root
+from runtime.api.admin.protocol import ROOT_HEADER
+from runtime.daemon.process.root import Root
 from tests.runtime.daemon.running import SECRET, Answer, Daemon
 
 SECONDS = 60

@@ -16,10 +16,11 @@ from typing import Any
 import click
 import pytest
 
-from runtime.api.admin import OPERATIONS
 from runtime.api.admin.operation_facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
+from runtime.api.admin.operations import OPERATIONS
+from runtime.api.admin.protocol import ROOT_HEADER
 from runtime.cli.terminal.option_errors import error_of
-from runtime.daemon.process.root import ROOT_HEADER, Root, make
+from runtime.daemon.process.root import Root, make
 from runtime.errors import SymbiontError, UsageError
 from runtime.tools import TOOLS
 from tests.runtime.daemon.running import running, symbi, write_program

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from runtime.daemon.process.root import ROOT_HEADER, Root
+from runtime.api.admin.protocol import ROOT_HEADER
+from runtime.daemon.process.root import Root
 from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 

@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
+from runtime.api.admin.protocol import ROOT_HEADER
 from runtime.cli import client
 from runtime.daemon.listeners import progress_stream
-from runtime.daemon.listeners.progress_stream import LINES, Work
-from runtime.daemon.process.root import ROOT_HEADER
+from runtime.daemon.listeners.progress_stream import Work
 from runtime.errors import SymbiontError, UsageError
 from runtime.mcp import admin_link
 from runtime.memory.indexing.progress import Progress
@@ -52,10 +52,6 @@ async def served(folder: Path, work: Work) -> AsyncIterator[str]:
 async def ask(path: str, told: Told) -> Any:
     """As a command asks."""
     return await asyncio.to_thread(client._ask, path, "", "memory_reindex", {}, lambda *said: told.append(said))
-
-
-def test_both_sides_speak_of_the_same_type() -> None:
-    assert client.LINES == LINES
 
 
 async def test_the_newest_progress_is_told_and_then_the_result(tmp_path: Path) -> None:
@@ -149,10 +145,6 @@ async def test_the_work_goes_on_when_nobody_listens_any_more() -> None:
         await progress_stream.streamed(request, work, TOOLS["memory_reindex"])
     assert finished.is_set()
     assert "result" in json.loads(written[-1])
-
-
-def test_who_abandons_its_work_says_so_by_the_same_header() -> None:
-    assert (admin_link.ABANDON, admin_link.LINES, admin_link.ROOT) == (progress_stream.ABANDON, LINES, ROOT_HEADER)
 
 
 async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_is_for_nobody_else(

@@ -1,0 +1,49 @@
+"""TABLE of operations: what the admin socket, and commands that own the root, can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
+from runtime.api.admin.state import AdminContext
+from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
+from runtime.errors import SymbiontError
+from runtime.tools.failure import failure_of
+from runtime.tools.tool import Tool
+
+Operation = Callable[[AdminContext, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Takes flat JSON parameters, returns a JSON object, raises SymbiontError."""
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {
+        "deliveries.list": deliveries.list_deliveries,
+        "deliveries.replay": deliveries.replay,
+        "deliveries.select": deliveries.select,
+        "deliveries.show": deliveries.show,
+        "filters.explain": filter_explanation.explain_delivery,
+        "readiness": readiness.readiness,
+        "secrets.show": secrets.show,
+        "tokens.create": tokens.create,
+        "tokens.list": tokens.list_tokens,
+        "tokens.revoke": tokens.revoke,
+        "users.add": users.add,
+        "users.list": users.list_users,
+        "users.remove": users.remove,
+        "webhooks.list": webhooks.list_webhooks,
+        "webhooks.log": webhooks.log,
+        "webhooks.sample": webhooks.sample,
+        "webhooks.samples": webhooks.list_samples,
+        "webhooks.rotate": secrets.rotate,
+        "webhooks.sign": webhooks.sign_delivery,
+        "resource_read": resource_read,
+        **TOOL_OPERATIONS,
+    }
+)
+
+
+def error_json(error: SymbiontError, tool: Tool | None) -> dict[str, Any]:
+    """Return an error as commands read it; `failure` is for clients of tools."""
+    failure = failure_of(error, tool).json()
+    return {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}

@@ -1,0 +1,45 @@
+"""Words of the admin socket's protocol, and the reading of its answers.
+
+HTTP over a Unix socket. An answer is one JSON object; or, for a client that accepts `LINES`, lines of JSON:
+`{"progress": [what, done, total]}` and `{}` (a heartbeat), then `{"result": …}` or `{"error": …}`. Clients load this
+module before they can answer anything, so it imports nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+LINES: Final = "application/x-ndjson"
+ABANDON_HEADER: Final = "X-Symbiont-Abandon"
+"""Of a request whose work is cancelled when its connection ends."""
+ROOT_HEADER: Final = "Symbiont-Root"
+"""Of requests and answers: the identity of the root."""
+MISDIRECTED: Final = 421
+"""Status of an answer from the process of another root, which has done nothing (RFC 9110 section 15.5.20)."""
+
+
+class Outcome(NamedTuple):
+    """The end of an answer: a result, or the error object if it `failed`."""
+
+    failed: bool
+    content: Any
+
+
+def read_line(line: bytes, progress: Callable[[str, int, int], None] | None) -> Outcome | None:
+    """Return the outcome if this line of an answer is the last one; pass progress on. Raises ValueError."""
+    read = json.loads(line)
+    if "result" in read:
+        return Outcome(False, read["result"])
+    if "error" in read:
+        return Outcome(True, read["error"])
+    if "progress" in read and progress is not None:
+        progress(*read["progress"])
+    return None
+
+
+def read_whole(status: int, body: bytes) -> Outcome:
+    """Return the outcome of an answer that is one JSON object. Raises ValueError."""
+    read = json.loads(body)
+    return Outcome(True, read.get("error", {})) if status >= 400 else Outcome(False, read)
