@@ -1,4 +1,4 @@
-"""TABLE of readers: what makes text of a file, chosen by what the file is."""
+"""TABLE of readers: turns a file into text, by its kind."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from runtime.extension_table import table_of
 
 MIB = 1024 * 1024
 _LOOKED_AT = 1024
-"""Bytes in which a file shows what it is."""
+"""Bytes of a file in which its kind shows."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One row. `function`: where it is, as `module:name`, loaded when a file is read. `largest`: of a file, in bytes.
-    `needs`: the packages of the extra `documents` that it stands on."""
+    """One row. `function`: `module:name`, loaded when a file is read. `largest`: bytes of a file. `needs`: the
+    packages of the extra `documents` that it uses."""
 
     name: str
     function: str
@@ -30,19 +30,19 @@ class Reader:
     largest: int
     needs: tuple[str, ...] = ()
     begins: tuple[bytes, ...] = ()
-    """How a file of this kind begins, in lower case, whatever its name: with this or with white space and this."""
+    """The beginnings of files of this kind, whatever their name, in lower case, possibly after white space."""
 
     @property
     def missing(self) -> bool:
-        """Whether the extra is not installed."""
+        """True if the extra is not installed."""
         return any(find_spec(package) is None for package in self.needs)
 
     def is_begun_by(self, head: bytes) -> bool:
-        """Whether the beginning of a file shows that it is of this kind."""
+        """True if the beginning of a file shows that it is of this kind."""
         return bool(self.begins) and head.lstrip().lower().startswith(self.begins)
 
     def read(self, data: bytes, encoding: str | None = None) -> Document:
-        """What these bytes say. Raises Unreadable."""
+        """Return the text of these bytes. Raises Unreadable."""
         if self.missing:
             raise Unreadable(
                 f"to read {self.name.upper()} something has to be installed", hint=extras.install("documents")
@@ -77,8 +77,8 @@ ENDINGS = {ending: reader for reader in READERS.values() for ending in reader.en
 
 
 def reader_of(head: bytes, name: str | None = None) -> Reader:
-    """The reader of a file that begins so and is called so. What it begins with says more than its name, but for source
-    code and the like, in which HTML stands without being a page; what nobody knows is read as text."""
+    """Return the reader for a file with this beginning and name. The beginning decides before the name, except for
+    source code and the like, which may contain HTML; unknown kinds are read as text."""
     named = ENDINGS.get(Path(name).suffix.lower()) if name is not None else None
     plain = next((head[len(mark) :] for mark, _ in MARKS if head.startswith(mark)), head)
     for reader in READERS.values():
@@ -88,7 +88,7 @@ def reader_of(head: bytes, name: str | None = None) -> Reader:
 
 
 def read(source: Path | bytes, encoding: str | None = None, *, name: str | None = None) -> Document:
-    """What a file or the content of one says. `name`: what that would be called. Raises Unreadable."""
+    """Return the text of a file or of its content. `name`: of the content. Raises Unreadable."""
     if isinstance(source, bytes):
         return reader_of(source[:_LOOKED_AT], name).read(source, encoding)
     try:
@@ -112,5 +112,5 @@ def _read_file(path: Path, encoding: str | None) -> Document:
 
 
 def too_large(reader: Reader) -> Unreadable:
-    """What is said of a file that is too large."""
+    """Return the message about a file that is too large."""
     return Unreadable(f"it is larger than {reader.largest // MIB} MiB", hint="split it")

@@ -1,4 +1,4 @@
-"""What a reader makes of a file, and what it says of one that it cannot read."""
+"""The result of a reader, and the error for a file that it cannot read."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from runtime.errors import SymbiontError
 
 
 class Unreadable(SymbiontError):  # noqa: N818 - it says what is the case
-    """This file cannot be read, in one line that does not name it; others can."""
+    """This file cannot be read; the text is one line without the file's name. Other files may be readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says. `passages` are its parts in order: the whole, or its pages. One may be blank; one that
-    could not be read is None, and `problems` says why."""
+    """The text of a file. `passages` are its parts in order: the whole, or its pages. One may be blank; an
+    unreadable one is None, and `problems` says why."""
 
     passages: tuple[str | None, ...]
     title: str | None = None
     numbered: str | None = None
-    """What leads to a passage from the document's URI, before its number: `page`, as in `#page=3` (RFC 8118, section
-    3). None: the document is one passage."""
+    """The name of a passage's number in the fragment of a URI: `page`, as in `#page=3` (RFC 8118, section 3). None:
+    the document is one passage."""
     kind: str = ""
     """The name of the reader, such as `html`."""
     problems: tuple[str, ...] = ()
-    """What of it could not be read, one line each; the rest is here."""
+    """Why parts of it could not be read, one line each."""
 
     @property
     def text(self) -> str:
-        """All of it, an empty line between passages."""
+        """Return all passages, with an empty line between them."""
         return "\n\n".join(passage for passage in self.passages if passage)
 
     def fragment(self, number: int) -> str:
-        """What stands behind the document's URI to mean the passage `number`, counted from 1."""
+        """Return the fragment that identifies the passage `number`, counted from 1, in the document's URI."""
         return f"#{self.numbered}={number}" if self.numbered else ""
 
 
 Read = Callable[[bytes, "str | None"], Document]
-"""Takes the bytes of a file and the encoding to read it in when it does not say one and is not UTF-8. Raises
-Unreadable."""
+"""Takes the bytes of a file, and the encoding to use if it declares none and is not UTF-8. Raises Unreadable."""
 
 
 def whole(text: str, title: str | None = None) -> Document:
-    """A document of one passage."""
+    """Return a document of one passage."""
     return Document((text if text.strip() else "",), " ".join(title.split()) or None if title else None)

@@ -1,4 +1,4 @@
-"""From bytes to text: what a file says of its encoding, else UTF-8, else what a person says.
+"""Decodes bytes: in the encoding that the file declares, else UTF-8, else the encoding that a person names.
 
 Nothing is guessed: a wrong guess would be remembered as nonsense.
 """
@@ -18,13 +18,13 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""Byte-order marks, and the codec that reads what stands behind one (Unicode Standard, section 23.8)."""
+"""Byte-order marks, and the codec for the text after one (Unicode Standard, section 23.8)."""
 _NO_FILES = frozenset({"idna", "punycode"})
-"""Codecs of the names of hosts. The second takes time with the square of the text."""
+"""Codecs for names of hosts. The second takes quadratic time."""
 
 
 def encoding_named(name: str) -> str:
-    """The codec that a person means by `name`. Raises UsageError."""
+    """Return the codec with this `name`. Raises UsageError."""
     try:
         found = codecs.lookup(name)
         # Codecs such as base64 and rot13 make no text of bytes.
@@ -35,8 +35,8 @@ def encoding_named(name: str) -> str:
 
 
 def decoded(data: bytes, encoding: str | None = None, declared: str | None = None) -> str:
-    """The text of `data`, lines ended by `\\n`: by its byte-order mark, else in the encoding that it declares, else in
-    UTF-8, else in `encoding`. Raises Unreadable for what is none of these, and for binary data."""
+    r"""Return the text of `data`, with lines ended by `\n`: by its byte-order mark, else in its declared encoding,
+    else in UTF-8, else in `encoding`. Raises Unreadable for any other, and for binary data."""
     marked = next((codec for mark, codec in MARKS if data.startswith(mark)), None)
     if marked is not None:
         return _clean(_strict(data, marked))

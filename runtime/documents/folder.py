@@ -1,4 +1,4 @@
-"""Which files stand below the paths that were named."""
+"""Finds the files below the given paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_FILE = "no regular file"
 
 
 class FoundFile(NamedTuple):
-    """A file that is to be read: as it was named, or as it stands below what was named, and without any link."""
+    """A file to read: its path as given or below a given folder, and its resolved path."""
 
     shown: str
     path: Path
@@ -25,22 +25,22 @@ class FoundFile(NamedTuple):
 
 @dataclass
 class Search:
-    """What was found below some paths: files in the order of their names, each once, however often it was named.
+    """The files below some paths, in the order of their names, each once.
 
-    In a folder, what is hidden (its name begins with a dot, as `.git` does) is passed over, and so are links, which may
-    lead anywhere and back, and files whose ending no reader has. What was named itself is always taken.
+    In a folder, hidden files and folders (such as `.git`) are skipped, and so are links, which may lead anywhere and
+    back, and files with an ending that no reader has. Paths that were given themselves are always taken.
     """
 
     places: list[FoundFile] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
-    """How many files and folders were passed over: of each ending, and under `hidden`, `link` and `no
-    regular file` (a socket, a named pipe)."""
+    """Numbers of skipped files and folders, by ending, and under `hidden`, `link` and `no regular file` (a socket, a
+    named pipe)."""
     failed: list[tuple[str, str]] = field(default_factory=list)
-    """Paths that cannot be looked at, and why."""
+    """Paths that cannot be accessed, and why."""
     _seen: set[Path] = field(default_factory=set)
 
     def look(self, paths: Sequence[str]) -> None:
-        """Look at these paths, files or folders."""
+        """Add these paths, files or folders."""
         for shown in paths:
             try:
                 path = Path(shown).resolve(strict=True)
@@ -68,7 +68,7 @@ class Search:
             waiting += reversed(inner)
 
     def _wanted(self, entries: Sequence[os.DirEntry[str]], name: str) -> Iterator[os.DirEntry[str]]:
-        """Take the files, and give the folders."""
+        """Take the files, and return the folders."""
         for entry in entries:
             if entry.name.startswith("."):
                 self.passed_over[HIDDEN] += 1

@@ -1,4 +1,4 @@
-"""HTML as Markdown: headings, lists, tables and code of what the page is about, without what leads to other pages.
+"""HTML as Markdown: headings, lists, tables and code of the main content, without navigation.
 
 beautifulsoup4 reads it (with Python's own parser), markdownify writes it. Both are in the extra `documents`.
 """
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
 _DECLARED = re.compile(rb"""<(?:meta[^>]+charset|\?xml[^>]+encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 _LOOKED_AT = 1024
-"""Bytes in which a page has to declare its encoding (HTML Standard, section 4.2.5.4)."""
+"""Bytes in which a page must declare its encoding (HTML Standard, section 4.2.5.4)."""
 
 MOST_TAGS = 200_000
-"""Tags of a page at most: reading one takes a fraction of a millisecond for each."""
+"""Tags of a page at most: each takes a fraction of a millisecond."""
 MOST_ATTRIBUTES = 400_000
-"""Attributes of all its tags at most: each takes most of a kilobyte while the page is read."""
+"""Attributes of all its tags at most: each takes most of a kilobyte during reading."""
 _NEVER = (
     "script, style, noscript, template, iframe, object, embed, svg, canvas, math annotation, dialog,"
     "input, select, button, textarea"
 )
-"""What is no text of the page."""
+"""Elements that are no text of the page."""
 _NAVIGATION = (
     "nav, [role=navigation], [role=search], [role=banner], [role=contentinfo], [role=menu],[hidden], [aria-hidden=true]"
 )
 _AROUND = "header, footer, aside"
-"""What stands around the text, where it is not a part of it: an article has a header of its own."""
+"""Elements around the main text, unless they are a part of it: an article has a header of its own."""
 _BLANKS = re.compile(r"\n{3,}")
 
 # Python's parser looks through all that follows for the end of each tag or comment that has none.
 MOST_UNENDED = 20
 """Tags and comments without an end that a page of any size may have."""
 MOST_LOOKED_THROUGH = 20_000_000
-"""Characters that may be looked through for the ends of more of them: about a second."""
+"""Characters to search for the ends of further ones: about a second."""
 _TAG = re.compile(r"<[A-Za-z][^<>]*+")
 _QUOTED = re.compile(r"\"[^\"<>]*+\"|'[^'<>]*+'")
 _UNENDED = re.compile(r"<[A-Za-z/!?][^<>]*+(?=<|\Z)")
 _NO_TAGS = re.compile(r"<!--(?:.*?-->)?|<(script|style)\b.*?(?:</\1|\Z)", re.IGNORECASE | re.DOTALL)
-"""Comments, and code, in which a `<` begins no tag."""
+"""Comments, and code, in which `<` begins no tag."""
 
 
 def read_html(data: bytes, encoding: str | None) -> Document:
-    """The page's `main` part, else its only `article`, else its body, as Markdown; links are their texts, images what
-    is said in their place. Raises Unreadable."""
+    """Return the page's `main` part, else its only `article`, else its body, as Markdown; links become their texts,
+    images their alternative texts. Raises Unreadable."""
     found = _DECLARED.search(data[:_LOOKED_AT])
     declared = found[1].decode("ascii") if found else None
     if declared is not None and declared.casefold() in {"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"}:
@@ -78,12 +78,13 @@ def read_html(data: bytes, encoding: str | None) -> Document:
 
 
 def _attributes(text: str) -> int:
-    """How many attributes the tags have, or a few more: words in a quoted value that holds a `<` or `>` count too."""
+    """Return the number of attributes of the tags, or a few more: words in a quoted value with `<` or `>` count,
+    too."""
     return sum(len(tag.split()) - 1 for tag in _TAG.findall(_QUOTED.sub("", text)))
 
 
 def _must_end(text: str) -> None:
-    """Raises Unreadable where too many tags and comments have no end."""
+    """Raise Unreadable if too many tags and comments have no end."""
     comments = text.count("<!--", text.rfind("-->") + 1)
     _are_few(comments, text)
     _are_few(comments + sum(1 for _ in _UNENDED.finditer(_NO_TAGS.sub("", text))), text)
@@ -132,7 +133,7 @@ def _markdown(content: Tag) -> str:
 
 
 def _language(block: Tag) -> str | None:
-    """The language that a block of code says it is in, as highlighters write it: `<code class="language-python">`."""
+    """Return the language of a block of code, as highlighters write it: `<code class="language-python">`."""
     code = block.find("code")
     for each in (block, code):
         for name in (each.get("class") or ()) if each is not None else ():

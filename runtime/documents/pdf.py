@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 MOST_PAGES = 10_000
 MOST_SECONDS = 60.0
-"""Processor time that reading one file's pages may take: a small file can hold any number of drawing operations."""
+"""CPU time for reading one file's pages: a small file can have any number of drawing operations."""
 
 
 def read_pdf(data: bytes, _encoding: str | None) -> Document:
-    """One passage a page; a page that cannot be read is a problem, and the others are read.
+    """Return one passage for each page; an unreadable page is a problem, and the others are read.
 
-    Raises Unreadable for one that is broken, that asks for a password, or that has no text at all: a scanned one.
+    Raises Unreadable for a file that is broken, needs a password, or has no text (a scan).
     """
     with _quiet():
         began = time.thread_time()
@@ -51,7 +51,7 @@ def read_pdf(data: bytes, _encoding: str | None) -> Document:
 
 
 def _opened(data: bytes) -> tuple[PdfReader, int]:
-    """The file, unlocked, and how many pages it has. Raises Unreadable."""
+    """Return the file, unlocked, and its number of pages. Raises Unreadable."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError
 
@@ -82,7 +82,7 @@ def _title(reader: PdfReader) -> str | None:
 
 
 def _clean(text: str) -> str:
-    """Without what no text is made of: fonts without a map to Unicode leave NULs and halves of pairs."""
+    """Remove characters that no text has: fonts without a map to Unicode leave NULs and lone surrogates."""
     text = text.replace("\0", "").replace("\u00ad\n", "").replace("\u00ad", "")
     return text.encode("utf-8", "replace").decode("utf-8").strip()
 
@@ -93,7 +93,7 @@ def _line(error: Exception) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What pypdf mends by itself is nobody's matter."""
+    """Silence warnings about what pypdf repairs on its own."""
     log = logging.getLogger("pypdf")
     before = log.level
     log.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Text as it stands, and Markdown, which is text with a title."""
+"""Plain text, and Markdown, which is text with a title."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runtime.documents.document import Document, whole
 from runtime.documents.encoding import decoded
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
-"""What stands before a text about it: the convention of Jekyll, in YAML between lines of three dashes."""
+"""Front matter before a text: the convention of Jekyll, YAML between lines of three dashes."""
 # Each takes the rest of its line: a pattern that leaves out what stands at the end tries every place where that may
 # begin, and a long line would take hours.
 _TITLE = re.compile(r"^title:(.*[^ \t\n].*)$", re.MULTILINE)
@@ -17,13 +17,13 @@ _FENCED = re.compile(r"^(```+|~~~+).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def read_text(data: bytes, encoding: str | None) -> Document:
-    """Text as it stands. Raises Unreadable."""
+    """Return the unchanged text. Raises Unreadable."""
     return whole(decoded(data, encoding))
 
 
 def read_markdown(data: bytes, encoding: str | None) -> Document:
-    """Markdown as it stands; its title is that of its front matter, else its first heading of the first level (no
-    comment in a block of code). Raises Unreadable."""
+    """Return the unchanged Markdown; its title is that of its front matter, else its first heading of the first
+    level (outside blocks of code). Raises Unreadable."""
     text = decoded(data, encoding)
     front = _FRONT.match(text)
     named = _TITLE.search(front[1]) if front else None
@@ -39,6 +39,6 @@ def _unquoted(title: str) -> str:
 
 
 def _unclosed(heading: str) -> str:
-    """Without the marks that close a heading, which stand behind a space (CommonMark 0.31, section 4.2)."""
+    """Remove the closing marks of a heading, which follow a space (CommonMark 0.31, section 4.2)."""
     said = heading.rstrip("#")
     return said if said.endswith((" ", "\t")) else heading

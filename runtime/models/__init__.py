@@ -1,4 +1,4 @@
-"""The table of language models, and how one is opened.
+"""The table of language models, and how a model is opened.
 
 To add one: one file with a `Model`, its options model and an opening function, and one row in `MODELS`. No option of a
 row is required: an agent may name a model by its row alone.
@@ -52,14 +52,14 @@ MODELS = table_of(
         ),
     ],
 )
-"""Every language model by the name that a program gives it."""
+"""Every language model, by its name in a program."""
 
 
 async def open_model(choice: Choice, options: Mapping[str, object]) -> Model | None:
-    """Open the model that a program names; None for `none`.
+    """Open the model that a program names; None for `none`. The caller closes it. Makes no call.
 
-    `options`: those of the choice, with every secret already a `Secret`. The caller closes it. Raises
-    UsageError for a model that is not in the table, and for options that it does not take. Reaches no network.
+    `options`: of the choice, with every secret a `Secret`. Raises UsageError for an unknown model and for invalid
+    options.
     """
     row = MODELS.get(choice.name)
     if row is None:

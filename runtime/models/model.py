@@ -1,4 +1,4 @@
-"""What writes text when it is asked in words."""
+"""The interface of language models."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from runtime.errors import Retry, UsageError
 
 
 class ModelUnavailable(Retry):
-    """Nothing is written at the moment; the same question can be asked again. The message names model and host."""
+    """The model does not answer at the moment; a later try may succeed. The message names model and host."""
 
 
 class ModelRefused(UsageError):  # noqa: N818 - errors are named for what happened
-    """The service will never answer this as it is asked: a wrong key, URL or model. A person must mend it."""
+    """The service will never answer this request: a wrong key, URL or model. A person must fix it."""
 
 
 class NoSuchModel(ModelRefused):
-    """The service does not have the model that is named."""
+    """The service does not have this model."""
 
 
 class Model(ABC):
     """An opened language model. One event loop uses it."""
 
     name: str
-    """The row's name, as a program writes it: `ollama`, `openai` …"""
+    """The row's name in a program: `ollama`, `openai` …"""
     model: str
-    """Which model, by the service's own name for it."""
+    """The model, by the service's own name."""
 
     @abstractmethod
     async def generate(self, prompt: str, *, system: str = "", max_tokens: int) -> str:
-        """What the model answers to `prompt`, without what it thought before it and without space at the ends; it may
-        be empty. `system`: what it is told before everything else. `max_tokens`: the most that it may write.
+        """Return the answer to `prompt`, without its thinking and without surrounding white space; it may be empty.
+        `system`: instructions before the prompt. `max_tokens`: of the answer.
 
         Raises ModelUnavailable, ModelRefused.
         """
 
     @abstractmethod
     async def reachable(self) -> bool:
-        """Whether the service answers at all. Cheap: what was found is believed for some seconds. Raises nothing."""
+        """True if the service answers at all. Cheap: the result is cached for some seconds. Raises nothing."""
 
     def with_model(self, model: str) -> Self:
-        """The same service asked for another of its models; what is open is shared, and this one closes it."""
+        """Return the same service with another of its models; resources are shared, and this one closes them."""
         other = copy.copy(self)
         other.model = model
         return other
 
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
-        """Let go of what is open."""
+        """Release resources."""

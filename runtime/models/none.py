@@ -1,4 +1,4 @@
-"""`model none`: nobody is asked."""
+"""`model none`: no model."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ class NoneOptions(Group):
 
 
 async def open_none(options: Mapping[str, object]) -> None:
-    """There is nothing to open."""
+    """Open nothing."""
     NoneOptions.model_validate(options)

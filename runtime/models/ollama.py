@@ -51,7 +51,7 @@ class _Answer(msgspec.Struct):
 
 
 class OllamaModel(RemoteModel):
-    """Asks one Ollama, with the least chance in its answers (temperature 0)."""
+    """Calls one Ollama, with deterministic answers (temperature 0)."""
 
     name = "ollama"
 

@@ -1,7 +1,7 @@
 """`model openai`: a language model of OpenAI, or of any service that speaks its API.
 
 The API is https://platform.openai.com/docs/api-reference/chat/create: `POST /chat/completions` with `messages` answers
-`choices`. OpenAI itself wants the most to be written as `max_completion_tokens`; others know the older `max_tokens`.
+`choices`. OpenAI itself wants the limit as `max_completion_tokens`; other services know the older `max_tokens`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Answer(msgspec.Struct):
 
 
 class OpenAIModel(RemoteModel):
-    """Asks one service."""
+    """Calls one service."""
 
     name = "openai"
 

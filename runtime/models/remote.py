@@ -1,4 +1,4 @@
-"""What models over HTTP have in common: whether they are there, and what an answer is to the caller."""
+"""Base class of models over HTTP: reachability, and the meaning of failures."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import Refusal
 
 REACHABLE_SECONDS = 10.0
-"""For how long it is believed that a service is there, or that it is not."""
+"""Seconds for which the result of `reachable` is cached."""
 LOOK_SECONDS = 2.0
-"""The most that looking whether a service is there takes."""
+"""Seconds that checking a service takes at most."""
 
 # Some services hand on what a model thought, between these, before what it says.
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 class RemoteModel(Model):
-    """Asks a service, once for each question: whoever asks decides whether to ask again."""
+    """Calls a service once for each question: the caller decides about retries."""
 
     def __init__(self, model: str, host: str, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
-        """`host`: the service as it is shown."""
+        """`host`: the service as shown."""
         self.model = model
         self._host = host
         self._caller = caller or HttpCaller(clock=clock)
@@ -60,11 +60,11 @@ class RemoteModel(Model):
 
     @abstractmethod
     async def _ask(self, prompt: str, system: str, max_tokens: int) -> str:
-        """What the service answers. Raises CallFailed, ModelRefused."""
+        """Return the service's answer. Raises CallFailed, ModelRefused."""
 
     @abstractmethod
     async def _look(self) -> bool:
-        """Whether the service answers, within `LOOK_SECONDS`."""
+        """True if the service answers within `LOOK_SECONDS`."""
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
@@ -77,7 +77,7 @@ class RemoteModel(Model):
         return await self._caller.post_json(url, body, headers=headers, timeout_seconds=seconds, tries=1)
 
     def _not_text(self) -> ModelRefused:
-        """What to raise for an answer that holds something else."""
+        """Return the error for an answer that is not text."""
         return ModelRefused(
             f"the model {self.name} was answered by {self._host} something that is no text", hint="is the URL right?"
         )

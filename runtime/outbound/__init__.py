@@ -1,1 +1,1 @@
-"""Calls that the daemon makes of its own accord: to where, how long, how much."""
+"""Outgoing calls of the daemon: address rules, time and size limits, retries."""

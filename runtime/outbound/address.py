@@ -1,4 +1,4 @@
-"""Addresses that may be called: whatever a request brings us to call is on the public internet, or is not called."""
+"""Address rules: a call that a request causes goes to the public internet or is not made."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the public internet (IANA's special-purpose registries): not loopback, private,
-    link-local, shared, multicast or reserved, nor one of version 6 that stands for such a one."""
+    """True for an address of the public internet (IANA's special-purpose registries): not loopback, private,
+    link-local, shared, multicast or reserved, nor an IPv6 address that maps to such a one."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -36,10 +36,10 @@ def is_public(text: str) -> bool:
 
 
 class PublicResolver(AbstractResolver):
-    """Resolves by `inner`, and refuses a name that any address of which is not public.
+    """Resolves by `inner`, and refuses a name with any address that is not public.
 
-    The connection is made to the very addresses that were judged, so a name that means something else a moment later
-    (DNS rebinding) changes nothing.
+    The connection is made to the checked addresses, so a name that resolves differently a moment later (DNS rebinding)
+    has no effect.
     """
 
     def __init__(self, inner: AbstractResolver) -> None:
@@ -48,7 +48,7 @@ class PublicResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Raises OSError when an address is not public."""
+        """Raise OSError if an address is not public."""
         found = await self._inner.resolve(host, port, family)
         if not found or not all(is_public(each["host"]) for each in found):
             raise OSError(f"{host} has an address that is not public")

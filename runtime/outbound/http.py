@@ -1,4 +1,5 @@
-"""Calls to services that the program names: JSON out, JSON back, within a time and a size, tried again with sense."""
+"""Calls to services that the program names: JSON in both directions, with limits of time and size, and sensible
+retries."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import Retry
 
 CONNECT_SECONDS = 10.0
-"""The most that the connection to a host takes, TLS included; less when the whole call may take less."""
+"""Seconds for connecting to a host, TLS included; less if the whole call may take less."""
 LARGEST_ANSWER = 8 * 1024 * 1024
-"""Bytes of the largest answer, when nobody says another number."""
+"""Default limit of an answer in bytes."""
 LONGEST_WAIT_SECONDS = 30.0
-"""A `Retry-After` longer than this ends the call: whoever made it decides when to come again."""
+"""A longer `Retry-After` ends the call: the caller decides when to try again."""
 
 _FIRST_WAIT_SECONDS = 0.5
 _ERROR_BYTES = 16 * 1024
@@ -36,12 +37,11 @@ _LARGE = 256 * 1024
 
 
 class CallFailed(Retry):
-    """A call came to nothing. The message names the host and what to do, and holds nothing of what was sent.
+    """A call failed. The message names the host and what to do, and contains nothing that was sent.
 
-    `status`: that of the answer, None when there was none. `passing`: whether the same call may succeed later; nobody
-    need try again otherwise. `detail`: what the service says of it in its own words, in one line, without what was sent
-    in headers; empty when it says nothing, and where it would speak of credentials. `retry_after`: seconds that the
-    service asks to be left alone.
+    `status`: of the answer, None without one. `passing`: True if the same call may succeed later. `detail`: the
+    service's own explanation in one line, without what was sent in headers; empty if it gives none, or might mention
+    credentials. `retry_after`: seconds that the service asks to wait.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class CallFailed(Retry):
 
 
 class HttpCaller:
-    """Makes calls over connections that it keeps open; `close` ends them. One event loop uses it.
+    """Makes calls over kept connections; `close` ends them. One event loop uses it.
 
-    Redirects are not followed, so that no header goes to another host; cookies are not kept; neither the environment's
-    proxies nor `.netrc` are looked at.
+    Redirects are not followed, so that no header goes to another host; cookies are not stored; the environment's
+    proxies and `.netrc` are ignored.
     """
 
     def __init__(
         self, *, tls: ssl.SSLContext | None = None, largest_answer: int = LARGEST_ANSWER, clock: Clock = SYSTEM
     ) -> None:
-        """`tls`: whom to trust; the system's authorities when absent. `largest_answer`: in bytes."""
+        """`tls`: the trusted authorities, by default the system's. `largest_answer`: in bytes."""
         self._tls = tls
         self._largest = largest_answer
         self._clock = clock
@@ -80,22 +80,22 @@ class HttpCaller:
     async def post_json(
         self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, timeout_seconds: float, tries: int
     ) -> Any:
-        """POST `body` as JSON and give what the answer's JSON says; None for an answer that has no content (204).
+        """POST `body` as JSON; return the decoded answer, or None for an empty one (204).
 
-        One try takes `timeout_seconds` at most, from the name's resolution to the last byte. What may pass by itself
-        (no connection, no answer in time, 429, most of 5xx) is tried `tries` times in all, after 0.5 s, 1 s, 2 s … or
-        what `Retry-After` says; so the service may get the same body more than once. Raises CallFailed.
+        One try takes `timeout_seconds` at most, from resolving the name to the last byte. Temporary failures (no
+        connection, no answer in time, 429, most of 5xx) are tried `tries` times in all, after 0.5 s, 1 s, 2 s … or the
+        time in `Retry-After`; so the service may get the same body more than once. Raises CallFailed.
         """
         return await self._call("POST", url, _encoded(body, _host(url)), dict(headers or {}), timeout_seconds, tries)
 
     async def get_json(
         self, url: str, *, headers: Mapping[str, str] | None = None, timeout_seconds: float, tries: int = 1
     ) -> Any:
-        """GET what the answer's JSON says, else as `post_json`."""
+        """GET and return the decoded answer, otherwise as `post_json`."""
         return await self._call("GET", url, None, dict(headers or {}), timeout_seconds, tries)
 
     async def close(self) -> None:
-        """End the connections; calls that are under way fail."""
+        """Close the connections; running calls fail."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -170,7 +170,7 @@ class HttpCaller:
         return content
 
     async def _refuse(self, response: aiohttp.ClientResponse, host: str, headers: Mapping[str, str]) -> NoReturn:
-        """Raise what an answer other than 2xx means."""
+        """Raise the error for an answer other than 2xx."""
         status = response.status
         detail = ""
         if status not in {401, 403, 407}:
@@ -201,7 +201,7 @@ _HINTS = {
 
 
 def _host(url: str) -> str:
-    """The host, with its port if it is written: all of a URL that may be shown, for the rest may be a secret."""
+    """Return the host, with its port if given: the only part of a URL that may be shown, as the rest may be secret."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -247,7 +247,8 @@ async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _unanswered(error: Exception, host: str) -> CallFailed:
-    """What is to be said of a call that got no answer; none of the library's words that hold a URL or a header."""
+    """Return the error for a call without an answer, without the library's texts, which may contain a URL or a
+    header."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(error.certificate_error, "verify_message", "") or "it is not accepted"
@@ -274,7 +275,8 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
 
 
 def _detail(content: bytes, headers: Mapping[str, str]) -> str:
-    """What an error's body says in words: the usual places, in one line, without what was sent in headers."""
+    """Return the explanation in an error's body from the usual fields, in one line, without what was sent in
+    headers."""
     try:
         said = msgspec.json.decode(content)
     except (ValueError, RecursionError):
@@ -294,7 +296,7 @@ def _detail(content: bytes, headers: Mapping[str, str]) -> str:
 
 
 def _retry_after(text: str, now: float) -> float | None:
-    """The seconds that a `Retry-After` asks for (RFC 9110 section 10.2.3): a number of them, or a date."""
+    """Return the seconds of a `Retry-After` (RFC 9110 section 10.2.3): a number, or a date."""
     text = text.strip()
     if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", text):
         return float(text)
@@ -305,7 +307,7 @@ def _retry_after(text: str, now: float) -> float | None:
 
 
 def _wait(failure: CallFailed, number: int) -> float:
-    """Seconds until the next try: what the service says, else twice as long each time, give or take a quarter."""
+    """Return the seconds until the next try: as the service asks, else doubling each time, plus or minus a quarter."""
     if failure.retry_after is not None:
         return failure.retry_after
     return _FIRST_WAIT_SECONDS * 2.0 ** (number - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret

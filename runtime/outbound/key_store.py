@@ -1,7 +1,7 @@
-"""Documents of keys (JWK sets, certificates) that senders publish: fetched when a check needs them, kept for a while.
+"""Key documents (JWK sets, certificates) that senders publish: fetched when a check needs them, and cached.
 
-What to fetch may be said by a request that nobody has verified yet. So a URL here is either written by the webhook's
-owner or known to its scheme as the sender's own; and whatever is asked for, only little is fetched.
+An unverified request may name the document. So every URL here is either configured by the webhook's owner or known to
+the scheme as the sender's own, and the number of fetches is limited.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from runtime.outbound.address import PublicResolver
 log = structlog.get_logger("symbiont.outbound")
 
 SECONDS = 5.0
-"""How long one fetch may take, from the name's resolution to the last byte."""
+"""Seconds for one fetch, from resolving the name to the last byte."""
 BYTES = 64 * 1024
 """The largest document."""
 PER_HOST = 6
-"""Fetches from one host a minute of documents that the owner chose or a verified request named."""
+"""Fetches from one host a minute of documents that the owner configured or a verified request named."""
 PER_HOST_NAMED = 30
-"""Of documents that only unverified requests name, as every one is after a start: so many that the few addresses of one
-forger leave room for the sender's."""
+"""The same of documents that only unverified requests name, as all are after a start: enough that a forger with few
+addresses leaves room for the sender."""
 PER_MINUTE = 60
 """Fetches a minute in all, of each of these."""
 PER_ADDRESS = 2
-"""Fetches from one host a minute of what unverified requests name that are from one address, or one /64 of IPv6."""
+"""Fetches from one host a minute for unverified requests from one address, or one /64 of IPv6."""
 STALE_SECONDS = 3600.0
-"""How long a proven document serves beyond its age while a new one is fetched, or cannot be."""
+"""Seconds that a proven document is used beyond its age while a new one is fetched or unavailable."""
 
 _KEPT = 128
 _HOSTS = 256
@@ -52,7 +52,7 @@ _YOUNG_SECONDS = 60.0
 _USUAL_AGE = 3600
 _AGES = (300, 86400)
 _Budget = tuple[str, str, str]
-"""Whose choice, from which host, and for which address; each empty for all of them."""
+"""The kind of choice, the host, and the address that named it; each empty for the total."""
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -65,17 +65,17 @@ class _Document:
 
 
 class _Failed(Exception):  # noqa: N818
-    """A fetch that came to nothing; the text says why."""
+    """A failed fetch; the text says why."""
 
 
 class KeyStore:
-    """Looks up documents by URL, and fetches them.
+    """Fetches documents by URL and caches them.
 
-    At most 128 are kept, each as long as its `Cache-Control` says, an hour without, between five minutes and a day.
-    A failure is remembered for 30 seconds. Each URL is fetched once at a time, however many wait for it.
+    At most 128 are kept, each as long as its `Cache-Control` says (default an hour), but between five minutes and a
+    day. A failure is cached for 30 seconds. Each URL is fetched once at a time, however many wait for it.
 
-    A document is *proven* once a request was verified with it. What unverified requests name has a budget of its own:
-    without it a few forged requests a minute would keep the keys of genuine ones from being fetched.
+    A document is *proven* after a request was verified with it. Documents named by unverified requests have a budget of
+    their own: otherwise a few forged requests a minute could block the keys of genuine ones.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class KeyStore:
         tls: ssl.SSLContext | None = None,
         resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
     ) -> None:
-        """`tls`: whom to trust; the system's authorities when absent. `resolver` makes what resolves names."""
+        """`tls`: the trusted authorities, by default the system's. `resolver`: creates the resolver of names."""
         self._clock = clock
         self._tls = tls
         self._resolver = resolver
@@ -97,7 +97,7 @@ class KeyStore:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def find(self, url: str) -> bytes | None:
-        """The document, when it is here and not too old. May be called in any thread."""
+        """Return the document if it is cached and not too old. Any thread may call it."""
         kept = self._documents.get(url)
         if kept is None:
             return None
@@ -105,7 +105,7 @@ class KeyStore:
         return kept.content if self._clock.monotonic() < until else None
 
     def prove(self, url: str) -> None:
-        """Note that a request was verified with the document at `url`, which it named; fetch a new one when it is too
+        """Note that a request was verified with the document at `url`, which it named; fetch a new one if it is too
         old."""
         self._proven[url] = None
         self._proven.move_to_end(url)
@@ -117,11 +117,11 @@ class KeyStore:
     async def fetch(
         self, url: str, *, outdated: bool = False, configured: bool = False, named_by: str | None = None
     ) -> None:
-        """Have the document here, if that is possible; raises nothing when it isn't.
+        """Fetch the document if possible; raises nothing.
 
-        `outdated`: the one that is here does not do; another is fetched unless it is quite new. `configured`: the
-        owner of the webhook wrote the URL, so that its host may be on a private network. `named_by`: the address of the
-        unverified request that named the URL; None when it was chosen by the owner or the provider's row.
+        `outdated`: the cached one is not sufficient; another is fetched unless it is quite new. `configured`: the owner
+        of the webhook wrote the URL, so its host may be on a private network. `named_by`: the address of the unverified
+        request that named the URL; None if the owner or the provider's row did.
         """
         running = self._running.get(url)
         if running is None:
@@ -138,7 +138,7 @@ class KeyStore:
         return running
 
     async def close(self) -> None:
-        """End the fetches that are under way."""
+        """Cancel running fetches."""
         running = list(self._running.values())
         for task in running:
             task.cancel()
@@ -152,7 +152,7 @@ class KeyStore:
         return kept is None or now >= kept.until or (outdated and now - kept.fetched > _YOUNG_SECONDS)
 
     def _allowed(self, url: str, named_by: str | None) -> bool:
-        """Whether one more fetch is not too many; it is counted then."""
+        """True, and count it, if one more fetch is within the limits."""
         now, host = self._clock.monotonic(), urlsplit(url).hostname or ""
         limits: dict[_Budget, int]
         if named_by is None:
@@ -177,7 +177,7 @@ class KeyStore:
         return True
 
     def _say_too_often(self, host: str, now: float) -> None:
-        """Once a minute for a host: whoever sends forged requests must not write the log."""
+        """Log it once a minute for a host: forged requests must not fill the log."""
         if now - self._said.get(host, -_MINUTE) >= _MINUTE:
             self._said[host] = now
             _shorten(self._said, _HOSTS)
@@ -201,7 +201,7 @@ class KeyStore:
         log.info("keys fetched", url=url.partition("?")[0], size=len(content))
 
     async def _get(self, url: str, configured: bool) -> tuple[bytes, int]:
-        """The document and how many seconds it may be kept."""
+        """Return the document, and the seconds that it may be cached."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname:
             raise _Failed("it is no https URL")
@@ -227,7 +227,7 @@ class KeyStore:
 
 @asynccontextmanager
 async def _closing(resolver: AbstractResolver) -> AsyncIterator[None]:
-    """Close `resolver` at the end: a connector closes only one that it has made itself."""
+    """Close `resolver` at the end: a connector closes only one that it has created."""
     try:
         yield
     finally:

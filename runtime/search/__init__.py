@@ -1,1 +1,1 @@
-"""Finding what was remembered: by meaning and by words, weighed against each other."""
+"""Search: by meaning and by words, combined by weights."""

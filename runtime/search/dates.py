@@ -1,4 +1,4 @@
-"""Which times a question speaks of: "last week", "in May 2023", "2023-05-03", as spans in UTC."""
+"""The times that a question mentions ("last week", "in May 2023", "2023-05-03"), as spans in UTC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """From `start`, included, to `end`, not included; both in UTC."""
+    """From `start` (inclusive) to `end` (exclusive), both in UTC."""
 
     start: datetime
     end: datetime
@@ -40,7 +40,7 @@ _WEEKDAYS = {
     name: n for n, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 }
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""The month in which a season of three months begins, as meteorologists of the northern hemisphere count."""
+"""The month in which a season of three months begins (meteorological seasons of the northern hemisphere)."""
 _NUMBERS = {
     name: number
     for number, names in enumerate(
@@ -60,10 +60,10 @@ _BEFORE_A_MONTH = r"(?:in|of|on|during|since|until|till|by|from|to|between|aroun
 
 
 def spans(text: str, now: datetime) -> tuple[Span, ...]:
-    """The times that `text` speaks of, seen from `now` (aware). What no calendar has ("31 June") is passed over.
+    """Return the times that `text` mentions, relative to `now` (aware). Impossible dates ("31 June") are ignored.
 
-    A month, day or season without a year is the latest one that has begun. Where a text names a day, month or year of
-    the calendar, what is counted from today ("last week before 3 May") is not looked for.
+    A month, day or season without a year is the latest one that has begun. If a text names a day, month or year of the
+    calendar, expressions relative to today ("last week before 3 May") are ignored.
     """
     lower = " ".join(text.lower().replace("’", "'").split())
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -74,7 +74,7 @@ Reading = Callable[[re.Match[str], datetime], Span]
 
 
 def _read(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Reading], ...]) -> list[Span]:
-    """Every form in turn; what one has read is not read again by the next."""
+    """Yield what each form finds; text that one form has read is not read again."""
     found = []
     for form, reading in forms:
         for match in form.finditer(text):
@@ -101,7 +101,7 @@ def _month_of(match: re.Match[str]) -> int:
 
 
 def _upwards(today: datetime, date_in: Callable[[int], datetime]) -> Iterator[datetime]:
-    """The dates of the last eight years that have come, latest first: of leap days too one is among them."""
+    """Yield the matching dates of the last eight years, latest first; that includes a leap day."""
     for year in range(today.year, today.year - 9, -1):
         try:
             date = date_in(year)
@@ -119,7 +119,7 @@ def _month(match: re.Match[str], today: datetime) -> Span:
 
 
 def _first(year: int, month: int) -> datetime:
-    """The first day of a month; the thirteenth is the next year's first, the noughtth the last year's last."""
+    """Return the first day of a month; month 13 is the next January, month 0 the last December."""
     years, month = divmod(month - 1, 12)
     return datetime(year + years, month + 1, 1, tzinfo=UTC)
 
@@ -148,13 +148,13 @@ def _named_day(match: re.Match[str], today: datetime) -> Span:
 
 
 def _weekday(match: re.Match[str], today: datetime) -> Span:
-    """The last one before today: nobody asks for today by its weekday."""
+    """Return the last such weekday before today."""
     start = today - timedelta(days=(today.weekday() - _WEEKDAYS[match["weekday"]] - 1) % 7 + 1)
     return Span(start, start + timedelta(days=1))
 
 
 def _weekend(match: re.Match[str], today: datetime) -> Span:
-    """Saturday and Sunday; the last weekend is one that has passed, this one may go on or be to come."""
+    """Return Saturday and Sunday: "last" is over, "this" may be running or still to come."""
     saturday = today + timedelta(days=5 - today.weekday())
     if match["which"] != "this":
         saturday -= timedelta(days=7)
@@ -162,7 +162,7 @@ def _weekend(match: re.Match[str], today: datetime) -> Span:
 
 
 def _whole(match: re.Match[str], today: datetime) -> Span:
-    """A week, month or year of the calendar."""
+    """Return a week, month or year of the calendar."""
     return _unit_ago(match["unit"], 0 if match["which"] == "this" else 1, today)
 
 
@@ -188,7 +188,7 @@ def _ago(match: re.Match[str], today: datetime) -> Span:
 
 
 def _past(match: re.Match[str], today: datetime) -> Span:
-    """The last so many days, weeks … up to now, counted to the day."""
+    """Return the last so many days, weeks and so on up to now, in whole days."""
     days = {"day": 1, "week": 7, "month": 30, "year": 365}[match["unit"]] * _count(match)
     return Span(today - timedelta(days=days), today + timedelta(days=1))
 

@@ -1,7 +1,7 @@
-"""From a question to hits: by meaning and by words at once, weighed, with what stands around each entry.
+"""Turns a question into hits: by meaning and by words together, weighted, with the neighbours of each entry.
 
-An entry's score is `vector` + `keyword` (each scaled to 0 … 1 over the candidates, times its weight) + `neighbours`
-(a share of what those beside it have) + `author` + `date`. What each of these counts stands in `fusion`.
+The score of an entry is `vector` + `keyword` (each scaled to 0 … 1 over the candidates, times its weight) +
+`neighbours` (a share of its neighbours' scores) + `author` + `date`. `fusion` defines each of them.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CANDIDATES: Final = 500
-"""Entries that are weighed at least, from each side. As each is weighed by its exact cosine, whichever side found it, a
-tenth as many find as much."""
+"""Entries from each side that are scored at least. As every candidate is scored by its exact cosine, a tenth as many
+find as much."""
 
 
 DIGITS: Final = 6
-"""Decimals of every number that a hit tells: what a float32 holds, without its noise."""
+"""Decimals of the numbers of a hit: the precision of a float32."""
 BY_KEYWORD: Final = "searched by keyword only"
-"""What a note begins with that goes on to say why there are no vectors."""
+"""The beginning of a note that says why there are no vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An entry that was found. `parts` says what each part (`vector`, `keyword`, `neighbours`, `author`, `date`) added:
-    they add up to `score`, but for rounding. A part that added nothing is not named.
+    """A found entry. `parts`: what each part (`vector`, `keyword`, `neighbours`, `author`, `date`) added to `score`,
+    without zeros.
 
-    A score is for the order among the hits of one search. `relevance`, 0 to 1, says how well the entry itself fits and
-    can be compared with that of any other search: it is made of `cosine`, -1 to 1 (None: it has no vector, or none was
-    searched by), and of `keyword_share`, the share of the question's words that it has, 0 to 1. All are rounded.
+    A score orders the hits of one search. `relevance`, 0 to 1, measures how well the entry itself fits and is
+    comparable between searches. It is derived from `cosine`, -1 to 1 (None: no vector), and `keyword_share`, the share
+    of the question's words in the entry, 0 to 1. All are rounded.
     """
 
     entry: IndexEntry
@@ -52,7 +52,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hits, best first, and one line for each thing that the caller should know about how they were found."""
+    """Hits, best first, and notes for the caller about how they were found, one line each."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
@@ -61,10 +61,10 @@ class Answer:
 async def search(
     index: Index, embedder: Embedder | None, question: Question, *, without: str = "there is no embedding"
 ) -> Answer:
-    """The best `question.limit` entries of the index, best first.
+    """Return the best `question.limit` entries of the index, best first.
 
-    Without an embedder (`without` says why), or with one that does not answer, the search is by keyword alone and a
-    note says so. Raises IndexFailed.
+    Without an embedder (`without` says why), or if it does not answer, the search is by keyword only, and a note says
+    so. Raises IndexFailed.
     """
     asked = understand(question, await index.authors(question.wanted))
     if not asked.words:
@@ -86,7 +86,7 @@ async def search(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What both sides found, with their shares of the score; None: that side was not searched, `reason` says why."""
+    """The results of both sides and their shares of the score; None: that side was not searched, see `reason`."""
 
     keyword: Matched | None
     vector: Scored | None
@@ -95,7 +95,7 @@ class _Found:
     reason: str | None = None
 
     def candidates(self) -> NDArray[np.int64]:
-        """Every key that was found, ascending."""
+        """Return every key that was found, ascending."""
         import numpy as np
 
         from runtime.search.fusion import union
@@ -136,7 +136,7 @@ async def _found(
 
 
 async def _embedded(embedder: Embedder, text: str) -> NDArray[np.float32] | EmbeddingUnavailable | EmbeddingMismatch:
-    """The text's vector, or why there is none."""
+    """Return the vector of the text, or why there is none."""
     try:
         vector: NDArray[np.float32] = await embedder.embed_question(text)
         return vector
@@ -163,7 +163,7 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
 def _parts(
     keys: NDArray[np.int64], found: _Found, neighbours: Neighbours, asked: Understood
 ) -> Mapping[str, NDArray[np.float32]]:
-    """What each part adds to each candidate's score."""
+    """Return what each part adds to each candidate's score."""
     import numpy as np
 
     from runtime.search import fusion
@@ -189,7 +189,7 @@ def _parts(
 
 
 class _Fit(NamedTuple):
-    """How well each candidate fits by itself: see `Hit`. A cosine is NaN where there is none."""
+    """How well each candidate fits by itself: see `Hit`. A cosine is NaN if there is none."""
 
     relevance: NDArray[np.float64]
     cosine: NDArray[np.float64]
@@ -210,9 +210,9 @@ def _fit(keys: NDArray[np.int64], found: _Found) -> _Fit:
 
 
 def _spoken_for(fit: _Fit, parts: Mapping[str, NDArray[np.float32]]) -> NDArray[np.bool_]:
-    """Which candidates have something in common with the question, or stand where an answer is likely.
+    """Return which candidates have something in common with the question, or are next to such a one.
 
-    The part `vector` says neither: scaling gives a share to every cosine above the least, also below zero.
+    The part `vector` does not show that: scaling gives a share to every cosine above the least, also below zero.
     """
     spoken: NDArray[np.bool_] = fit.relevance > 0
     for name, part in parts.items():

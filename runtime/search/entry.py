@@ -1,4 +1,4 @@
-"""What an index holds of an item, and which of them a search is about."""
+"""The entry of an index for an item, and the filter of a search."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One item as indexes see it: the universal payload, who said it, and what stands around it.
+    """One item in an index: the universal payload, its author, and its position among others.
 
-    `time` is in UTC. Entries of one `group` (a conversation, a day's log) are each other's neighbours in the order of
-    `time`, then `order`; an empty group has no neighbours. `part` is what the store reads at once (a file); `line` is
-    counted from 1, None where it is not known. `rest` is what else the caller wants back with it, as it was given:
-    nothing is looked for in it. `other_sources` say the same as `source` does.
+    `time` is in UTC. Entries of one `group` (a conversation, a day's log) are neighbours in the order of `time`, then
+    `order`; an empty group has none. `part` is the store's unit of reading (a file); `line` is counted from 1, None if
+    unknown. `rest` is returned to the caller unchanged and not searched. `other_sources` are further sources of the
+    same text.
     """
 
     id: str
@@ -37,10 +37,11 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entries are wanted; what is None or empty excludes nothing. Times are aware: `since` included, `until` not.
+    """Which entries are wanted; a field that is None or empty excludes nothing. Times are aware: `since` inclusive,
+    `until` exclusive.
 
-    `source` is a whole `source_uri`, or another source of the entry. Of `tags_any` an entry has one or more, of
-    `tags_all` every one.
+    `source` is the whole `source_uri` or another source of the entry. An entry has at least one of `tags_any`, and all
+    of `tags_all`.
     """
 
     agent: str | None = None
@@ -54,7 +55,7 @@ class Filter:
     until: datetime | None = None
 
     def wants(self, entry: IndexEntry) -> bool:
-        """Whether an entry passes."""
+        """True if an entry passes."""
         return (
             self.agent in (None, entry.agent)
             and self.project in (None, entry.project)

@@ -1,4 +1,4 @@
-"""What can go wrong with a search, named for what the caller does next."""
+"""Errors of a search, named for what the caller does next."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from runtime.errors import Retry, SymbiontError, UsageError
 
 
 class IndexFailed(SymbiontError):  # noqa: N818 - errors are named for what happened
-    """The index could not be read or written. What is remembered is in the store and untouched."""
+    """The index could not be read or written. The items are in the store, unaffected."""
 
 
 class EmbeddingUnavailable(Retry):
-    """Nothing can be embedded at the moment; the same texts can be tried again. Searches go on by keyword."""
+    """Nothing can be embedded at the moment; a later try may succeed. Searches go by keyword."""
 
 
 class EmbeddingMismatch(UsageError):  # noqa: N818
-    """The embedding answered something else than was declared, such as another dimension: a person must mend it."""
+    """The embedding differs from its declaration, for instance in its dimension: a person must fix it."""

@@ -1,4 +1,4 @@
-"""How a score comes about, and what everything in it counts. Pure functions over arrays with a place each candidate."""
+"""The formula of scores and its constants. Pure functions over arrays with one place for each candidate."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 NEIGHBOUR: Final = 0.1
-"""What an entry is given of the score of each neighbour: what stands beside a find is likelier to be one."""
+"""The share of each neighbour's score that an entry gets: an entry next to a hit is more likely to be one."""
 ANSWER: Final = 0.3
-"""What it is given instead of the entry before it where that one asks: the words of a question are in the question,
-and what is looked for is in the reply."""
+"""The share instead if the entry before it asks: the question's words are in the question, the wanted text is in the
+reply."""
 AUTHOR: Final = 0.2
-"""What is added where the question names exactly one author and the entry is theirs."""
+"""Added if the question names exactly one author and the entry is theirs."""
 DATE: Final = 0.2
-"""What is added at a time that the question speaks of; less and less of it before and after."""
+"""Added at a time that the question mentions; it fades before and after."""
 
 # The scores that these are measured against are at most 1. Recall and nDCG change by less than a point between half
 # and one and a half of each; what each gains is in docs/search.md.
 
 FADING_DAYS: Final = 3.0
 FADING_SHARE: Final = 0.25
-"""How far from a time its preference has fallen to 1/e: days, or the share of the time's own length if that is more.
-Things are told the days after they happen, and announced the days before."""
+"""The distance from a time at which its bonus has fallen to 1/e: days, or this share of the time's length if that is
+more. Things are reported in the days after they happen, and announced in the days before."""
 
 _DAY: Final = 86_400e6  # microseconds
 
 
 def union(*keys: Numbers) -> Numbers:
-    """All of these keys, each once, ascending: the candidates' places."""
+    """Return the union of these keys, ascending: the candidates' places."""
     united: Numbers = np.unique(np.concatenate(keys))
     return united
 
 
 def places(keys: Numbers, wanted: Numbers) -> Numbers:
-    """Where each wanted key stands among the ascending `keys`; -1 where it does not."""
+    """Return the place of each wanted key among the ascending `keys`; -1 if it is not there."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     at = np.searchsorted(keys, wanted)
@@ -53,16 +53,16 @@ def places(keys: Numbers, wanted: Numbers) -> Numbers:
 
 
 def spread(keys: Numbers, found: Numbers, scores: Floats) -> Floats:
-    """Scores of some of the keys as a score for each; 0 for the others."""
+    """Spread the scores of some keys over all; 0 for the others."""
     each = np.zeros(len(keys), np.float32)
     each[places(keys, found)] = scores
     return each
 
 
 def scaled(scores: Floats) -> Floats:
-    """From 0 to 1: min-max, the least being never above zero, which says that nothing is shared.
+    """Scale to 0 … 1 by min-max with a minimum of at most zero, which means nothing in common.
 
-    So the lesser of two good finds is not 0, and how far down the candidates go changes little.
+    So the lesser of two good hits is not 0, and the number of candidates changes little.
     """
     if not len(scores):
         return scores
@@ -73,11 +73,12 @@ def scaled(scores: Floats) -> Floats:
 
 
 def relevance(cosine: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How well entries fit a question by themselves, 0 to 1, of their cosine (NaN: none) and their share of its words.
+    """Return how well entries fit a question by themselves, 0 to 1, from their cosine (NaN: none) and their share of
+    its words.
 
-    What one of them leaves open the other adds a share of. Of one alone it is that one, so a threshold means as much
-    where nothing makes vectors. Maximum and mean were measured too (docs/search.md): no better, and a mean has to know
-    which of the two were searched.
+    The second adds a share of what the first leaves open. With only one of them it is that one, so a threshold has the
+    same meaning without vectors. Maximum and mean were measured, too (docs/search.md): they are no better, and a mean
+    must know which sides were searched.
     """
     near = np.clip(np.nan_to_num(cosine, nan=0.0), 0, 1)
     fit: NDArray[np.float64] = 1 - (1 - near) * (1 - np.clip(share, 0, 1))
@@ -85,9 +86,10 @@ def relevance(cosine: NDArray[np.float64], share: NDArray[np.float64]) -> NDArra
 
 
 def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags) -> Floats:
-    """What each candidate is given of its neighbours' scores.
+    """Return what each candidate gets from its neighbours' scores.
 
-    `before` and `after` are places, -1 for a neighbour that is none or no candidate; `asks` says which candidates ask.
+    `before` and `after` are places, -1 for a neighbour that does not exist or is no candidate; `asks` marks candidates
+    that ask.
     """
     padded = np.append(scores, np.float32(0))
     asking = np.append(asks, np.False_)[before]
@@ -97,7 +99,7 @@ def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags
 
 
 def closeness(times: Numbers, spans: Sequence[Span]) -> Floats:
-    """How near each time (microseconds since 1970, UTC) is to the nearest of the spans: 1 in it, towards 0 far off."""
+    """Return how near each time (microseconds since 1970, UTC) is to the nearest span: 1 inside, towards 0 far away."""
     nearest = np.zeros(len(times), np.float32)
     for span in spans:
         start, end = span.start.timestamp() * 1e6, span.end.timestamp() * 1e6

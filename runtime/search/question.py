@@ -1,4 +1,4 @@
-"""What somebody asks of a memory, and what is understood of it."""
+"""A question to a memory, and its interpretation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VECTOR_WEIGHT = 0.7
 KEYWORD_WEIGHT = 0.3
 """The weights of the first design, section 2."""
 RECOMMENDED_THRESHOLD = 0.55
-"""A relevance that what has nothing to do with a question does not reach: see docs/search.md for what it costs."""
+"""The recommended least relevance, which unrelated items do not reach: see docs/search.md for its cost."""
 LONGEST = 2_000
 """Characters of a question that are read."""
 
@@ -47,7 +47,7 @@ class Question:
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what can have no answer."""
+        """Refuse a question that can have no answer."""
         if not self.text.strip():
             raise UsageError("there is nothing to search for", hint="give one or more words")
         if self.limit < 1:
@@ -83,11 +83,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A question as it is searched for.
+    """The interpretation of a question.
 
-    `words`: what to look for, in order, each once. `meaning`: what to embed. `author`: whom it names, if that is one
-    alone, in the spelling of `folded`. `spans`: the times it speaks of. `only_stop_words`: it has no other words, so
-    they are among `words`. `cut`: it is longer than what is read.
+    `words`: to search for, in order, each once. `meaning`: the text to embed. `author`: the one author that it names,
+    in the spelling of `folded`. `spans`: the times that it mentions. `only_stop_words`: it has no other words, so they
+    are among `words`. `cut`: it is longer than what is read.
     """
 
     words: tuple[str, ...]
@@ -99,11 +99,10 @@ class Understood:
 
 
 def understand(question: Question, authors: Sequence[str]) -> Understood:
-    """What a question looks for in a memory that these authors have written in.
+    """Interpret a question to a memory with these authors.
 
-    Authors' names say whose entries are looked for, not what stands in them: among the words to look for and in what is
-    embedded they would find those who speak *to* somebody, not what somebody says. They are left out there, and count
-    where exactly one is named.
+    Names of authors say whose entries are wanted, not what their texts contain: as words and in the embedded text they
+    would find entries that speak *to* that person. They are left out there, and count only if exactly one is named.
     """
     text = question.text[:LONGEST]
     named = list(_named(text, _names(tuple(authors))))
@@ -127,13 +126,13 @@ def understand(question: Question, authors: Sequence[str]) -> Understood:
 
 @lru_cache(maxsize=16_384)
 def folded(author: str) -> str:
-    """An author's name as names are compared: words in lower case."""
+    """Return an author's name as names are compared: words in lower case."""
     return " ".join(_WORD.findall(author.lower()))
 
 
 @lru_cache(maxsize=64)
 def _names(authors: tuple[str, ...]) -> Mapping[tuple[str, ...], str | None]:
-    """What authors are called: the whole name, or the first name where it is one author's only (else None)."""
+    """Return the names of authors: the whole name, or the first name if it is unique (else None)."""
     names = {folded(author): tuple(folded(author).split()) for author in authors}
     whole = {words: name for name, words in names.items() if len(words) <= _LONGEST_NAME}
     first: dict[tuple[str, ...], str | None] = {}
@@ -144,7 +143,7 @@ def _names(authors: tuple[str, ...]) -> Mapping[tuple[str, ...], str | None]:
 
 
 def _named(text: str, names: Mapping[tuple[str, ...], str | None]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The authors that a text names, and from where to where; a possessive's ending is part of the name."""
+    """Yield the authors named in a text, with their positions; a possessive's ending is part of the name."""
     longest = max(map(len, names), default=0)
     words = list(_WORD.finditer(text))
     lower = [word.group().lower() for word in words]
@@ -163,12 +162,12 @@ def _named(text: str, names: Mapping[tuple[str, ...], str | None]) -> Iterator[t
 
 
 def _written_large(words: Sequence[re.Match[str]], at: int) -> bool:
-    """Whether a stop word is written as a name: "ask Will", but not "Will it rain" at the beginning."""
+    """True if a stop word is written as a name: "ask Will", but not "Will it rain" at the beginning."""
     return at > 0 and words[at].group()[0].isupper()
 
 
 def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
-    """The text without what stands at these places."""
+    """Return the text without these ranges."""
     kept, at = [], 0
     for start, end in places:
         kept.append(text[at:start])

@@ -1,4 +1,4 @@
-"""Words of a question that say nothing of what is looked for."""
+"""Words of a question that do not describe what is searched for."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ STOP_WORDS = frozenset(
     you your yours yourself yourselves
     """.split()  # noqa: SIM905 - a list that is read as a list
 )
-"""English function words, as they are once an apostrophe has parted them ("didn't": didn, t); "may" is a month too."""
+"""English function words, as they are after splitting at an apostrophe ("didn't": didn, t); "may" is a month, too."""

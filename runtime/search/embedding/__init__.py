@@ -1,4 +1,4 @@
-"""The table of embeddings, and how one is opened.
+"""The table of embeddings, and how an embedding is opened.
 
 To add one: one file with an `Embedder`, its options model and an opening function, and one row in `EMBEDDINGS`.
 """
@@ -62,23 +62,23 @@ EMBEDDINGS = table_of(
         ),
     ],
 )
-"""Every embedding by the name that a program gives it."""
+"""Every embedding, by its name in a program."""
 
 
 def default_embedding() -> str | None:
-    """The row that a memory without `embedding` uses: `local` where its packages are installed, else None, which means
-    that searches go by keyword only. Loads none of them."""
+    """Return the row for a memory without `embedding`: `local` if its packages are installed, else None (searches go
+    by keyword only). Loads none of them."""
     from runtime.search.embedding.minilm.model import missing
 
     return "local" if missing() is None else None
 
 
 async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -> Embedder | None:
-    """Open the embedding that a memory declares, or what None means here (`default_embedding`).
+    """Open the embedding that a memory declares, or the default one (`default_embedding`). The caller closes it. Makes
+    no call.
 
-    `options`: those of the choice, with every secret already a `Secret`. The caller closes it. Raises
-    UsageError for an embedding that is not in the table, options that it does not take, and one that cannot work here:
-    its extra is absent, or its files are not what they should be. Reaches no network.
+    `options`: of the choice, with every secret a `Secret`. Raises UsageError for an unknown embedding, for invalid
+    options, and for one that cannot work here because its extra is missing or its files are wrong.
     """
     name = default_embedding() if choice is None else choice.name
     if name is None:

@@ -1,4 +1,4 @@
-"""What turns texts into vectors."""
+"""The interface of embeddings: texts to vectors."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ class Embedder(ABC):
     """An opened embedding. One event loop uses it."""
 
     name: str
-    """The row's name, as a program writes it: `local`, `ollama` …"""
+    """The row's name in a program: `local`, `ollama` …"""
     model: str
-    """Which model, exactly: vectors of different models are never compared."""
+    """The exact model: vectors of different models are never compared."""
     for_tests: bool = False
-    """Whether its vectors carry no meaning; said wherever its name is shown."""
+    """True if its vectors have no meaning; shown wherever its name is."""
     at_once: int = 64
-    """Texts that it is given at once where there are many."""
+    """Texts in one call if there are many."""
 
     @property
     @abstractmethod
     def dimension(self) -> int | None:
-        """Numbers in a vector; None as long as only the model's first answer can tell."""
+        """Return the numbers in a vector; None until the model's first answer tells."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One float32 row of `dimension`, length 1, for each text, in order; a text longer than the model reads is cut.
-        A blank text has the zero vector, which is near to nothing.
+        """Return one float32 row of `dimension`, length 1, for each text, in order; a text longer than the model reads
+        is cut. A blank text has the zero vector, which is near to nothing.
 
         Never blocks the event loop. Raises EmbeddingUnavailable, EmbeddingMismatch.
         """
 
     async def embed_question(self, text: str) -> NDArray[np.float32]:
-        """As `embed` for the one text that somebody waits for: never behind a batch of others, where there is a way."""
+        """As `embed` for the one text that a search waits for; if possible not behind a batch of others."""
         vector: NDArray[np.float32] = (await self.embed([text]))[0]
         return vector
 
     def renew(self) -> None:  # noqa: B027 - what learns nothing from answers has nothing to forget
-        """Forget what earlier answers said of the model, such as its dimension: it may be another one by now."""
+        """Forget earlier answers about the model, such as its dimension: it may have been replaced."""
 
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
-        """Let go of what is open."""
+        """Release resources."""

@@ -1,4 +1,4 @@
-"""`embedding hashing`: vectors made of words by arithmetic alone. For tests: they carry no meaning."""
+"""`embedding hashing`: vectors computed from words. For tests: they have no meaning."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+")
 _ASCII = bytes(ord(chr(code).lower()) if _WORD.match(chr(code)) else 0 for code in range(128)) + bytes(range(128, 256))
-"""Of every byte what is read for it: letters small, and 0 for what is in no word."""
+"""The replacement of every byte: lower case for letters, 0 outside words."""
 _WORDS = 512
 """Words that are read of a text."""
 _LONGEST = 16 * 1024
-"""Characters that are read of a text, and bytes of texts that are read in one go."""
+"""Characters that are read of a text, and bytes of texts that are read together."""
 _FACTOR = 0x9E3779B1
-"""Odd, so that there is a number by which it is 1 modulo 2^32."""
+"""Odd, so that it has an inverse modulo 2^32."""
 
 
 class HashingOptions(Group):
@@ -36,8 +36,8 @@ class HashingOptions(Group):
 
 
 class HashingEmbedder(Embedder):
-    """The hashing trick: every word, and every two that follow one another, adds 1 or -1 at a place that its hash
-    names. Texts with words in common are near to each other; the same text has the same vector on every machine."""
+    """The hashing trick: every word, and every two consecutive words, add 1 or -1 at a place given by their hash.
+    Texts with words in common are near to each other; the same text has the same vector on every machine."""
 
     name = "hashing"
     for_tests = True
@@ -74,8 +74,8 @@ class HashingEmbedder(Embedder):
 
 
 def _read(text: str) -> bytes:
-    """The words of a text, runs of letters, digits and underscores, with bytes of 0 between them; empty for a blank
-    one."""
+    """Return the words of a text, runs of letters, digits and underscores, with zero bytes between them; empty for a
+    blank text."""
     text = text.strip()[:_LONGEST]
     if text.isascii():
         return text.encode().translate(_ASCII)
@@ -84,7 +84,7 @@ def _read(text: str) -> bytes:
 
 
 def _added(texts: Sequence[bytes], dimension: int) -> NDArray[np.float64]:
-    """What the words of each text, and those that follow one another, add up to."""
+    """Return the sums of the words of each text, and of its consecutive words."""
     import numpy as np
 
     second, half, one = map(np.uint64, (0xC2B2AE3D27D4EB4F, 32, 1))
@@ -104,9 +104,9 @@ def _added(texts: Sequence[bytes], dimension: int) -> NDArray[np.float64]:
 
 
 def _words(texts: Sequence[bytes]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The hash of each word, and the number of the text that it is in.
+    """Return the hash of each word, and the number of its text.
 
-    A word is a polynomial of its bytes modulo 2^32, wherever it stands: a few operations on whole texts.
+    A word is a polynomial of its bytes modulo 2^32, independent of its position: a few operations on whole texts.
     """
     import numpy as np
 
@@ -124,7 +124,7 @@ def _words(texts: Sequence[bytes]) -> tuple[NDArray[np.uint64], NDArray[np.int64
 
 @lru_cache(maxsize=1)
 def _powers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The powers of the factor from 0 on, and by which each is 1."""
+    """Return the powers of the factor from 0 on, and their inverses."""
     import numpy as np
 
     factors = (np.full(4 * _LONGEST, factor, np.uint32) for factor in (_FACTOR, pow(_FACTOR, -1, 2**32)))

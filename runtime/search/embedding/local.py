@@ -1,4 +1,4 @@
-"""`embedding local`: a small model that runs in this process, on the processor, without any network."""
+"""`embedding local`: a small model that runs in this process, on the CPU, without any network."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AT_ONCE = 32
-"""Texts of a batch: few enough to be dropped soon, enough to be put together by length."""
+"""Texts of a batch: few enough to be cancelled soon, enough to be sorted by length."""
 _LONGEST = 8 * 1024
-"""Characters that the tokenizer is given: more than 256 tokens have, and few enough for the moment that it stops all
-other threads (it holds the interpreter's lock)."""
+"""Characters given to the tokenizer: more than 256 tokens have, and few enough, as it holds the interpreter's lock."""
 
 _NICENESS = 10
 
@@ -35,11 +34,11 @@ class LocalOptions(Group):
 
 
 class _Shared:
-    """The model and the two threads that use it, for every memory of the process.
+    """The model and its two threads, shared by every memory of the process.
 
-    `questions` has the process's own priority and does what is short: `question`, and `tokens` of batches too, which
-    hold the interpreter's lock: a thread that gives way to others must not keep it from them. `batches` gives way, and
-    runs `vectors`, which compute without that lock. Both may use the model at once.
+    `questions` has the process's own priority and does short work: `question`, and `tokens` of batches too, which hold
+    the interpreter's lock: a thread of low priority must not keep it from others. `batches` has low priority and runs
+    `vectors`, which compute without that lock. Both may use the model at once.
     """
 
     def __init__(self) -> None:
@@ -50,20 +49,20 @@ class _Shared:
 
     @cached_property
     def _model(self) -> model.MiniLM:
-        """Loaded by the thread `questions` alone, which every text comes to first."""
+        """Load the model. Only the thread `questions` calls it, which every text passes first."""
         return model.MiniLM()
 
     def question(self, text: str) -> NDArray[np.float32]:
-        """The text's vector. Raises EmbeddingMismatch."""
+        """Return the vector of the text. Raises EmbeddingMismatch."""
         row: NDArray[np.float32] = self.vectors([self.tokens(text)])[0]
         return row
 
     def tokens(self, text: str) -> Sequence[int]:
-        """What the model reads of a text; nothing of a blank one. Raises EmbeddingMismatch."""
+        """Return the tokens of a text; none of a blank one. Raises EmbeddingMismatch."""
         return [] if is_blank(text) else self._model.tokens(readable(text[:_LONGEST]))
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """One row for each text, given as its tokens."""
+        """Return one row for each text, given as its tokens."""
         import numpy as np
 
         rows = np.zeros((len(texts), model.DIMENSION), dtype=np.float32)
@@ -73,14 +72,14 @@ class _Shared:
         return rows
 
     def end(self) -> None:
-        """End the threads when they have done what they were given."""
+        """End the threads after their current work."""
         self.questions.shutdown(wait=False)
         self.batches.shutdown(wait=False)
 
 
 def _stand_back() -> None:
-    """Let whoever answers requests go first. On Linux each thread has a niceness of its own (setpriority(2), "C
-    library/kernel differences"); elsewhere that would be the whole process's."""
+    """Lower this thread's priority below that of requests. On Linux each thread has a niceness of its own
+    (setpriority(2), "C library/kernel differences"); elsewhere it would be the whole process's."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             thread = threading.get_native_id()
@@ -91,7 +90,7 @@ _shared = _Shared()
 
 
 def _start_anew() -> None:
-    """Forget the model: nobody holds it any more, or this is a forked child, which has no thread."""
+    """Forget the model: it is not used any more, or this is a forked child, which has no threads."""
     global _shared  # noqa: PLW0603 - it is the process's own
     _shared = _Shared()
 
@@ -140,7 +139,7 @@ class LocalEmbedder(Embedder):
 
 
 async def open_local(options: Mapping[str, object]) -> LocalEmbedder:
-    """Raises UsageError when a package is absent or the model file is another one."""
+    """Open the embedding of this row. Raises UsageError if a package is missing or the model file is another one."""
     LocalOptions.model_validate(options)
     await asyncio.get_running_loop().run_in_executor(_shared.batches, model.check)
     return LocalEmbedder()

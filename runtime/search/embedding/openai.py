@@ -2,7 +2,7 @@
 
 The API is https://platform.openai.com/docs/api-reference/embeddings/create: `POST /embeddings` with a list of texts as
 `input` answers `data`, each with the `index` of its text and an `embedding`, as numbers or as base64 of little-endian
-float32. Which of the two is not asked for, since some services refuse to be asked.
+float32. The request does not choose between the two, since some services refuse that.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         raise wrong
 
     def _rows(self, data: list[_Datum]) -> list[Any]:
-        """The vectors in the order of their texts. Raises ValueError for what is none."""
+        """Return the vectors in the order of their texts. Raises ValueError for invalid ones."""
         if any(datum.index is not None for datum in data):
             if sorted(-1 if datum.index is None else datum.index for datum in data) != list(range(len(data))):
                 raise ValueError("not one answer for each text")
@@ -129,7 +129,7 @@ async def open_openai(options: Mapping[str, object]) -> OpenAIEmbedder:
 
 
 def _numbers(embedding: list[float] | str) -> Any:
-    """A row of numbers. Raises ValueError."""
+    """Return a row of numbers. Raises ValueError."""
     if isinstance(embedding, list):
         return embedding
     import numpy as np

@@ -1,4 +1,4 @@
-"""What embeddings over HTTP have in common: batches, what is sent again, and what an answer must be to be believed."""
+"""Base class of embeddings over HTTP: batches, retries, and the validation of answers."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST_ANSWER = 64 * 1024 * 1024
-"""Bytes of the largest answer: 500 vectors of 4096 numbers, each of them written with 25 characters."""
+"""Bytes of the largest answer: 500 vectors of 4096 numbers, each with 25 characters."""
 QUESTION_SECONDS = 10.0
-"""The most that a single text takes: it is a question, and somebody waits."""
+"""Seconds for a single text: it is a question, and its search waits."""
 AWAY_SECONDS = 10.0
-"""For how long a service that did not answer at all is not asked again, so that nobody waits for it each time."""
+"""Seconds in which a service that did not answer at all is not called again."""
 
 _TRIES = 3
 _REQUEST_CHARACTERS = 200_000
-"""Characters that are sent at once, unless one text alone has more. OpenAI reads at most 300,000 tokens a request."""
+"""Characters in one request, unless one text alone has more. OpenAI takes at most 300,000 tokens a request."""
 _SHORTEST = 200
 _TOO_LONG = re.compile(r"context|too long|too large|maximum|max_|exceed|tokens", re.IGNORECASE)
 
 
 class Service(NamedTuple):
-    """Where the vectors come from. `host`: as it is shown; `batch`: texts at once; `characters`: what is sent of a text
-    at most; `seconds`: how long an answer may take; `dimension`: the numbers that a vector is declared to have."""
+    """The service. `host`: as shown; `batch`: texts in one call; `characters`: sent of a text at most; `seconds`:
+    limit of a call; `dimension`: the declared one."""
 
     host: str
     batch: int
@@ -44,7 +44,7 @@ class Service(NamedTuple):
 
 
 class RemoteEmbedder(Embedder):
-    """Asks a service for vectors, and checks them: as many as texts, of one dimension, of finite numbers."""
+    """Calls a service for vectors and validates them: as many as texts, of one dimension, of finite numbers."""
 
     def __init__(self, service: Service, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
         self._service = service
@@ -81,7 +81,7 @@ class RemoteEmbedder(Embedder):
 
     @abstractmethod
     async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
-        """The service's vectors for `texts`, in order, as `check` takes them. Raises CallFailed, EmbeddingMismatch."""
+        """Return the service's vectors for `texts`, in order, not validated. Raises CallFailed, EmbeddingMismatch."""
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
@@ -97,7 +97,7 @@ class RemoteEmbedder(Embedder):
         return await self._caller.post_json(url, body, headers=headers, timeout_seconds=seconds, tries=tries)
 
     async def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The checked rows for a batch; a text that is too long for the model is cut until it is not."""
+        """Return the validated rows for a batch; a text that is too long for the model is cut until it is not."""
         try:
             return await self._answer(texts)
         except CallFailed as failure:
@@ -121,7 +121,7 @@ class RemoteEmbedder(Embedder):
             text = text[: len(text) // 2]
 
     async def _answer(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Raises CallFailed when it makes no sense to ask for the same again."""
+        """Raises CallFailed if a retry makes no sense."""
         if self._away is not None and self._clock.monotonic() < self._away[0]:
             failure = self._away[1]
             raise EmbeddingUnavailable(str(failure), hint=failure.hint)
@@ -190,7 +190,7 @@ class RemoteEmbedder(Embedder):
         )
 
     def not_vectors(self) -> EmbeddingMismatch:
-        """What to raise for an answer that holds something else."""
+        """Return the error for an answer that is not vectors."""
         return EmbeddingMismatch(
             f"the embedding {self.name} was answered by {self._service.host} something that is not vectors",
             hint="is the URL right?",
@@ -198,12 +198,12 @@ class RemoteEmbedder(Embedder):
 
 
 def _is_too_long(failure: CallFailed) -> bool:
-    """Whether the service says that a text has more than its model reads."""
+    """True if the service reports that a text has more than its model reads."""
     return failure.status in {400, 413, 422} and (failure.status == 413 or bool(_TOO_LONG.search(failure.detail)))
 
 
 def _batches(sent: Mapping[int, str], most: int) -> Iterator[list[int]]:
-    """The places of texts, as many at once as may be sent."""
+    """Yield the places of texts in batches that may be sent together."""
     batch: list[int] = []
     characters = 0
     for place, text in sent.items():

@@ -1,10 +1,10 @@
-"""What is embedded of a text, whatever stands in it."""
+"""Prepares any text for embedding."""
 
 from __future__ import annotations
 
 
 def readable(text: str) -> str:
-    """`text` as every model and JSON can take it: surrogates that belong together are one character, others U+FFFD."""
+    """Return `text` as every model and JSON can take it: pairs of surrogates become one character, others U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -13,5 +13,5 @@ def readable(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing to embed: such a text has the zero vector, which is near to nothing."""
+    """True if there is nothing to embed: such a text has the zero vector, which is near to nothing."""
     return not text.strip()

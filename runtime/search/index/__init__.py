@@ -1,4 +1,4 @@
-"""Where entries are found again. The table of indexes, and how one is opened.
+"""The table of indexes, and how an index is opened.
 
 To add an index: one file with an `Index`, its options model and an opening function, and one row in `INDEXES`.
 """
@@ -58,13 +58,13 @@ INDEXES = table_of(
         ),
     ],
 )
-"""Every kind of index by the name that a program gives it."""
+"""Every kind of index, by its name in a program."""
 
 DEFAULT = "embedded"
-"""What a memory has that names no index."""
+"""The index of a memory that names none."""
 
 NAMELESS = "memory"
-"""What an index is called that is opened without a name."""
+"""The name of an index that is opened without one."""
 
 
 async def open_index(
@@ -75,12 +75,12 @@ async def open_index(
     name: str = NAMELESS,
     key: bytes | None = None,
 ) -> Index:
-    """Open the index that a memory declares; None: the default one. `options` are its own, with secrets resolved.
+    """Open the index that a memory declares; None: the default one. `options`: with secrets resolved. The caller closes
+    it.
 
-    `path` is the index's file; None keeps everything in memory; `name` is what it is called where others are beside
-    it; `key` (32 bytes) seals the file. The caller closes it. Raises UsageError for an index that is not in the table
-    or for options it does not take, IndexFailed when the file cannot be made. One on a server that is away is opened
-    nevertheless.
+    `path`: the index file; None keeps everything in memory. `name`: of the index on a shared server. `key` (32 bytes):
+    seals the file. Raises UsageError for an unknown index or invalid options, IndexFailed if the file cannot be
+    created. An index on an unreachable server is opened nevertheless.
     """
     kind = DEFAULT if choice is None else choice.name
     row = INDEXES.get(kind)

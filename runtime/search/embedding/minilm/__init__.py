@@ -1,1 +1,1 @@
-"""all-MiniLM-L6-v2 in this process: the tokenizer that lies here, and the model file that another package ships."""
+"""all-MiniLM-L6-v2 in this process: its tokenizer is in this folder, its model file in another package."""

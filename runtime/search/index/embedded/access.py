@@ -1,8 +1,8 @@
-"""Who may touch an open index when: one thread writes and another reads, each with a connection of its own.
+"""Threads of an open index: one writes and another reads, each with a connection of its own.
 
-The writer prepares its transaction beside the readers; only its last step, the commit and the same change in memory,
-excludes them, so that what a search reads in the file and in memory is always one state. A file that turns out to be
-damaged is thrown away and made anew, empty, and what was asked is done again on that.
+The writer prepares its transaction beside the readers. Only its last step, the commit and the same change in memory,
+excludes them, so a search always reads one state in the file and in memory. A damaged file is deleted and created
+again, empty, and the operation is repeated.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ from runtime.search.index.embedded.sqlcipher import ERRORS
 T = TypeVar("T")
 Apply = Callable[[IndexInMemory], None]
 Work = Callable[[IndexInMemory], tuple[T, Apply]]
-"""Changes the file, and returns what came of it with what is to be done in memory once it is committed."""
+"""Changes the file; returns its result, and the change to make in memory after the commit."""
 
 SCRUB_SECONDS = 15.0
 LONGEST_SCRUB_WAIT = 40.0
 SCRUB_SHARE = 20
-"""How long after something was forgotten it is overwritten in the file, with all that was forgotten since: as many
-times as long as that took last. With 100,000 entries it takes some 0.2 s in a sealed file and 1 s in another one;
-searches go on meanwhile, and writes wait."""
+"""Deleted content is overwritten in the file after this many times the duration of the last overwriting. With
+100,000 entries that takes about 0.2 s in a sealed file and 1 s in another; searches continue meanwhile, writes wait."""
 _SOON_LOOKED_AT = 200_000  # rows that take less than a millisecond
 _OPEN = contextlib.nullcontext()
 _log = structlog.get_logger("symbiont.index")
 
 
 class _Broken(Exception):  # noqa: N818 - named for what is the case
-    """This index can't be read; None: none is loaded."""
+    """This index is unreadable; `loaded` None: it was not loaded."""
 
     def __init__(self, loaded: IndexInMemory | None, reason: str = "") -> None:
         super().__init__(reason)
@@ -51,8 +50,8 @@ class _Broken(Exception):  # noqa: N818 - named for what is the case
 
 
 class Access:
-    """The index in a file, sealed with `key` if there is one, or in memory where `path` is None: one connection reads
-    and writes then, in turn. One event loop uses it."""
+    """The index in a file, sealed with `key` if given, or in memory if `path` is None: then one connection reads and
+    writes in turn. One event loop uses it."""
 
     def __init__(self, path: Path | None, key: bytes | None = None) -> None:
         self._path = path
@@ -68,7 +67,7 @@ class Access:
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="index reader")
 
     async def open(self) -> None:
-        """Load what is there. Raises IndexFailed."""
+        """Load the file. Raises IndexFailed."""
         await self._in(self._writer, self._present)
         self._scrub_later()
 
@@ -77,8 +76,8 @@ class Access:
         return await self._twice(lambda: self._in(self._reader, self._reading, work))
 
     async def glance(self, work: Callable[[IndexInMemory], T]) -> T:
-        """As `read`, for what looks at memory alone: at once where that is quick and nobody holds the lock, as a way
-        to another thread and back takes longer than such a look."""
+        """Run `work`, which reads only memory: without a thread if that is quick and the lock is free, because
+        changing threads takes longer."""
         if self._lock.acquire(blocking=False):
             try:
                 loaded = self._loaded
@@ -89,18 +88,18 @@ class Access:
         return await self.read(work)
 
     async def write(self, work: Work[T]) -> T:
-        """Run `work` in a transaction. Raises IndexFailed, and nothing is changed then."""
+        """Run `work` in a transaction. Raises IndexFailed, and then nothing is changed."""
         try:
             return await self._twice(lambda: self._in(self._writer, self._writing, work))
         finally:
             self._scrub_later()
 
     async def clear(self) -> None:
-        """Throw away what is there and begin anew. Raises IndexFailed."""
+        """Delete the file and create it again, empty. Raises IndexFailed."""
         await self._in(self._writer, self._clear)
 
     async def close(self) -> None:
-        """Wait for what is being done, then let go of the file and the threads."""
+        """Wait for running operations, then close the file and end the threads."""
         if not self._closed:
             self._closed = True
             if self._scrubbing is not None:
@@ -150,7 +149,7 @@ class Access:
         return result
 
     def _tidy(self, loaded: IndexInMemory) -> None:
-        """What can wait until whoever wrote has gone on."""
+        """Do what can wait until the writer has continued."""
         if self._loaded is loaded:
             loaded.file.tidy()
 
@@ -168,7 +167,7 @@ class Access:
         self._scrub_later()
 
     def _scrub(self) -> None:
-        """Overwrite what was forgotten; what cannot be is tried again."""
+        """Overwrite deleted content; a failure is retried."""
         loaded = self._loaded
         if loaded is None or not self._unscrubbed:
             return
@@ -191,7 +190,7 @@ class Access:
             raise
 
     def _present(self) -> IndexInMemory:
-        """What is loaded; the file is opened when nothing is."""
+        """Return the loaded index; open the file if needed."""
         if self._loaded is None:
             loaded = self._opened()
             with self._lock:
@@ -222,7 +221,7 @@ class Access:
             return loaded
 
     def _renew(self, broken: _Broken) -> None:
-        """Make the index anew, unless that has been done since it was found broken."""
+        """Rebuild the index, unless that was done since it was found broken."""
         if broken.loaded is not None and self._loaded is broken.loaded:
             self._clear_away()
             self._say(str(broken))

@@ -1,4 +1,4 @@
-"""What is known of every entry at once: a column of numbers each, by key, so that a filter is a few operations on
+"""Facts about all entries in memory: one column of numbers each, by key, so that a filter is a few operations on
 whole columns."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 QUESTION_MARKS = "?？؟"
-"""Of Latin, Chinese and Arabic writing and what took after them."""
+"""Of Latin, Chinese and Arabic scripts and those derived from them."""
 
 _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
@@ -40,12 +40,11 @@ _lives = count(1)
 
 
 class Rows:
-    """Columns by key. Key 0 is nobody's: it stands for no neighbour, and has no words.
+    """Columns by key. Key 0 is no entry: it stands for a missing neighbour, and has no words.
 
-    Ids and names are compared by Python's own hash of them, 64 bits that are other ones in every process: two of one
-    code are not to be expected, and cannot be sought out. `author` is a number in `authors`, 0 for nobody; `before`
-    and `after` are the keys of an entry's neighbours; `text_size` and `about_size` count words. `end` is the first key
-    that was never given.
+    Ids and names are compared by Python's 64-bit hash, which differs in every process: collisions are improbable and
+    cannot be provoked. `author` is a number in `authors`, 0 for none; `before` and `after` are the keys of the
+    neighbours; `text_size` and `about_size` count words. `end` is the first key that was never used.
     """
 
     def __init__(self) -> None:
@@ -64,7 +63,7 @@ class Rows:
         self._size: Keys | None = None
 
     def new_keys(self, count: int) -> list[int]:
-        """Keys that nobody has, the lowest first; they are taken when they are `put`."""
+        """Return free keys, the lowest first; they are taken when they are `put`."""
         free: list[int] = (np.flatnonzero(~self.alive[1 : self.end])[:count] + 1).tolist()
         return [*free, *range(self.end, self.end + count - len(free))]
 
@@ -101,30 +100,30 @@ class Rows:
             self._link_neighbours(np.concatenate((touched, self.group[at])))
 
     def of_parts(self, parts: Sequence[int]) -> list[int]:
-        """The keys of entries in the parts of these keys."""
+        """Return the keys of entries in the parts with these keys."""
         column = self.part[: self.end]
         mask = column == parts[0] if len(parts) == 1 else np.isin(column, parts)
         keys: list[int] = np.flatnonzero(mask & self.alive[: self.end]).tolist()
         return keys
 
     def of_ids(self, ids: Collection[str]) -> list[int]:
-        """The keys of the entries that have these ids."""
+        """Return the keys of the entries with these ids."""
         codes = np.fromiter(map(hash, ids), np.int64, len(ids))
         keys: list[int] = np.flatnonzero(np.isin(self.id[: self.end], codes) & self.alive[: self.end]).tolist()
         return keys
 
     def link_all_neighbours(self) -> None:
-        """Say of all groups who is whose neighbour."""
+        """Recompute the neighbour links of all groups."""
         self._link_neighbours(self.group[: self.end])
 
     def measure(self, keys: Sequence[int], text_sizes: Sequence[int], about_sizes: Sequence[int]) -> None:
-        """How many words these entries have."""
+        """Set the numbers of words of these entries."""
         at = np.array(keys, np.int64)
         self.text_size[at], self.about_size[at] = list(text_sizes), list(about_sizes)
         self._size = None
 
     def remove(self, keys: Sequence[int]) -> None:
-        """Nothing stands at these keys any more; they are given again."""
+        """Remove the entries under these keys, which become free."""
         if not keys:
             return
         at = np.array(keys, np.int64)
@@ -136,7 +135,7 @@ class Rows:
         self._link_neighbours(touched)
 
     def wanted(self, filters: Filter) -> Mask:
-        """Which keys up to `end` pass, tags and sources left aside."""
+        """Return the keys up to `end` that pass, without regard to tags and sources."""
         mask = self.alive[: self.end].copy()
         for name in ("agent", "user", "project", "type"):
             value = getattr(filters, name)
@@ -149,7 +148,7 @@ class Rows:
         return mask
 
     def size(self) -> Keys:
-        """Words of each entry with its context, by key up to `end`."""
+        """Return the words of each entry with its context, by key up to `end`."""
         if self._size is None:
             text = self.text_size[: self.end]
             self._size = (
@@ -158,17 +157,17 @@ class Rows:
         return self._size
 
     def handles(self, keys: Keys) -> Keys:
-        """What others are given in place of these keys: another number whenever a key is given again; 0 stays 0."""
+        """Return the handles of these keys for callers: another number whenever a key is reused; 0 stays 0."""
         return np.where(keys > 0, keys | (self.given[keys] << _HANDLE), 0)
 
     def keys(self, handles: Keys) -> Keys:
-        """The keys that these handles stand for, 0 where the entry is gone."""
+        """Return the keys of these handles, 0 if the entry is gone."""
         keys = handles & ((1 << _HANDLE) - 1)
         keys = np.where((keys > 0) & (keys < self.end), keys, 0)
         return np.where(self.alive[keys] & (self.handles(keys) == handles), keys, 0)
 
     def newest(self, mask: Mask, limit: int) -> Keys:
-        """Up to `limit` keys of the mask, newest first."""
+        """Return up to `limit` keys of the mask, newest first."""
         keys = np.flatnonzero(mask)
         return keys[np.lexsort((keys, -self.time[keys]))[:limit]]
 
@@ -191,7 +190,7 @@ class Rows:
             setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))
 
     def _link_neighbours(self, groups: Keys) -> None:
-        """Say who is whose neighbour in these groups."""
+        """Recompute the neighbour links in these groups."""
         self._size = None
         groups = np.unique(groups[groups != 0])
         column = self.group[: self.end]
@@ -206,7 +205,7 @@ class Rows:
 
 
 def asks(text: str) -> bool:
-    """Whether there is a question mark in it."""
+    """True if the text has a question mark."""
     # Much quicker than a pattern.
     return "?" in text or (not text.isascii() and any(mark in text for mark in QUESTION_MARKS))
 

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean for an index: begin anew, or say what a person can do."""
+"""Classifies SQLite's errors: rebuild the index, or report what a person can do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runtime.search.errors import IndexFailed
 
 
 class Damaged(Exception):  # noqa: N818 - named for the decision: the file is thrown away and made again
-    """The file is no index of ours, or not any more."""
+    """The file is not, or no longer, an index of this version."""
 
 
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -24,7 +24,7 @@ _HINTS = {
 
 
 def judged(error: Exception, name: str) -> Damaged | IndexFailed:
-    """What to raise in place of SQLite's error; `name` is the file, or says that there is none."""
+    """Return the error to raise instead of SQLite's; `name` is the file or "in memory"."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     kind = code & 0xFF
     if kind in _DAMAGE or code in _READS_TOO_LITTLE:
@@ -36,6 +36,6 @@ def judged(error: Exception, name: str) -> Damaged | IndexFailed:
 
 
 def os_failed(error: OSError, name: str) -> IndexFailed:
-    """What to raise in place of the system's error."""
+    """Return the error to raise instead of an OSError."""
     reason = (error.strerror or "it cannot be opened").lower()
     return IndexFailed(f"the index {name} cannot be made: {reason}", hint="check the rights on its folder and its room")

@@ -1,4 +1,4 @@
-"""An open file with what is searched of it in memory."""
+"""An open file and the part of it that is searched in memory."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)
 
 
 class IndexInMemory:
-    """What one file holds, to be searched. Whoever calls holds the lock that keeps readers and the writer's last step
-    apart, so the file and the memory say the same. `model` is that of the vectors; None: there are none."""
+    """The searchable content of one file. Callers hold the lock that separates readers from the writer's last step,
+    so file and memory agree. `model` is that of the vectors; None: there are none."""
 
     def __init__(self, file: IndexFile) -> None:
         self.file = file
@@ -42,7 +42,7 @@ class IndexInMemory:
         self.load()
 
     def load(self) -> None:
-        """Read everything into memory anew. Raises Damaged when the tables do not agree, or are others than ours."""
+        """Read everything into memory again. Raises Damaged if the tables are inconsistent or of another version."""
         try:
             self._load()
         except ERRORS as error:
@@ -79,14 +79,14 @@ class IndexInMemory:
             self.embed(np.array(embedded, np.int64), read.reshape(-1, self.dimension), self.model)
 
     def apply(self, delta: Delta) -> None:
-        """Do in memory what a transaction did in the file."""
+        """Apply the changes of a transaction in memory."""
         delta.apply(self.rows)
         self._measure(delta.sizes)
         if delta.rewritten:
             self.occurrences.forget()
 
     def embed(self, keys: NDArray[np.int64], vectors: NDArray[np.float32], model: str | None) -> None:
-        """These entries have these vectors now."""
+        """Set the vectors of these entries."""
         if not len(keys):
             return
         self.model, self.dimension = model, vectors.shape[1]
@@ -96,12 +96,12 @@ class IndexInMemory:
         self.rows.embedded[keys] = True
 
     def forget_vectors(self) -> None:
-        """There are no vectors any more."""
+        """Remove all vectors."""
         self.model = self.dimension = self.matrix = None
         self.rows.embedded[:] = False
 
     def others_than(self, model: str, dimension: int | None) -> bool:
-        """Whether there are vectors of another model, or of another dimension than this one, if it is known."""
+        """True if the vectors are of another model, or of another dimension if that is given."""
         return self.model is not None and (self.model != model or dimension not in {None, self.dimension})
 
     def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Matched:
@@ -194,7 +194,7 @@ class IndexInMemory:
         return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes())
 
     def wanted(self, wanted: Filter) -> NDArray[np.bool_]:
-        """Which keys up to the last pass."""
+        """Return the keys that pass."""
         mask = self.rows.wanted(wanted)
         if wanted.source is not None:
             others = self._listed("SELECT group_concat(key) FROM other_sources WHERE source = ?", wanted.source)
@@ -206,7 +206,7 @@ class IndexInMemory:
         return mask
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.tokenizer.close()
         self.file.close()
 
@@ -219,7 +219,7 @@ class IndexInMemory:
         return dict(self.file.reading.execute(sql, (_listed(keys),)))
 
     def _beginning(self, begins: str) -> NDArray[np.bool_]:
-        """The keys whose id begins so."""
+        """Return the keys whose id begins with this text."""
         if len(begins) == WHOLE_ID:
             mask = np.zeros(self.rows.end, np.bool_)
             mask[self.rows.of_ids([begins])] = True
@@ -230,7 +230,7 @@ class IndexInMemory:
         return self._listed("SELECT group_concat(key) FROM tags WHERE tag = ?", tag)
 
     def _listed(self, sql: str, *values: str | int) -> NDArray[np.bool_]:
-        """The keys that the file names in one list."""
+        """Return the keys in one list of the file."""
         mask = np.zeros(self.rows.end, np.bool_)
         mask[keys_of(self.file.reading.execute(sql, values).fetchone()[0])] = True
         return mask
@@ -254,7 +254,8 @@ def _listed(keys: Sequence[int]) -> str:
 
 
 def _word_counts(sizes: Sequence[bytes]) -> tuple[Sequence[int], Sequence[int]]:
-    """Words in both columns of entries, as FTS5 keeps them: SQLite's integers of variable length, seven bits a byte."""
+    """Return the numbers of words in both columns of entries, as FTS5 stores them: SQLite's variable-length
+    integers."""
     joined = b"".join(sizes)
     if len(joined) == 2 * len(sizes) and joined.isascii():
         return joined[::2], joined[1::2]

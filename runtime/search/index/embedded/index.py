@@ -1,4 +1,4 @@
-"""The index in the daemon itself: one SQLite file a store, and what is searched of it in memory."""
+"""The index in the daemon itself: one SQLite file for each store, searched in memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EmbeddedOptions(BaseModel):
 
 
 async def open_embedded(place: IndexPlace, _options: BaseModel) -> Index:
-    """The row's opening: what the file holds is read into memory. Raises IndexFailed."""
+    """Open the index of this row and read the file into memory. Raises IndexFailed."""
     access = Access(place.path, place.key)
     try:
         await access.open()
@@ -47,7 +47,7 @@ async def open_embedded(place: IndexPlace, _options: BaseModel) -> Index:
 
 
 class EmbeddedIndex(Index):
-    """See the modules it is made of: `access` (threads and faults), `writing` (the file), `loaded` (the memory)."""
+    """Composed of `access` (threads and faults), `writes` (the file) and `in_memory` (the memory)."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -1,4 +1,4 @@
-"""The file of an embedded index: how it is opened, made, checked and thrown away."""
+"""The file of an embedded index: opens, creates, checks and deletes it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ _LONGEST_LOG = 8 * 1024 * 1024
 """Bytes of the write-ahead log from which on it is copied into the file."""
 _ASIDE = ("-wal", "-shm", "-journal")
 _READABLE = b"SQLite format 3\0"
-"""How a file begins that is not sealed (sqlite.org/fileformat.html)."""
+"""The beginning of a file that is not sealed (sqlite.org/fileformat.html)."""
 _ZEROS = bytes(1024 * 1024)
 _overwriting = threading.Lock()
 
 
 class IndexFile:
-    """An open file: a connection that writes, and one that reads beside it; without a path one for both, in memory.
+    """An open file with one connection that writes and one that reads beside it; without a path one for both, in
+    memory.
 
-    `key`: what seals the file, 32 bytes; None: nothing does. Damaged is raised for what is no index of this version, or
-    is sealed with another key; IndexFailed for what a person must mend.
+    `key`: seals the file, 32 bytes; None: not sealed. Raises Damaged for a file that is not an index of this version or
+    is sealed with another key, IndexFailed for a problem that a person must fix.
     """
 
     def __init__(self, path: Path | None, key: bytes | None = None) -> None:
@@ -57,7 +58,7 @@ class IndexFile:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Callable[[], object]]:
-        """A transaction that writes. It yields what commits it; it is rolled back when that was not called."""
+        """Begin a transaction that writes. It yields the function that commits; without a call it is rolled back."""
         self.writing.execute("BEGIN IMMEDIATE")
         try:
             yield partial(self.writing.execute, "COMMIT")
@@ -68,7 +69,7 @@ class IndexFile:
                     self.writing.execute("ROLLBACK")
 
     def changed_by_others(self) -> bool:
-        """Whether another process wrote since this was last asked; asked in a transaction."""
+        """True if another process has written since the last call. Requires a transaction."""
         before, self.seen = self.seen, self._version()
         return before != self.seen
 
@@ -82,17 +83,17 @@ class IndexFile:
                 self.writing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def unscrubbed(self) -> bool:
-        """Whether what was forgotten may still stand in the file or its log."""
+        """True if deleted content may still be in the file or its log."""
         if self.path is None:
             return False
         return self._old_log or bool(self.writing.execute(schema.UNSCRUBBED).fetchone()[0])
 
     def scrub(self) -> bool:
-        """Overwrite what deleted and changed entries left behind; False when somebody reads the log just now.
+        """Overwrite remains of deleted and changed entries; False if the log is being read.
 
-        FTS5 does not delete: the words of an entry stand in its segments, in their order, until those are merged.
-        SQLite overwrites what it deletes (`secure_delete`), but not what it copied from a page to another before
-        (`balance_nonroot` in its btree.c): where that can be read, the whole file is written anew.
+        FTS5 does not delete: the words of an entry stay in its segments until those are merged. SQLite overwrites what
+        it deletes (`secure_delete`), but not what it copied between pages before (`balance_nonroot` in its btree.c): an
+        unsealed file is therefore rewritten completely.
         """
         schema.merge_words(self.writing)
         if self._key is None:
@@ -104,14 +105,14 @@ class IndexFile:
         return not busy
 
     def bytes(self) -> int:
-        """On disk; in memory, if that is where it is."""
+        """Return its size on disk, or in memory."""
         if self.path is None:
             pages, size = (self.writing.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
             return int(pages * size)
         return sum(_size(Path(f"{self.path}{suffix}")) for suffix in ("", "-wal"))
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         for connection in self._open:
             with contextlib.suppress(*ERRORS):
                 connection.close()
@@ -129,7 +130,7 @@ class IndexFile:
         return connection
 
     def _check(self) -> bool:
-        """Whether the tables are there; False for an empty file."""
+        """True if the tables exist; False for an empty file."""
         found = {name for (name,) in self.writing.execute("SELECT name FROM sqlite_master WHERE sql IS NOT NULL")}
         version = self.writing.execute("PRAGMA user_version").fetchone()[0]
         if not found and not version:
@@ -145,7 +146,7 @@ class IndexFile:
 
 
 def open_file(path: Path | None, key: bytes | None = None) -> tuple[IndexFile, str | None]:
-    """The open file, and why it had to be thrown away and made anew, if it had to be. Raises IndexFailed."""
+    """Return the open file, and why it had to be replaced by an empty one, if so. Raises IndexFailed."""
     if path is None:
         return IndexFile(None), None
     try:
@@ -162,9 +163,9 @@ def open_file(path: Path | None, key: bytes | None = None) -> tuple[IndexFile, s
 
 
 def overwrite_readable(path: Path) -> bool:
-    """Overwrite and delete this index if it is there and not sealed; whether it was. Raises IndexFailed.
+    """Overwrite and delete this index if it exists unsealed; True if it did. Raises IndexFailed.
 
-    What the file system or the disk keep of it elsewhere (copies on write, spare blocks) is out of reach.
+    Further copies in the file system or on the disk (copies on write, spare blocks) are out of reach.
     """
     with _overwriting:  # or a sealed file that was made in its place meanwhile would be taken for it
         try:
@@ -194,7 +195,7 @@ def _overwrite(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    """Bytes; 0 for a file that cannot be looked at."""
+    """Return the size in bytes; 0 if the file cannot be inspected."""
     try:
         return path.stat().st_size
     except OSError:
@@ -202,7 +203,7 @@ def _size(path: Path) -> int:
 
 
 def throw_away(path: Path | None) -> None:
-    """Delete a file that nobody has open, with what SQLite keeps beside it. Raises IndexFailed."""
+    """Delete a closed file, with the files that SQLite keeps beside it. Raises IndexFailed."""
     if path is None:
         return
     try:

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 _DENSE = 0.4
-"""The share of a range of rows from which on it is quicker to multiply all of them than to gather those wanted."""
+"""The share of a range of rows from which on multiplying all of them is faster than gathering the wanted ones."""
 
 
 class Matrix:
-    """Rows of `dimension` numbers, each of length 1, by key; what stands at a key that has none is undefined."""
+    """Rows of `dimension` numbers, each of length 1, by key; rows of keys without a vector are undefined."""
 
     def __init__(self, dimension: int, room: int = 1024) -> None:
         self.dimension = dimension
         self._rows = np.zeros((room, dimension), np.float32)
 
     def put(self, keys: NDArray[np.int64], vectors: Vector) -> None:
-        """These vectors stand at these keys now. Room grows geometrically; what is not used yet costs nothing."""
+        """Set the vectors of these keys. Capacity grows geometrically; unused rows take no memory."""
         if not len(keys):
             return
         last = int(keys.max())
@@ -37,7 +37,7 @@ class Matrix:
         self._rows[keys] = vectors
 
     def similarities(self, vector: Vector, keys: NDArray[np.int64]) -> Vector:
-        """The cosine of `vector`, of length 1, with each of these rows; the keys are in ascending order."""
+        """Return the cosine of `vector`, of length 1, with each of these rows; keys are ascending."""
         if not len(keys):
             return np.zeros(0, np.float32)
         first, end = int(keys[0]), int(keys[-1]) + 1
@@ -49,9 +49,9 @@ class Matrix:
 
 
 def unit(vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32], dimension: int | None) -> Vector:
-    """Vectors as rows of length 1; zeros stay zeros.
+    """Return vectors as rows of length 1; zeros stay zeros.
 
-    Raises EmbeddingMismatch when they are not of `dimension` (None: of one that they share), or hold no numbers.
+    Raises EmbeddingMismatch if they are not of `dimension` (None: of the same one), or not finite.
     """
     found = {vector.shape for vector in vectors}
     if len(found) > 1 or any(shape != ((dimension,) if dimension else shape[:1]) or shape == (0,) for shape in found):
@@ -73,7 +73,7 @@ def unit(vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32], dimension
 def best(
     keys: NDArray[np.int64], scores: NDArray[np.float32], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The `limit` keys with the highest scores, best first; among equals the lower key."""
+    """Return the `limit` keys with the highest scores, best first; among equals the lower key first."""
     if limit < len(keys):
         chosen = np.argpartition(-scores, max(limit - 1, 0))[: max(limit, 0)]
         keys, scores = keys[chosen], scores[chosen]

@@ -1,4 +1,4 @@
-"""The tables of an embedded index, and how an entry becomes a row of them."""
+"""The tables of an embedded index, and how an entry becomes a row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import msgspec
 from runtime.search.entry import IndexEntry
 
 VERSION = 5
-"""Kept in the file as `user_version`: a file of another one is made anew."""
+"""Stored as `user_version`: a file of another version is created again."""
 
 TOKENIZE = "porter unicode61"
-"""How texts become words: Unicode letters and digits, case folded, diacritics removed, English endings cut off."""
+"""How texts are split into words: Unicode letters and digits, case folded, diacritics removed, English endings cut
+off."""
 
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID;
@@ -34,11 +35,11 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')
 """.replace("TOKENIZE", TOKENIZE)
-"""`words` indexes what stands in `entries` and keeps no copy of it; a key is a row of the matrix and never 0.
+"""`words` indexes the texts in `entries` without a copy of them; a key is a row of the matrix and never 0.
 
-There is no column for an entry's context, the texts before and after it: where a word stands in it follows from where
-it stands in those texts (see `bm25`), so nothing is written three times and nothing goes stale. Nor is there an index
-of ids: which key an id has is known in memory, and an index costs a tenth of what putting entries does.
+There is no column for an entry's context, the texts before and after it: the occurrences of a word in it follow from
+those in these texts (see `bm25`), so nothing is stored three times or becomes stale. There is no index of ids: they are
+known in memory, and an index costs a tenth of an insertion.
 """
 
 NAMES = frozenset(
@@ -55,37 +56,36 @@ NAMES = frozenset(
         "occurrences",
     }
 )
-"""Tables that every file of this version has."""
+"""The tables of every file of this version."""
 
 COLUMNS = ("id", "hash", "about", "text", "said", "part", "place")
 SAYING = 5
-"""How many of them say what the entry says. The others may change while it stays."""
+"""The number of columns with the entry's content. The others may change while the content stays."""
 
 _WORDS_AT_ONCE = 8 * 1024 * 1024
-"""Bytes of words that a transaction gathers before it writes them. FTS5's own 1 MiB makes many small pieces of a large
-transaction, which it then has to merge."""
+"""Bytes of words that a transaction gathers before it writes them. FTS5's own 1 MiB divides a large transaction into
+many small segments that it must merge."""
 _WORDS_OF_A_PAGE = 8050
-"""Bytes of words that are kept together: what a page of the file has room for."""
+"""Bytes of words that are stored together, as many as fit into a page of the file."""
 
 Row = tuple[Any, ...]
 """The values of COLUMNS."""
 ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
 
 Said = tuple[str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...], tuple[str, ...]]
-"""An entry's agent, user, project, type, time in microseconds, source, author, group, other sources and tags. In the
-file they are one column in MessagePack: what is filtered by is in memory, and a column costs more to write than what is
-in it."""
+"""An entry's agent, user, project, type, time in microseconds, source, author, group, other sources and tags: one
+column, in MessagePack. Filters work in memory, and a column of its own costs more to write than its content."""
 AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP = range(8)
 OTHER_SOURCES: Final = 8
 TAGS: Final = 9
 Place = tuple[int | None, int, str]
-"""Its line, its order and the rest, as one column too."""
+"""Its line, its order and the rest, as one column, too."""
 
 packed = msgspec.msgpack.Encoder().encode
 said_of = msgspec.msgpack.Decoder(Said).decode
-"""What the column `said` says. Raises msgspec.DecodeError."""
+"""Decode the column `said`. Raises msgspec.DecodeError."""
 place_of = msgspec.msgpack.Decoder(Place).decode
-"""What the column `place` says. Raises msgspec.DecodeError."""
+"""Decode the column `place`. Raises msgspec.DecodeError."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -97,12 +97,12 @@ _MONTHS = (
 
 
 def microseconds(time: datetime) -> int:
-    """An aware time as microseconds since 1970 in UTC, exactly."""
+    """Return an aware time as microseconds since 1970 in UTC, exactly."""
     return (time - EPOCH) // _MICROSECOND
 
 
 def said_by(entry: IndexEntry) -> Said:
-    """What an entry says besides its text."""
+    """Return the content of an entry besides its text."""
     time = microseconds(entry.time)
     return (
         *(entry.agent, entry.user, entry.project, entry.type, time, entry.source, entry.author, entry.group),
@@ -111,13 +111,13 @@ def said_by(entry: IndexEntry) -> Said:
 
 
 def row_of(entry: IndexEntry, said: Said, part: int) -> Row:
-    """The row of an entry in the part of that key."""
+    """Return the row of an entry in the part with that key."""
     place = packed((entry.line, entry.order, entry.rest))
     return entry.id, entry.hash, about(entry.author, entry.time), entry.text, packed(said), part, place
 
 
 def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
-    """The entry that a row is, in the part of that name."""
+    """Return the entry of a row, in the part with that name."""
     agent, user, project, kind, time, source, author, group, other_sources, tags = said_of(row[SAID])
     line, order, rest = place_of(row[PLACE])
     return IndexEntry(
@@ -142,7 +142,7 @@ def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
 
 
 def about(author: str | None, time: datetime) -> str:
-    """The words under which an entry is found besides its text: who said it, and when."""
+    """Return the words by which an entry is found besides its text: its author and its date."""
     return _about(author, (time if time.tzinfo is UTC else time.astimezone(UTC)).date())
 
 
@@ -153,27 +153,27 @@ def _about(author: str | None, day: date) -> str:
 
 
 UNSCRUBBED = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'unscrubbed')"
-"""Whether something was deleted or changed since the words were scrubbed; kept in the file, as a process may be killed
-before it comes to that."""
+"""True if something was deleted or changed since the words were last scrubbed; stored in the file, because a process
+may be killed before."""
 
 
 def forgot(connection: sqlite3.Connection) -> None:
-    """Something is deleted or changed in the transaction that is open."""
+    """Note a deletion or change, in the open transaction."""
     connection.execute("INSERT OR IGNORE INTO meta (name, value) VALUES ('unscrubbed', 1)")
 
 
 def merge_words(connection: sqlite3.Connection) -> None:
-    """Merge all words into one segment, which holds none of a deleted entry."""
+    """Merge all words into one segment, which contains none of deleted entries."""
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
 def scrubbed(connection: sqlite3.Connection) -> None:
-    """Nothing that was forgotten stands in the file any more."""
+    """Note that no deleted content is left in the file."""
     connection.execute("DELETE FROM meta WHERE name = 'unscrubbed'")
 
 
 def make(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file, in the transaction that is open."""
+    """Create the tables in an empty file, in the open transaction."""
     for statement in TABLES.split(";"):
         connection.execute(statement)
     settings = (("hashsize", _WORDS_AT_ONCE), ("pgsz", _WORDS_OF_A_PAGE))

@@ -1,7 +1,7 @@
-"""SQLite that seals every page of its file, its log and its free pages: SQLCipher, AES-256 with an HMAC of each page.
+"""SQLite with every page of the file, the log and free pages sealed: SQLCipher, AES-256 with an HMAC for each page.
 
-Python's own `sqlite3` cannot. SQLCipher's module has the same interface, but errors of its own. An index that is sealed
-so is opened as quickly as another one, where one sealed row by row would have its words counted anew at every start.
+Python's own `sqlite3` cannot do that. SQLCipher's module has the same interface, but errors of its own. An index sealed
+by pages opens as fast as an unsealed one; sealed by rows, its words would have to be counted again at every start.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ except ImportError:  # there is no wheel for this machine, and it was not built
     sqlcipher = None
 
 PAGE_BYTES: Final = 8192
-"""There is room for five vectors of 384 numbers in a page, in SQLite's own of 4 KiB for two."""
+"""A page has room for five vectors of 384 numbers; SQLite's default of 4 KiB for two."""
 ERRORS: Final[tuple[type[Exception], ...]] = (sqlite3.Error,) if sqlcipher is None else (sqlite3.Error, sqlcipher.Error)
-"""What either raises; `sqlite_errorcode` says which error it is."""
+"""The errors of both modules; `sqlite_errorcode` has the code."""
 
 
 def connect(path: Path | None, key: bytes | None, timeout: float) -> sqlite3.Connection:
-    """A connection to this file, sealed with `key` (32 bytes; None: not sealed), or to a database in memory.
+    """Return a connection to this file, sealed with `key` (32 bytes; None: not sealed), or to a database in memory.
 
-    Nothing is read yet, so a wrong key is noticed by the first statement (SQLITE_NOTADB). Raises IndexFailed where
-    SQLCipher is missing.
+    Nothing is read yet, so a wrong key shows at the first statement (SQLITE_NOTADB). Raises IndexFailed if SQLCipher is
+    missing.
     """
     options: dict[str, Any] = {"timeout": timeout, "isolation_level": None, "check_same_thread": False}
     if path is None or key is None:

@@ -1,4 +1,4 @@
-"""Which words a text is, by the same rules as the index's own, and where a word stands in the index."""
+"""Splits text into words by the same rules as the index, and finds their occurrences in the index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Phrase = tuple[str, ...]
-"""Words that stand one after the other, as the index spells them."""
+"""Consecutive words, in the spelling of the index."""
 
 _KEPT_WORDS = 10_000
 _KEPT_NUMBERS = 8_000_000  # 64 MB of postings
@@ -25,7 +25,7 @@ _PLACE = 24  # bits of a word's place in a text, which has less than 2^21 of the
 
 
 class Tokenizer:
-    """Reads words as the index reads texts: with SQLite's own tokenizer, in a table of its own. One thread uses it."""
+    """Splits words as the index splits texts, with SQLite's own tokenizer in a table of its own. One thread uses it."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -34,7 +34,7 @@ class Tokenizer:
         self._known: OrderedDict[str, Phrase] = OrderedDict()
 
     def phrases(self, words: Sequence[str]) -> list[Phrase]:
-        """What each of these texts is, in order and each once; one without a letter or digit is left out."""
+        """Return the words of each text, in order and each text once; one without a letter or digit is left out."""
         words = [word[:_LONGEST_WORD] for word in words]
         unknown = list(dict.fromkeys(word for word in words if word not in self._known))
         if unknown:
@@ -55,24 +55,24 @@ class Tokenizer:
         self._known.update(zip(words, map(tuple, read), strict=True))
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Close the table."""
         self._connection.close()
 
 
 class Occurrences:
-    """Where words stand in the index, the latest looked for kept until something is written."""
+    """The occurrences of words in the index; the latest ones are cached until the next write."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Phrase, Postings] = OrderedDict()
         self._numbers = 0
 
     def forget(self) -> None:
-        """What was read is no longer so."""
+        """Clear the cache."""
         self._kept.clear()
         self._numbers = 0
 
     def postings(self, phrase: Phrase, connection: sqlite3.Connection) -> Postings:
-        """Where these words stand one after the other."""
+        """Return the occurrences of these consecutive words."""
         found = self._kept.get(phrase)
         if found is None:
             found = self._kept[phrase] = (
@@ -93,8 +93,8 @@ def _single(term: str, connection: sqlite3.Connection) -> Postings:
 
 
 def _row(phrase: Phrase, connection: sqlite3.Connection) -> Postings:
-    """Places are numbers, the key in the high bits and the word's number in its text in the low ones: words that follow
-    one another stand in places that do."""
+    """Return positions as numbers, with the key in the high bits and the word's number in its text in the low ones:
+    consecutive words have consecutive positions."""
     sql = "SELECT group_concat(iif(col = 'text', doc, -doc)), group_concat(offset) FROM occurrences WHERE term = ?"
     texts = abouts = np.zeros(0, np.int64)
     for number, term in enumerate(phrase):
@@ -115,5 +115,5 @@ def _counted(text: NDArray[np.int64], about: NDArray[np.int64]) -> Postings:
 
 
 def keys_of(joined: str | None) -> NDArray[np.int64]:
-    """The numbers that SQLite's `group_concat` joined; None: none."""
+    """Return the numbers that SQLite's `group_concat` joined; None: none."""
     return np.fromstring(joined, np.int64, sep=",") if joined else np.zeros(0, np.int64)

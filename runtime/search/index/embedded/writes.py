@@ -1,4 +1,4 @@
-"""What changes an index: each a function that runs in a transaction and says what it did to the rows in memory."""
+"""Changes of an index: each function runs in a transaction and reports its changes for the rows in memory."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ _UNINDEX = "INSERT INTO words (words, rowid, text, about) VALUES ('delete', ?, ?
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
 Kept = dict[str, tuple[int, Row]]
-"""Rows that are there, by id, with their keys."""
+"""Existing rows by id, with their keys."""
 NewEntry = tuple[Row, Said, int]
-"""A row to be written, what it says, and its order."""
+"""A row to write, its content, and its order."""
 
 
 @dataclass
 class Delta:
-    """What a transaction changed: rows put and removed, vectors forgotten, by key; and words of texts counted anew."""
+    """The changes of a transaction by key: rows written and removed, vectors removed, numbers of words counted
+    again."""
 
     keys: list[int] = field(default_factory=list)
     fresh: list[NewEntry] = field(default_factory=list)
@@ -61,15 +62,15 @@ class Delta:
     unembedded: list[int] = field(default_factory=list)
     sizes: list[tuple[int, bytes]] = field(default_factory=list)
     rewritten: bool = False
-    """Whether any word stands elsewhere than before."""
+    """True if any word's occurrences changed."""
 
     def put(self, keys: Iterable[int], fresh: Iterable[NewEntry]) -> None:
-        """These stand at these keys now."""
+        """Record that these entries are stored under these keys."""
         self.keys += keys
         self.fresh += fresh
 
     def apply(self, rows: Rows) -> None:
-        """Do the same to the rows in memory."""
+        """Apply the changes to the rows in memory."""
         rows.remove(self.removed)
         asking = [asks(row[TEXT]) for row, _, _ in self.fresh]
         parts = [row[PART] for row, _, _ in self.fresh]
@@ -81,7 +82,7 @@ class Delta:
 def put(
     connection: sqlite3.Connection, rows: Rows, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]
 ) -> tuple[IndexChange, Delta]:
-    """Make `entries` all that the part holds."""
+    """Replace the entries of the part."""
     delta = Delta()
     key = _part(connection, part, agent, revision)
     fresh = _fresh(entries, key)
@@ -107,7 +108,7 @@ def grow(
 
 
 def grow_each(connection: sqlite3.Connection, rows: Rows, grown: Sequence[AppendedEntries]) -> tuple[list[bool], Delta]:
-    """Add entries to each part whose revision is `before`, and say to which; all entries are written together."""
+    """Add entries to each part whose revision is `before`, all together; return for each part if that was so."""
     done: list[bool] = []
     fresh: dict[str, NewEntry] = {}
     for part, agent, before, after, entries in grown:
@@ -121,7 +122,7 @@ def grow_each(connection: sqlite3.Connection, rows: Rows, grown: Sequence[Append
 
 
 def drop(connection: sqlite3.Connection, rows: Rows, parts: Sequence[str]) -> tuple[int, Delta]:
-    """Forget these parts."""
+    """Delete these parts."""
     delta, names = Delta(), _json(parts)
     keys = [key for (key,) in connection.execute(f"SELECT key FROM parts WHERE name {_LISTED}", (names,))]  # noqa: S608
     gone = _existing(connection, rows.of_parts(keys))
@@ -131,7 +132,7 @@ def drop(connection: sqlite3.Connection, rows: Rows, parts: Sequence[str]) -> tu
 
 
 def forget_vectors(connection: sqlite3.Connection) -> None:
-    """Forget all vectors and whose they were."""
+    """Delete all vectors and their model."""
     connection.execute("DELETE FROM vectors")
     connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
 
@@ -143,7 +144,7 @@ def embed(
     dimension: int | None,
     vectors: Sequence[tuple[Pending, NDArray[np.float32]]],
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Keep vectors of `dimension` (None: of any that they share); the keys they have now, and the vectors, each of
+    """Store vectors of `dimension` (None: of the same one); return the keys of their entries, and the vectors with
     length 1. Raises EmbeddingMismatch."""
     found = unit([vector for _, vector in vectors], dimension)
     waiting = _json(rows.of_ids([pending.id for pending, _ in vectors]))
@@ -188,7 +189,7 @@ def _existing(connection: sqlite3.Connection, keys: list[int]) -> Kept:
 def _merge(
     connection: sqlite3.Connection, rows: Rows, fresh: dict[str, NewEntry], there: Kept, delta: Delta
 ) -> tuple[int, int]:
-    """Write what is new, differs or stands elsewhere; how many say something else, and how many do not."""
+    """Write entries that are new, changed or moved. Returns (changed, unchanged)."""
     unknown = fresh.keys() - there.keys()
     if unknown and rows.end > 1:
         there = {**there, **_existing(connection, rows.of_ids(unknown))}
@@ -245,7 +246,7 @@ def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: 
 
 
 def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry], delta: Delta) -> None:
-    """Index what stands in `entries` at these keys by now."""
+    """Index the content of `entries` at these keys."""
     if not keys:
         return
     which, values = _among(keys)
@@ -261,7 +262,7 @@ def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry
 
 
 def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
-    """SQL that says that a number is one of these keys, and its values."""
+    """Return an SQL condition for one of these keys, and its values."""
     if keys == list(range(keys[0], keys[0] + len(keys))):
         return "BETWEEN ? AND ?", (keys[0], keys[-1])
     return _LISTED, (_json(keys),)

@@ -1,5 +1,6 @@
 """The index in PostgreSQL: entries, words and vectors in one schema, with pgvector. Nothing of it is on this machine.
 
-`options` what a program says, `server` connections and transactions, `tables` the schema, `writing` what changes it,
-`words` and `vectors` the two ways to search, `hnsw` the index of vectors, `opened` all of it as an `Index`.
+`options`: of a program; `connections`: connections and transactions; `schema`: the tables; `writes`: changes;
+`keyword_search` and `vector_search`: the two ways to search; `hnsw`: the index of vectors; `index`: all of it as an
+`Index`.
 """

@@ -18,24 +18,24 @@ from runtime.search.index.postgres.schema import Made, lock_of, quoted, ready
 
 T = TypeVar("T")
 Work = Callable[[Any], Awaitable[T]]
-"""What is done in a transaction, given its connection."""
+"""Runs in a transaction, with its connection."""
 
 TRIES: Final = 3
 _SLACK = 5.0
-"""Seconds beyond the server's own limit after which a statement is given up here too: the server may be gone."""
+"""Seconds after the server's own limit when a statement is given up here too: the server may be gone."""
 _IDLE_SECONDS = 60
-"""How long a transaction may do nothing: a daemon that was stopped in the middle must not hold the lock for ever."""
+"""Seconds that a transaction may be idle: a stopped daemon must not hold the lock for ever."""
 _log = structlog.get_logger("symbiont.index")
 
 
 class PostgresConnections:
-    """One schema on one server. It connects when it is first needed, and again whenever the connection is lost.
+    """One schema on one server. It connects at the first use, and again after a lost connection.
 
-    Everything raises IndexFailed, with the host and the database and never a password in it.
+    Every method raises IndexFailed, with the host and the database but never a password.
     """
 
     def __init__(self, url: str, schema: str, name: str, *, pool: int, seconds: float) -> None:
-        """Reaches no network. Raises UsageError for what is no URL of a PostgreSQL."""
+        """Makes no connection. Raises UsageError for an invalid URL of a PostgreSQL."""
         try:
             location = locate(url.strip())
             is_postgresql = location.kind == "postgresql"
@@ -63,11 +63,11 @@ class PostgresConnections:
         return await self._tried(lambda: self._in(work, contextlib.nullcontext))
 
     async def read(self, work: Work[T]) -> T:
-        """Run `work`, several statements, on one state of everything, beside whoever writes."""
+        """Run `work`, several statements that read one consistent state, beside writers."""
         return await self._tried(lambda: self._in(work, _reading))
 
     async def write(self, work: Work[T]) -> T:
-        """Run `work` in a transaction, while nobody else writes: neither here nor in another daemon."""
+        """Run `work` in a transaction, exclusively among all daemons."""
 
         async def locked(connection: Any) -> T:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(self.schema))
@@ -77,7 +77,7 @@ class PostgresConnections:
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[Any]:
-        """A connection of its own outside of transactions, whose statements may take as long as they do."""
+        """Yield a connection outside of transactions, without a time limit for statements."""
         self.check()
         await self._present()
         connection = await asyncpg.connect(
@@ -89,16 +89,16 @@ class PostgresConnections:
             connection.terminate()
 
     def check(self) -> None:
-        """Raise IndexFailed when it is closed."""
+        """Raise IndexFailed if it is closed."""
         if self._closed:
             raise IndexFailed(f"the index in {self.shown} is closed")
 
     def failed(self, error: BaseException) -> IndexFailed:
-        """What to raise in place of an error."""
+        """Return the error to raise instead of another."""
         return failed(error, self.shown)
 
     async def close(self) -> None:
-        """Wait for what is being done, then let go of every connection."""
+        """Wait for running operations, then close every connection."""
         if self._closed:
             return
         self._closed = True
@@ -147,7 +147,7 @@ class PostgresConnections:
                 await pool.release(connection, timeout=self.seconds)
 
     async def _present(self) -> Any:
-        """The pool, once the tables are there."""
+        """Return the pool, after the tables have been created or checked."""
         if self._pool is not None:
             return self._pool
         async with self._opening:
@@ -184,13 +184,13 @@ class PostgresConnections:
         self._known = True
 
     def _let_go(self, pool: Any) -> None:
-        """Look at the tables again before anything else is done, unless that was done since this pool was used."""
+        """Have the tables checked again, unless that was done since this pool was used."""
         if self._pool is pool:
             self._pool = None
         pool.terminate()
 
     async def _distrust(self) -> None:
-        """One connection was lost, so others may be: none is used again."""
+        """Discard all connections after one was lost."""
         if self._pool is not None:
             await self._pool.expire_connections()
 
@@ -214,7 +214,7 @@ def _writing(connection: Any) -> Any:
 
 
 async def _as_it_is(_connection: Any) -> None:
-    """Settings and locks are those of a transaction and end with it: there is nothing to put back."""
+    """Skip the reset of a connection: settings and locks end with their transaction."""
 
 
 async def _closed(pool: Any, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean for an index: try again, make it anew, or say what a person can do.
+"""Classifies PostgreSQL's errors: retry, rebuild the index, or report what a person can do.
 
 The codes are those of https://www.postgresql.org/docs/current/errcodes-appendix.html.
 """
@@ -28,7 +28,7 @@ _HINTS = (
 
 
 class RebuildNeeded(Exception):  # noqa: N818 - named for the decision: the tables are looked at, and made again
-    """The tables are not there any more, or others than ours; `pool` has the connections that found it so."""
+    """The tables are missing or of another version; `pool` has the connections that found it."""
 
     def __init__(self, reason: str, pool: Any) -> None:
         super().__init__(reason)
@@ -36,19 +36,19 @@ class RebuildNeeded(Exception):  # noqa: N818 - named for the decision: the tabl
 
 
 def lost(error: BaseException) -> bool:
-    """Whether the connection is gone or another one was in the way, so that the same may succeed on a new one."""
+    """True if the connection was lost or collided with another, so that a retry may succeed."""
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith((*_LOST, *_AGAIN))
     return isinstance(error, (asyncpg.InterfaceError, ConnectionError)) and not isinstance(error, ValueError)
 
 
 def gone(error: BaseException) -> bool:
-    """Whether a table, column or function of ours is not there."""
+    """True if one of our tables, columns or functions is missing."""
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate in _GONE
 
 
 def failed(error: BaseException, shown: str) -> IndexFailed:
-    """What to raise in place of an error; `shown` names the server and database, without a password."""
+    """Return the error to raise; `shown` names the server and database, without a password."""
     what = f"the index in {shown}"
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return IndexFailed(f"{what}: no answer in time", hint="is the server up, and is `timeout` long enough?")

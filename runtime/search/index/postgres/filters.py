@@ -1,4 +1,4 @@
-"""A filter as conditions on the table `places`."""
+"""Turns a filter into conditions on the table `places`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from runtime.search.index.postgres.stemming import code, kept
 
 
 class Where:
-    """Conditions and the values that they name, numbered behind those that a statement has already."""
+    """Conditions with their values, numbered after those that a statement already has."""
 
     def __init__(self, *values: Any) -> None:
         self.values: list[Any] = list(values)
         self._conditions: list[str] = []
 
     def add(self, condition: str, value: Any) -> None:
-        """A condition, in which `?` stands for the value."""
+        """Add a condition in which `?` stands for the value."""
         self.values.append(value)
         self._conditions.append(condition.replace("?", f"${len(self.values)}"))
 
     def wanted(self, filters: Filter) -> Where:
-        """What passes a filter."""
+        """Return the conditions of a filter."""
         self.scope(filters.agent, filters.user)
         for name in ("project", "type"):
             value = getattr(filters, name)
@@ -43,7 +43,7 @@ class Where:
         return self
 
     def scope(self, agent: str | None, user: str | None) -> Where:
-        """What is an agent's, and a user's."""
+        """Return the conditions of an agent and a user."""
         if agent is not None:
             self.add("p.agent = ?::text", kept(agent))
         if user is not None:
@@ -52,5 +52,5 @@ class Where:
 
     @property
     def sql(self) -> str:
-        """All of them; `true` when there is none."""
+        """Return all of them as SQL; `true` if there are none."""
         return " AND ".join(self._conditions) or "true"

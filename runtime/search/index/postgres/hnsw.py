@@ -1,6 +1,6 @@
-"""The HNSW index over the vectors: when it is made, with what, and how a search uses it.
+"""The HNSW index over the vectors: when it is built, with which parameters, and how a search uses it.
 
-Vectors have length 1, so their inner product is their cosine; it is taken because a vector of zeros has no cosine.
+Vectors have length 1, so their inner product is their cosine; it is used because a vector of zeros has no cosine.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from runtime.search.index.postgres.schema import Made, quoted
 from runtime.search.index.postgres.stemming import code
 
 FROM_VECTORS: Final = 10_000
-"""How many there are when the index is made: to compare with fewer takes a few milliseconds."""
+"""The number of vectors at which the index is built: comparing fewer takes a few milliseconds."""
 LONGEST_VECTOR: Final = 2_000
 LONGEST_HALFVEC: Final = 4_000
-"""Numbers of a vector that HNSW takes, and as numbers of 16 bits, since pgvector 0.7
-(github.com/pgvector/pgvector#hnsw)."""
+"""Numbers of a vector that HNSW takes as 16-bit numbers, since pgvector 0.7 (github.com/pgvector/pgvector#hnsw)."""
 
 
 class Graph(NamedTuple):
-    """An HNSW index over vectors of `dimension` numbers, kept as `type`; `name` says with what it is made."""
+    """An HNSW index over vectors of `dimension` numbers, stored as `type`; `name` contains its parameters."""
 
     dimension: int
     type: str
@@ -32,17 +31,17 @@ class Graph(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The index's name."""
+        """Return the index's name."""
         return f"hnsw_{self.type}_{self.dimension}_{self.m}_{self.ef_construction}"
 
     @property
     def column(self) -> str:
-        """What is indexed."""
+        """Return the indexed expression."""
         return f"(vector::{self.type}({self.dimension}))"
 
     @property
     def statement(self) -> str:
-        """What makes it, while others write."""
+        """Return the statement that builds it without blocking writers."""
         return (
             f"CREATE INDEX CONCURRENTLY {self.name} ON vectors USING hnsw ({self.column} {self.type}_ip_ops)"
             f" WITH (m = {self.m}, ef_construction = {self.ef_construction})"
@@ -50,7 +49,7 @@ class Graph(NamedTuple):
 
 
 def graph_of(options: PostgresOptions, dimension: int, made: Made) -> Graph | None:
-    """The index for vectors of this dimension; None: they are searched exactly."""
+    """Return the index for vectors of this dimension; None: they are searched exactly."""
     if options.exact or dimension > LONGEST_HALFVEC:
         return None
     if dimension > LONGEST_VECTOR and made.vector < (0, 7):
@@ -60,18 +59,18 @@ def graph_of(options: PostgresOptions, dimension: int, made: Made) -> Graph | No
 
 
 async def usable(connection: Any, graph: Graph) -> bool:
-    """Whether the index is there and whole."""
+    """True if the index exists and is valid."""
     sql = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
     return bool(await connection.fetchval(sql, graph.name))
 
 
 async def settled(connection: Any, graph: Graph | None) -> bool:
-    """Whether there is nothing to make or to drop."""
+    """True if there is nothing to build or to drop."""
     return await _graphs(connection) == ({} if graph is None else {graph.name: True})
 
 
 async def _graphs(connection: Any) -> dict[str, bool]:
-    """The HNSW indexes that are there by name, and whether each is whole."""
+    """Return the existing HNSW indexes by name, and which are valid."""
     return dict(
         await connection.fetch(
             "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
@@ -81,9 +80,10 @@ async def _graphs(connection: Any) -> dict[str, bool]:
 
 
 async def build(connection: Any, schema: str, graph: Graph | None) -> bool:
-    """Make the index on a connection outside of transactions, and drop those made otherwise; whether it was made.
+    """Build the index on a connection outside of transactions, and drop those with other parameters; True if it was
+    built.
 
-    Another daemon that does just that is left to it. Raises asyncpg's errors.
+    Does nothing if another daemon is building it. Raises asyncpg's errors.
     """
     lock = code(f"symbiont index hnsw {schema}")
     if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", lock):

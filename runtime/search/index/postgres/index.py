@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ON_THE_LOOP = 50
-"""Texts whose words are counted without a thread of their own."""
+"""Texts whose words are counted without a thread."""
 _FOLD_EVERY = 50
-"""Writes after which their counts are added up, and at the first."""
+"""Writes after which their counts are added up; also at the first."""
 _log = structlog.get_logger("symbiont.index")
 
 
 async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
-    """The row's opening. It reaches no network: a server that is away is asked again whenever something is wanted of
-    it. Raises UsageError for a URL that was not resolved or is none."""
+    """Open the index of this row. Makes no call: an unreachable server is tried again at each use. Raises UsageError
+    for an unresolved or invalid URL."""
     assert isinstance(options, PostgresOptions)
     url: object = options.url
     if isinstance(url, Secret):
@@ -53,7 +53,7 @@ async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
 
 
 class PostgresIndex(Index):
-    """See the modules it is made of: `server` (connections), `writing`, `words`, `vectors` and `reading`."""
+    """Composed of `connections`, `writes`, `keyword_search`, `vector_search` and `queries`."""
 
     def __init__(self, server: PostgresConnections, options: PostgresOptions) -> None:
         self.server = server
@@ -73,11 +73,11 @@ class PostgresIndex(Index):
 
     @property
     def building(self) -> bool:
-        """Whether it looks just now whether an HNSW index is to be made, or makes it."""
+        """True while an HNSW index is being considered or built."""
         return self._building is not None
 
     async def versions(self) -> str:
-        """Which PostgreSQL and which pgvector it is in."""
+        """Return the versions of PostgreSQL and pgvector."""
         server = await self.server.look(lambda connection: connection.fetchval("SHOW server_version"))
         return f"PostgreSQL {server}, pgvector {'.'.join(map(str, self.server.made.vector))}"
 
@@ -202,7 +202,7 @@ class PostgresIndex(Index):
             raise self.server.failed(error) from None
 
     def _build(self) -> None:
-        """Make the HNSW index in the background, if it is time for it."""
+        """Build the HNSW index in the background if needed."""
         if self._building is None and not self._closed:
             self._building = asyncio.create_task(self._keep_graph(), name=f"HNSW of {self.server.schema}")
 
@@ -230,5 +230,5 @@ class PostgresIndex(Index):
 
 
 def _differs(found: tuple[str, int] | None, model: str, dimension: int | None) -> bool:
-    """Whether there are vectors of another model, or of another dimension than this one, if it is known."""
+    """True if there are vectors of another model, or of another dimension if that is given."""
     return found is not None and (found[0] != model or dimension not in {None, found[1]})

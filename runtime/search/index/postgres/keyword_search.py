@@ -1,5 +1,5 @@
-"""Which entries hold words, by the same BM25 as in the embedded index: PostgreSQL says where a stem stands and how
-often, and what that counts for is worked out here."""
+"""Keyword search with the same BM25 as in the embedded index: PostgreSQL returns the occurrences of stems, the
+scores are computed here."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ FROM places p WHERE p.key = ANY($1::bigint[])"""
 
 
 class Postings(NamedTuple):
-    """Where a word stands: keys, those before and after them, and how often it stands in the text and in what the entry
-    is about."""
+    """The occurrences of a word: keys, those before and after them, and the counts in the text and in the metadata."""
 
     keys: NDArray[np.int64]
     before: NDArray[np.int64]
@@ -50,8 +49,7 @@ class Postings(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """Entries by key, ascending: how many words they have with their context, and whether they are in the scope, and
-    wanted."""
+    """Entries by ascending key: their number of words with context, and if they are in the scope and wanted."""
 
     keys: NDArray[np.int64]
     size: NDArray[np.int64]
@@ -78,7 +76,7 @@ async def keyword(
 
 
 async def _postings(connection: Any, stems: Stems, phrases: Sequence[Phrase], agent: str | None) -> list[Postings]:
-    """Of each phrase, in their order. Of one agent alone where one is asked for: its circles are its own."""
+    """Return the postings of each phrase, in order. For one agent only its own: its groups are its own, too."""
     singles = [(at, spelled(phrase[0])) for at, phrase in enumerate(phrases) if len(phrase) == 1]
     found: dict[int, Postings] = {}
     if singles:
@@ -96,7 +94,7 @@ async def _postings(connection: Any, stems: Stems, phrases: Sequence[Phrase], ag
 
 
 async def _together(connection: Any, stems: Stems, phrase: Phrase, agent: str | None) -> Postings:
-    """Where these words stand one after the other: the texts that hold them all are read again."""
+    """Return where these words are consecutive: texts that contain them all are read again."""
     where = Where(query(dict.fromkeys(map(spelled, phrase)))).scope(agent, None)
     rows = await connection.fetch(_TOGETHER + where.sql, *where.values)
     texts = [
@@ -134,7 +132,7 @@ async def _measured(connection: Any, postings: Sequence[Postings], wanted: Filte
 
 
 def _sums(postings: Sequence[Postings], measured: _Measured, entries: int, size: int) -> Sums:
-    """As `bm25.scores`, of the measured entries alone."""
+    """As `bm25.scores`, for the measured entries only."""
     sums = Sums(len(measured.keys), entries, size)
     for word in postings:
         counts = _counts(word, measured.keys)
@@ -144,7 +142,8 @@ def _sums(postings: Sequence[Postings], measured: _Measured, entries: int, size:
 
 
 def _counts(word: Postings, keys: NDArray[np.int64]) -> NDArray[np.float32]:
-    """How often the word stands in each of these, weighed by column; an entry is the neighbour of one on each side."""
+    """Return how often the word occurs in each entry, weighted by column; an entry is the neighbour of one on each
+    side."""
     counts = np.zeros(len(keys), np.float32)
     text = word.text.astype(np.float32)
     for those, weighed in (
@@ -159,5 +158,5 @@ def _counts(word: Postings, keys: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _numbers(joined: bytes | None) -> NDArray[np.int64]:
-    """What PostgreSQL's `int8send` made of numbers; None: none."""
+    """Return the numbers that PostgreSQL's `int8send` encoded; None: none."""
     return np.frombuffer(joined or b"", ">i8").astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a program says behind `index postgres`."""
+"""The options of `index postgres`."""
 
 from __future__ import annotations
 

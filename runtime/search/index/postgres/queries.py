@@ -1,4 +1,4 @@
-"""What is looked up in an index in PostgreSQL, besides searches."""
+"""Queries of an index in PostgreSQL other than searches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WITH found AS (
     UNION ALL SELECT key, time FROM places p WHERE {where} AND {tied}
 )
 SELECT key FROM found JOIN entries e USING (key) ORDER BY time DESC, e.id COLLATE "C" DESC LIMIT {limit}::bigint"""
-"""Ids stand beside the texts: those are read of what may be among the newest alone."""
+"""Ids are stored with the texts: they are read only for entries that may be among the newest."""
 _STATS = """
 SELECT (SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {scope}), (SELECT count(*) FROM waiting{waiting}),
     (SELECT value FROM meta WHERE name = 'model'), (SELECT value FROM meta WHERE name = 'dimension'),
@@ -131,7 +131,7 @@ def _entry(row: Any) -> IndexEntry:
 
 
 async def authors(connection: Any, wanted: Filter) -> list[str]:
-    """See `Index.authors`. Of an agent's or a user's entries without looking at any."""
+    """See `Index.authors`. The authors of an agent or a user are found without reading entries."""
     if wanted == Filter(agent=wanted.agent, user=wanted.user):
         table, having = "totals", "HAVING sum(entries) > 0"
     else:

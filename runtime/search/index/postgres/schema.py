@@ -1,4 +1,4 @@
-"""The tables of an index in PostgreSQL, made and checked under a lock that all daemons share."""
+"""The tables of an index in PostgreSQL, created and checked under a lock that all daemons share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index.postgres.stemming import code
 
 VERSION = "2"
-"""Kept in `meta`: tables of another one are dropped and made anew."""
+"""Stored in `meta`: tables of another version are dropped and created again."""
 
 _TABLES = ("meta", "parts", "entries", "places", "words", "vectors", "waiting", "totals")
 _CONTENT = ", ".join(table for table in _TABLES if table != "meta")
@@ -74,20 +74,19 @@ CREATE TRIGGER changed AFTER UPDATE ON places REFERENCING OLD TABLE AS stale NEW
 CREATE TRIGGER removed AFTER DELETE ON places REFERENCING OLD TABLE AS stale
     FOR EACH STATEMENT EXECUTE FUNCTION add_totals();
 """
-"""A key is never given twice: those of tables made anew begin above all before.
+"""A key is never reused: keys of recreated tables begin above all earlier ones.
 
-`words` holds each entry's stems without places, and in `often` how often a stem stands there if that is not once, in
-its text: counts of the text times 2^32, plus those of what it is about. `places` is what is filtered by, who stands
-beside whom, and how many words that makes; a `circle` is an agent's group, and `tags` and `other_sources` are hashes,
-so that no length matters to an index. `totals` holds what was added and taken away, so that nothing is counted for a
-search.
+`words` has each entry's stems without positions, and in `often` the counts of stems that occur more than once: counts
+of the text times 2^32, plus those of the metadata. `places` has the filtered columns, the neighbours, and the number of
+words; a `circle` is an agent's group, and `tags` and `other_sources` are hashes, so that their length does not matter
+to an index. `totals` has what was added and removed, so that no search counts entries.
 """
 
 CLEAR = f"TRUNCATE {_CONTENT}"
 
 
 class Made(NamedTuple):
-    """What the server has: pgvector's version and schema, and why tables had to be dropped, if they had to be."""
+    """The server's pgvector version and schema, and why tables had to be dropped, if so."""
 
     vector: tuple[int, ...]
     vector_schema: str
@@ -95,7 +94,7 @@ class Made(NamedTuple):
 
 
 async def ready(connection: Any, schema: str, name: str, shown: str) -> Made:
-    """Make what is not there. `name`: whose index it is. Raises IndexFailed, asyncpg's errors and OSError."""
+    """Create what is missing. `name`: of the index. Raises IndexFailed, asyncpg's errors and OSError."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", code("symbiont index extension"))
         version, where = await _extension(connection, shown)
@@ -119,12 +118,12 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> Made:
 
 
 def lock_of(schema: str) -> int:
-    """The advisory lock that whoever writes to the schema holds."""
+    """Return the advisory lock of writers to the schema."""
     return code(f"symbiont index {schema}")
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
+    """Return a quoted SQL name."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -176,7 +175,7 @@ async def _schema(connection: Any, schema: str, shown: str) -> None:
 
 
 async def _state(connection: Any, schema: str, name: str, shown: str) -> str | None:
-    """None: the schema is empty; "": our tables are there; else why they have to be made anew."""
+    """Return None if the schema is empty, "" if our tables are there, else why they must be created again."""
     found = {
         row[0]
         for row in await connection.fetch(
@@ -209,7 +208,7 @@ async def _state(connection: Any, schema: str, name: str, shown: str) -> str | N
 
 
 async def _drop(connection: Any, schema: str) -> None:
-    """Everything in a schema that is an index of ours; the schema itself may be somebody else's to give."""
+    """Drop all our tables in a schema; the schema itself may belong to another role."""
     for kind, relkind in (("TABLE", "r"), ("SEQUENCE", "S")):
         for row in await connection.fetch(
             "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"

@@ -1,4 +1,4 @@
-"""Texts as PostgreSQL keeps them, and the words in them: the same stems that the embedded index has."""
+"""Texts as PostgreSQL stores them, and their words: the same stems as in the embedded index."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import NamedTuple
 from runtime.search.index.embedded.schema import TOKENIZE
 
 _LONGEST = 200
-"""Bytes of a stem that are kept as they are; PostgreSQL takes up to 2046."""
+"""Bytes of a stem that are stored unchanged; PostgreSQL takes up to 2046."""
 _ROOM = 700_000
-"""Bytes of one entry's different stems; PostgreSQL takes up to 1 MiB. Of a text with more the rarest are left out."""
+"""Bytes of one entry's different stems; PostgreSQL takes up to 1 MiB. Of a longer text the rarest are left out."""
 
 Spelled = dict[str, tuple[int, int]]
 
 
 class Counted(NamedTuple):
-    """How often each stem stands in an entry's text, and in what it is about; and how many words both are."""
+    """The counts of each stem in an entry's text and in its metadata, and the number of words in both."""
 
     stems: Spelled
     text: int
@@ -28,7 +28,7 @@ class Counted(NamedTuple):
 
 
 class Stems:
-    """SQLite's own tokenizer in a table of its own. Any thread may use it."""
+    """SQLite's tokenizer in a table of its own. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,14 +39,14 @@ class Stems:
         self._connection.execute("CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')")
 
     def counted(self, texts: Sequence[tuple[str, str]]) -> list[Counted]:
-        """The stems of these, each a text and what it is about. Raises UnicodeEncodeError for what is no Unicode."""
+        """Return the stems of these pairs of text and metadata. Raises UnicodeEncodeError for invalid Unicode."""
         found: list[dict[str, list[int]]] = [defaultdict(lambda: [0, 0]) for _ in texts]
         for doc, term, column in self._occurrences(texts, "doc, term, col"):
             found[doc - 1][term][column == "about"] += 1
         return [_counted(stems) for stems in found]
 
     def read(self, texts: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
-        """The stems of these in their order."""
+        """Return the stems of these texts in order."""
         found: list[tuple[list[str], list[str]]] = [([], []) for _ in texts]
         for doc, term, column in self._occurrences(texts, "doc, term, col", "ORDER BY doc, col, offset"):
             found[doc - 1][column == "about"].append(term)
@@ -68,7 +68,7 @@ class Stems:
                 self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Close the table."""
         with self._lock:
             self._connection.close()
 
@@ -96,34 +96,34 @@ def _bytes(term: str) -> int:
 
 
 def spelled(term: str) -> str:
-    """A stem as it is kept: a very long one by its beginning and a hash."""
+    """Return a stem as it is stored: a very long one as its beginning and a hash."""
     if len(term) * 4 <= _LONGEST or _bytes(term) <= _LONGEST:
         return term
     return f"{term[:20]}{hashlib.sha256(term.encode()).hexdigest()}"
 
 
 def kept(text: str) -> str:
-    """A text as PostgreSQL can keep it, which has no U+0000."""
+    """Return a text as PostgreSQL can store it, without U+0000."""
     if "\0" not in text and "\x1a" not in text:
         return text
     return text.replace("\x1a", "\x1a1").replace("\0", "\x1a0")
 
 
 def given(text: str) -> str:
-    """The text that is kept so."""
+    """Reverse `kept`."""
     return text.replace("\x1a0", "\0").replace("\x1a1", "\x1a") if "\x1a" in text else text
 
 
 def array(texts: Iterable[str]) -> str:
-    """A list of texts in PostgreSQL's own writing."""
+    """Return a list of texts in PostgreSQL's notation."""
     return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
 
 
 def query(terms: Iterable[str]) -> str:
-    """A tsquery of what holds all these stems."""
+    """Return a tsquery for all these stems."""
     return " & ".join("'" + term.replace("\\", "\\\\").replace("'", "''") + "'" for term in terms)
 
 
 def code(text: str) -> int:
-    """A text as a number of 64 bits, the same everywhere: two of one number are not to be expected."""
+    """Return a 64-bit hash of a text, the same in every process; collisions are improbable."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

@@ -1,4 +1,4 @@
-"""Which entries are nearest to a vector: by HNSW where that finds as many as are wanted, else by comparing all."""
+"""Finds the entries nearest to a vector: by HNSW if that finds enough, else by comparing all."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEW: Final = 5_000
-"""Entries that pass a filter and are all compared: that takes a few milliseconds."""
+"""Entries that pass a filter and are all compared, in a few milliseconds."""
 MOST: Final = 1_000
-"""Candidates that HNSW gives at most, unless it can go on (`hnsw.ef_search`)."""
+"""Candidates that HNSW returns at most, unless it can continue (`hnsw.ef_search`)."""
 ITERATIVE: Final = (0, 8)
-"""The version of pgvector since which HNSW goes on until enough entries pass a filter."""
+"""The version of pgvector since which HNSW continues until enough entries pass a filter."""
 
 _PLAN: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
-"""Has the graph gone through from the nearest on, whatever PostgreSQL takes that to cost."""
+"""Makes the planner use the graph, whatever its estimated cost."""
 
 _JOINED = "FROM vectors v JOIN places p USING (key) WHERE "
 # Added to, the distance is not what is indexed: everything is compared.
@@ -61,7 +61,7 @@ async def nearest(
     limit: int,
     also: NDArray[np.int64] | None,
 ) -> Scored:
-    """See `Index.nearest`. Vectors of another model than `model`, if one is named, are none to compare with."""
+    """See `Index.nearest`. Vectors of another model than `model`, if given, are left out."""
     kept = await model_of(connection)
     query = unit(np.asarray(vector, np.float32)[None], None if kept is None else kept[1])[0].tolist()
     if kept is None or model not in {None, kept[0]}:
@@ -102,8 +102,8 @@ async def _nearest(
 
 
 async def _worth_it(connection: Any, made: Made, wanted: Filter, limit: int) -> bool:
-    """Whether so many pass the filter that comparing them all takes long, and that enough of the graph's candidates are
-    likely to be among them."""
+    """True if comparing all entries that pass the filter is slow, and enough of the graph's candidates are likely to
+    pass."""
     where = Where().wanted(wanted)
     if made.vector >= ITERATIVE:
         return bool(await connection.fetchval(_FEW.format(where=where.sql), *where.values) > FEW)
@@ -114,7 +114,7 @@ async def _worth_it(connection: Any, made: Made, wanted: Filter, limit: int) -> 
 async def _by_graph(
     connection: Any, graph: Graph, options: PostgresOptions, made: Made, where: Where, limit: int, filtered: bool
 ) -> Sequence[Any]:
-    """What HNSW finds; fewer than `limit` when its candidates did not suffice."""
+    """Return what HNSW finds; fewer than `limit` if its candidates did not suffice."""
     goes_on = made.vector >= ITERATIVE
     if limit > MOST and not goes_on:
         return ()

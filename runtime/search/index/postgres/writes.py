@@ -1,4 +1,4 @@
-"""What changes an index in PostgreSQL: each a function that runs in a transaction, while nobody else writes."""
+"""Changes of an index in PostgreSQL: each function runs in an exclusive transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AT_ONCE = 1000
-"""Rows of a statement."""
+"""Rows in one statement."""
 
 _ENTRIES = """
 INSERT INTO entries (key, id, hash, says, stands, part, circle, text, "group", line, rest, other_sources, tags)
@@ -93,11 +93,11 @@ HAVING sum(entries) <> 0"""
 GRAPHS = (
     "SELECT i.indexrelid::regclass::text FROM pg_index i WHERE i.indrelid = to_regclass('vectors') AND NOT indisprimary"
 )
-"""What names the HNSW indexes that there are."""
+"""Selects the names of the existing HNSW indexes."""
 
 
 class NewEntry(NamedTuple):
-    """An entry as it is to be written, with digests of what it says and of where it stands."""
+    """An entry to write, with digests of its content and of its position."""
 
     entry: IndexEntry
     says: bytes
@@ -107,7 +107,7 @@ class NewEntry(NamedTuple):
 
 
 class ExistingEntry(NamedTuple):
-    """An entry that is there."""
+    """An existing entry."""
 
     key: int
     id: str
@@ -118,7 +118,7 @@ class ExistingEntry(NamedTuple):
 
 
 def fresh_of(entries: Iterable[IndexEntry], counted: Iterable[Counted], part: str) -> dict[str, NewEntry]:
-    """The entries by id, as that is kept; of two with one id the later counts."""
+    """Return the entries by stored id; of two with one id the later counts."""
     return {kept(entry.id): _fresh(entry, stems, part) for entry, stems in zip(entries, counted, strict=True)}
 
 
@@ -133,7 +133,7 @@ def _digest(what: object) -> bytes:
 
 
 async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict[str, NewEntry]) -> IndexChange:
-    """Make `fresh` all that the part holds."""
+    """Replace the entries of the part."""
     key = await _part(connection, part, agent, revision)
     there = await _existing(connection, "part = $1::bigint", key)
     gone = [one for one in there.values() if one.id not in fresh]
@@ -156,7 +156,7 @@ async def grow(
 
 
 async def drop(connection: Any, parts: Sequence[str]) -> int:
-    """Forget these parts."""
+    """Delete these parts."""
     names = [kept(part) for part in parts]
     rows = await connection.fetch("DELETE FROM parts WHERE name = ANY($1::text[]) RETURNING key", names)
     gone = await _existing(connection, "part = ANY($1::bigint[])", [key for (key,) in rows])
@@ -166,12 +166,12 @@ async def drop(connection: Any, parts: Sequence[str]) -> int:
 
 
 async def fold(connection: Any) -> None:
-    """Add up what was counted one by one."""
+    """Add up single counts."""
     await connection.execute(_FOLD)
 
 
 async def forget_vectors(connection: Any) -> None:
-    """Forget all vectors and whose they were; everything waits for one again."""
+    """Delete all vectors and their model; every entry becomes pending."""
     await connection.execute("TRUNCATE vectors")
     await connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
     await connection.execute(
@@ -182,7 +182,7 @@ async def forget_vectors(connection: Any) -> None:
 async def embed(
     connection: Any, model: str, dimension: int | None, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]
 ) -> int:
-    """Keep vectors of `dimension`, or of that of those that are there; how many were kept. Raises
+    """Store vectors of `dimension`, or of that of existing ones; return how many were stored. Raises
     EmbeddingMismatch."""
     meta = await model_of(connection)
     if meta is not None and meta[0] != model:
@@ -215,7 +215,7 @@ async def embed(
 
 
 async def model_of(connection: Any) -> tuple[str, int] | None:
-    """The model and the dimension of the vectors that are there."""
+    """Return the model and the dimension of the stored vectors."""
     meta = dict(await connection.fetch("SELECT name, value FROM meta WHERE name IN ('model', 'dimension')"))
     return (meta["model"], int(meta["dimension"])) if len(meta) == 2 else None
 
@@ -237,8 +237,8 @@ async def _existing(connection: Any, condition: str, value: Any) -> dict[str, Ex
 async def _merge(
     connection: Any, part: int, fresh: dict[str, NewEntry], there: dict[str, ExistingEntry], circles: set[int | None]
 ) -> tuple[int, int]:
-    """Write what is new, differs or stands elsewhere, and say who stands beside whom, in these circles too; how many
-    say something else, and how many do not."""
+    """Insert or update entries that are new, changed or moved, then relink the neighbours in these groups. Returns
+    (changed, unchanged)."""
     unknown = [identity for identity in fresh if identity not in there]
     if unknown:
         there = {**there, **await _existing(connection, "id = ANY($1::text[])", unknown)}
@@ -311,7 +311,7 @@ async def _remove(connection: Any, keys: list[int]) -> None:
 
 
 async def _link_neighbours(connection: Any, circles: set[int | None]) -> None:
-    """Say who stands beside whom in these."""
+    """Recompute the neighbour links of these groups."""
     known = [circle for circle in circles if circle is not None]
     if known:
         await connection.execute(_LINK, known)

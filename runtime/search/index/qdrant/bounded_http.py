@@ -1,4 +1,4 @@
-"""HTTP for the Qdrant client, whose answers are read whole: none may be larger than this process can take."""
+"""HTTP for the Qdrant client, which reads whole answers: limits their size."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class TooLarge(httpx.DecodingError):
-    """An answer that is larger than anything that was asked for, or that is compressed, which was not asked for."""
+    """An answer that is larger than any expected one, or compressed, which was not requested."""
 
 
 class Bounded(httpx.AsyncHTTPTransport):
-    """Breaks off answers over MOST_BYTES, and takes no compressed ones: a kilobyte can become a gigabyte."""
+    """Aborts answers over MOST_BYTES and refuses compressed ones: a kilobyte can expand to a gigabyte."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.headers["Accept-Encoding"] = "identity"

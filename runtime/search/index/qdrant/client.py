@@ -1,6 +1,6 @@
-"""One collection of a Qdrant server: what is asked of it, and what becomes of the ways in which that fails.
+"""One collection of a Qdrant server: its calls, and their failures.
 
-Every call is bounded in time and can be made again. What a server answers is shown in part, and never with the key.
+Every call is bounded in time and can be repeated. A server's answer is shown in part, and never with the key.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ log = structlog.get_logger("symbiont.index")
 AT_ONCE: Final = 256
 """Points that are written, deleted or read in one call."""
 _TRIES: Final = 2
-"""A connection that was kept open may have been closed over there: then the call is made once more."""
+"""The server may have closed a kept connection: then the call is repeated once."""
 _SHOWN: Final = 200
 _OWNER, _MODEL, _MADE = "symbiont_index", "symbiont_model", "symbiont_made"
 _RECOVERS = "nothing is lost: it goes on by itself when the server answers again"
 
 
 class Gone(IndexFailed):
-    """The server answers, and the collection or a point that should be there is not."""
+    """The server answers, but the collection or a point is missing."""
 
 
 class QdrantServer(NamedTuple):
-    """`host`: as it is shown. `collection`: its name there. `owner`: the index whose collection it is. `seconds`: how
-    long a call may take. `exact`: whether searches look at every point. `key`: what must never be shown."""
+    """`host`: as shown. `collection`: its name. `owner`: the index that owns the collection. `seconds`: limit of a
+    call. `exact`: searches compare every point. `key`: never shown."""
 
     host: str
     collection: str
@@ -50,7 +50,7 @@ class QdrantServer(NamedTuple):
 
 
 class Collection:
-    """The collection of one index. Everything raises IndexFailed, and Gone when the collection is not there."""
+    """The collection of one index. Every method raises IndexFailed, and Gone if the collection is missing."""
 
     def __init__(self, client: AsyncQdrantClient, server: QdrantServer) -> None:
         self._client = client
@@ -59,22 +59,22 @@ class Collection:
         self._name = server.collection
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.close()
 
     async def look(self) -> models.CollectionInfo | None:
-        """What the server says of the collection; None: there is none."""
+        """Return the server's description of the collection; None: it does not exist."""
         try:
             return await self._call(lambda: self._client.get_collection(self._name))
         except Gone:
             return None
 
     async def prepare(self, model: str, dimension: int, *, known: bool) -> bool:
-        """Have the collection there for the vectors of this model, with its payload indexes, which are made before
-        any point is; whether it says itself that its vectors are of this model. `known`: what is in it is known to be
+        """Create or check the collection for the vectors of this model, with its payload indexes, which are created
+        before any point. Returns True if the collection itself names this model. `known`: its content is known to be
         ours.
 
-        One that was made for this index is made again for another model or dimension. One that somebody else made is
+        A collection that was created for this index is created again for another model or dimension. Another one is
         used if it fits and is empty, and never deleted.
         """
         info = await self.look()
@@ -114,7 +114,7 @@ class Collection:
         )
 
     async def _take_over(self, model: str, said: Mapping[str, Any], *, mine: bool) -> None:
-        """Use a collection that fits and is there already."""
+        """Use an existing collection that fits."""
         if mine and said.get(_MODEL) == model:
             return
         if not mine and (count := await self.count()):
@@ -140,11 +140,11 @@ class Collection:
                 )
 
     async def count(self) -> int:
-        """How many points there are, counted."""
+        """Return the exact number of points."""
         return (await self._call(lambda: self._client.count(self._name, exact=True))).count
 
     async def upsert(self, points: Sequence[tuple[str, NDArray[np.float32], Mapping[str, Any]]]) -> None:
-        """Have these points there: id, vector and payload; it returns when they can be found."""
+        """Write these points: id, vector and payload; return when they can be found."""
         from qdrant_client import models
 
         for begin in range(0, len(points), AT_ONCE):
@@ -155,7 +155,7 @@ class Collection:
             await self._call(lambda made=made: self._client.upsert(self._name, points=made, wait=True))  # type: ignore[misc]
 
     async def mend(self, delete: Sequence[str], payloads: Mapping[str, Mapping[str, Any]]) -> None:
-        """Delete these points, and have those say this in place of what they say."""
+        """Delete these points, and replace the payload of those."""
         from qdrant_client import models
 
         operations: list[Any] = [
@@ -175,7 +175,7 @@ class Collection:
         await self._call(lambda: self._client.delete(self._name, points_selector=every, wait=True))
 
     async def forget(self, *, known: bool) -> None:
-        """Delete what is this index's, the collection itself if it was made for it. `known`: as in `prepare`."""
+        """Delete this index's data, and the collection itself if it was created for it. `known`: as in `prepare`."""
         info = await self.look()
         said = {} if info is None else info.config.metadata or {}
         if said.get(_OWNER) == self._server.owner and said.get(_MADE):
@@ -184,7 +184,7 @@ class Collection:
             await self.empty()
 
     async def page(self, offset: Any) -> tuple[list[tuple[str, dict[str, Any]]], Any]:
-        """Points with their payload, some at a time, and where it goes on (None: nowhere)."""
+        """Return some points with their payload, and where the next page begins (None: end)."""
         records, more = await self._call(
             lambda: self._client.scroll(self._name, limit=AT_ONCE, offset=offset, with_payload=True, with_vectors=False)
         )
@@ -193,8 +193,8 @@ class Collection:
     async def nearest(
         self, vector: NDArray[np.float32], wanted: Filter, limit: int, besides: list[str]
     ) -> list[tuple[str, float]]:
-        """The `memory_id` and cosine of the points nearest to `vector`, best first, and then of the points `besides`
-        as far as they are wanted."""
+        """Return the `memory_id` and cosine of the points nearest to `vector`, best first, and then of the wanted
+        points among `besides`."""
         from qdrant_client import models
 
         def asked(within: models.Filter | None, most: int, *, exact: bool) -> models.QueryRequest:
@@ -220,7 +220,7 @@ class Collection:
         return list(found.items())
 
     async def _call(self, ask: Callable[[], Awaitable[T]], *, created: bool = False) -> T:
-        """Ask within the time. `created`: that it is there already is as good."""
+        """Call within the time limit. `created`: an existing object counts as success."""
         from httpx import TransportError
         from qdrant_client.common.client_exceptions import QdrantException
         from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
@@ -280,7 +280,7 @@ class Collection:
         return IndexFailed(f"Qdrant at {self._server.host} {reason}", hint=f"is it running? {_RECOVERS}")
 
     def _detail(self, content: bytes) -> str:
-        """What the server says of it in its own words, in one line, without the key."""
+        """Return the server's error text in one line, without the key."""
         try:
             found = json.loads(content)["status"]["error"]
         except (ValueError, TypeError, KeyError):
@@ -291,7 +291,7 @@ class Collection:
 
 
 def _misfit(info: models.CollectionInfo, dimension: int) -> str | None:
-    """What of a collection does not fit vectors of this dimension, without a name, by cosine."""
+    """Return why a collection does not fit unnamed vectors of this dimension compared by cosine."""
     from qdrant_client import models
 
     vectors = info.config.params.vectors
@@ -309,7 +309,7 @@ def _waited(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """In a few words, which say nothing of what was sent."""
+    """Return a short reason that quotes nothing that was sent."""
     text = " ".join(str(error).split()).lower()
     for told, meant in (
         ("all connection attempts failed", "the connection was refused"),

@@ -1,11 +1,12 @@
 """The index on a Qdrant server: vectors and payload in a collection there, words in a file here.
 
-Qdrant (https://qdrant.tech/documentation/) holds a point for each entry that has a vector, with the universal payload,
-and answers `nearest` with every filter on its side. All that is derived from words is in an embedded index beside it,
-so that the same filters give the same hits as without Qdrant; of vectors that holds marks only (`sync_state`).
+Qdrant (https://qdrant.tech/documentation/) has a point for each entry with a vector, with the universal payload, and
+answers `nearest` with every filter on its side. Everything derived from words is in an embedded index, so that the same
+filters give the same hits as without Qdrant; instead of vectors it has only marks (`sync_state`).
 
-Several daemons on one database have one collection together: what a point says follows from the store, so each makes
-what it lacks, takes what is there already for its own, and what it does not know may be another's for a while.
+Several daemons on one database share one collection: a point's content follows from the store, so each daemon creates
+missing points, adopts existing ones, and leaves unknown ones alone for a while, because another daemon may have made
+them.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
 log = structlog.get_logger("symbiont.index")
 
 AWAY_SECONDS: Final = 10.0
-"""For how long a server that did not answer is not told of changes while somebody waits; they are told it later."""
+"""Seconds after a failed call in which changes are not sent while a caller waits; they are sent later."""
 
 GRACE_SECONDS: Final = 600.0
-"""How long a point of which nothing is known here is left alone: another daemon may have made it a moment ago, or what
-the store holds has not been read again yet."""
+"""Seconds that an unknown point is left alone: another daemon may have just made it, or the store has not been read
+again yet."""
 
 
 class QdrantIndex(EmbeddedIndex):
-    """Words and marks are the embedded index's; what is near is asked of the collection."""
+    """Words and marks are in the embedded index; nearest vectors are searched in the collection."""
 
     def __init__(self, access: Access, collection: Collection, warning: str | None = None) -> None:
         super().__init__(access)
@@ -55,11 +56,11 @@ class QdrantIndex(EmbeddedIndex):
         self._away_until = 0.0
         self._look_again: float | None = None
         self._told: tuple[str, int] | None = None
-        """What the collection itself says that its vectors are of: points that are there may be taken over."""
+        """The model that the collection itself names: its points may be adopted."""
         self._failure: str | None = None
 
     async def read_marks(self) -> None:
-        """What is known of the points from before."""
+        """Read the marks of points."""
         self._dirty = await self._sync_state.open()
 
     @property
@@ -173,7 +174,7 @@ class QdrantIndex(EmbeddedIndex):
     # What keeps the collection as it should be.
 
     async def _tell(self, stale: bool) -> None:
-        """Tell the server of what was changed, if it can be told at once; otherwise `tend` does it later."""
+        """Send changes to the server if that is possible at once; otherwise `tend` does it later."""
         self._dirty |= stale
         if not self._dirty or asyncio.get_running_loop().time() < self._away_until:
             return
@@ -182,8 +183,8 @@ class QdrantIndex(EmbeddedIndex):
                 await self._ready(None)
 
     async def _ready(self, dimension: int | None) -> None:
-        """Have the collection hold what the marks say: there, of this dimension (None: of the one that is known), with
-        nothing stale, and with as many points as there are marks when it was not looked at before."""
+        """Bring the collection in line with the marks: it exists, with this dimension (None: the known one), without
+        stale points, and with as many points as marks if it was not checked before."""
         model, dimension = self._model, dimension or self._sync_state.dimension or self._dimension
         wanted = None if model is None or dimension is None else (model, dimension)
         if self._look_again is not None and asyncio.get_running_loop().time() > self._look_again:
@@ -201,7 +202,7 @@ class QdrantIndex(EmbeddedIndex):
                 self._prepared = wanted
 
     async def _flush(self) -> None:
-        """Mend what is stale, until nothing is."""
+        """Fix stale points until there are none."""
         while self._dirty:
             self._dirty = False
             try:
@@ -223,7 +224,7 @@ class QdrantIndex(EmbeddedIndex):
             await self._compare()
 
     async def _verify(self) -> None:
-        """Compare numbers, and everything where they differ: a server may have been restored or emptied, and a file
+        """Compare the numbers, and everything if they differ: a server may have been restored or emptied, and a file
         here lost."""
         known, points = await self._sync_state.count(), await self._collection.count()
         if known == points:
@@ -232,13 +233,13 @@ class QdrantIndex(EmbeddedIndex):
         await (self._compare() if points else self._lost())
 
     async def _lost(self) -> None:
-        """Nothing is there any more: everything is embedded again."""
+        """Handle a missing collection: everything is embedded again."""
         await self._sync_state.forget()
         self._work()
 
     async def _compare(self) -> None:
-        """Go through all points: what is as it should be is taken for made, what says something else is said again,
-        what is missing is embedded again, and what is of no entry is deleted in the end."""
+        """Compare all points: correct ones are marked, different ones written again, missing ones embedded again,
+        and points of no entry are deleted eventually."""
         there: set[str] = set()
         strays: set[str] = set()
         offset: Any = None
@@ -265,7 +266,7 @@ class QdrantIndex(EmbeddedIndex):
         self._dirty = True
 
     async def _adopt(self, entries: Sequence[IndexEntry]) -> set[str]:
-        """Take points that somebody made already for these entries' own; those that cannot be taken."""
+        """Adopt existing points of these entries; return those that cannot be."""
         if not entries or self._told is None or self._told[0] != self._model:
             return {entry.id for entry in entries}
         waiting = [Pending(entry.id, entry.hash, "") for entry in entries]
@@ -273,7 +274,7 @@ class QdrantIndex(EmbeddedIndex):
         return set()
 
     async def _doubt(self) -> None:
-        """Fewer were found than there should be: look whether the points are still there."""
+        """Check that the points still exist, after a search found fewer than expected."""
         if await self._collection.count() < await self._sync_state.count():
             self._prepared = None
             self._work()
@@ -284,7 +285,7 @@ class QdrantIndex(EmbeddedIndex):
 
     @contextlib.asynccontextmanager
     async def _telling(self) -> AsyncIterator[None]:
-        """Remember whether the server does what it is asked."""
+        """Note if the server does what it is asked."""
         try:
             yield
         except IndexFailed as error:

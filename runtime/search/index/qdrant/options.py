@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("symbiont.index")
 
 PORT: Final = 6333
-"""Of a URL that names none: Qdrant's own for HTTP."""
+"""The port for a URL without one: Qdrant's default for HTTP."""
 
 
 class QdrantOptions(Group):
@@ -70,8 +70,8 @@ class QdrantOptions(Group):
 
 
 async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
-    """The row's opening. The server is not asked anything yet: one that is away is a problem of the index, which goes
-    on when it is back. Raises UsageError when the client is not installed or the key is none, IndexFailed for the
+    """Open the index of this row. Makes no call: an unreachable server is a problem of the index, which continues
+    when it is back. Raises UsageError if the client is not installed or the key is invalid, IndexFailed for the
     file."""
     assert isinstance(options, QdrantOptions)
     key = _key(options.api_key)
@@ -102,7 +102,7 @@ async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
 
 
 def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:
-    """Loads the client, which takes seconds, and connects to nothing."""
+    """Load the client, which takes seconds; makes no connection."""
     try:
         import httpx
         from qdrant_client import AsyncQdrantClient
@@ -145,7 +145,7 @@ def _key(given: Any) -> str | None:
 
 
 def _exposed(url: str) -> str | None:
-    """Why a key is not safe on its way there; None: it is."""
+    """Return why a key is not safe in transit; None: it is."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "https" or host == "localhost":

@@ -1,4 +1,4 @@
-"""What a point of Qdrant is to an entry: its id, its payload, and a filter in Qdrant's words."""
+"""The point of an entry in Qdrant: its id, its payload, and filters."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ INDEXED: Final = {
     "timestamp": "datetime",
     **dict.fromkeys(("chunk_hash", "agent_id", "user_id", "source_uri", "other_sources"), "keyword"),
 }
-"""The fields of a payload that are filtered by, each with the kind of payload index that it has."""
+"""The filtered fields of a payload, each with the kind of its payload index."""
 
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:index")
 
 
 def point_id(identity: str) -> str:
-    """The id of an entry's point. Qdrant takes numbers and UUIDs: one that is another text has the uuid5 of it."""
+    """Return the id of an entry's point. Qdrant takes numbers and UUIDs; any other text becomes its uuid5."""
     try:
         if str(UUID(identity)) == identity:
             return identity
@@ -33,8 +33,7 @@ def point_id(identity: str) -> str:
 
 
 def payload_of(entry: IndexEntry) -> dict[str, Any]:
-    """The universal payload, without what is None, and who said it. Where the item stands on this machine is not in
-    it."""
+    """Return the universal payload without None, with the author. The item's location on this machine is not in it."""
     payload: dict[str, Any] = {
         "memory_id": entry.id,
         "project_id": entry.project,
@@ -53,7 +52,7 @@ def payload_of(entry: IndexEntry) -> dict[str, Any]:
 
 
 def filter_of(wanted: Filter) -> models.Filter | None:
-    """What Qdrant is asked to filter by; None: by nothing."""
+    """Return the filter for Qdrant; None: no filter."""
     from qdrant_client import models
 
     said = {
@@ -75,7 +74,7 @@ def filter_of(wanted: Filter) -> models.Filter | None:
 
 
 def among(wanted: Filter, points: list[str]) -> models.Filter:
-    """As `filter_of`, of these points only."""
+    """As `filter_of`, for these points only."""
     from qdrant_client import models
 
     conditions: list[Any] = [models.HasIdCondition(has_id=list(points))]
@@ -94,7 +93,7 @@ def _rfc3339(time: datetime) -> str:
 
 
 def more_of(rest: str) -> dict[str, Any]:
-    """What an item has besides, such as `source_memory_ids`: whoever made the entry put it there as JSON."""
+    """Return further fields of an item, such as `source_memory_ids`, which the maker of the entry stored as JSON."""
     try:
         found = json.loads(rest) if rest else None
     except ValueError:

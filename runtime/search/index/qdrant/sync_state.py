@@ -1,9 +1,9 @@
-"""What is known here of the points that a server holds: in the index's own file, in the transactions that change it.
+"""What is known of the points on a server, in the index's own file and in the transactions that change it.
 
-An entry whose point is as it should be has a mark, which is its vector here, of one number. What may be otherwise over
-there stands in the table `stale` until the server has confirmed that it is mended: an entry with a mark has its payload
-written again, anything else its point deleted. So whatever is cut off in the middle is done again, and nothing that is
-forgotten here is forgotten before it is gone there.
+An entry with a correct point has a mark in place of its vector, a vector of one number. Points that may be wrong are in
+the table `stale` until the server has confirmed their correction: the payload is written again for an entry with a
+mark, any other point is deleted. So an interrupted operation is repeated, and nothing is forgotten here before it is
+deleted there.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _DIMENSION, _PLACE = "dimension of points", "place of points"
 
 
 class Stale(NamedTuple):
-    """A point that may not be as it should: that of `entry`, or to be deleted where that is None. It is settled for
-    this `token`, and not when something else became of it meanwhile."""
+    """A Qdrant point to rewrite from `entry`, or to delete if None. Confirmed by `token`, so a later change is not
+    lost."""
 
     id: str
     token: int
@@ -45,18 +45,18 @@ class Stale(NamedTuple):
 
 
 class SyncState:
-    """The marks of one index. Everything raises IndexFailed."""
+    """The marks of one index. Every method raises IndexFailed."""
 
     def __init__(self, access: Access, place: str) -> None:
-        """`place`: where the points are, so that marks of points elsewhere are told apart."""
+        """`place`: of the points, so that marks of points elsewhere are recognised."""
         self._access = access
         self._place = place
         self._there = False
         self.dimension: int | None = None
-        """Numbers in the vectors over there, as far as there are marks."""
+        """The dimension of the vectors on the server, if there are marks."""
 
     async def open(self) -> bool:
-        """Read what is there; whether anything is stale."""
+        """Read the state; True if anything is stale."""
 
         def work(loaded: IndexInMemory) -> tuple[bool, Apply]:
             row = loaded.file.writing.execute("SELECT value FROM meta WHERE name = ?", (_DIMENSION,)).fetchone()
@@ -72,7 +72,7 @@ class SyncState:
     async def put(
         self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]
     ) -> tuple[IndexChange, bool]:
-        """As `Index.put`, and whether it made anything stale."""
+        """As `Index.put`, and True if it made anything stale."""
 
         def work(loaded: IndexInMemory) -> tuple[tuple[IndexChange, bool], Apply]:
             before = _seen(loaded, [*_of_parts(loaded, [part]), *_of_ids(loaded, entries)])
@@ -84,7 +84,7 @@ class SyncState:
     async def grow(
         self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]
     ) -> tuple[bool, bool]:
-        """As `Index.grow`, and whether it made anything stale."""
+        """As `Index.grow`, and True if it made anything stale."""
 
         def work(loaded: IndexInMemory) -> tuple[tuple[bool, bool], Apply]:
             seen = _seen(loaded, _of_ids(loaded, entries))
@@ -94,7 +94,7 @@ class SyncState:
         return await self._access.write(work)
 
     async def drop(self, parts: Sequence[str]) -> tuple[int, bool]:
-        """As `Index.drop`, and whether it made anything stale."""
+        """As `Index.drop`, and True if it made anything stale."""
 
         def work(loaded: IndexInMemory) -> tuple[tuple[int, bool], Apply]:
             seen = _seen(loaded, _of_parts(loaded, parts))
@@ -106,8 +106,8 @@ class SyncState:
     # Points that are made.
 
     async def intend(self, waiting: Sequence[Pending]) -> tuple[dict[str, IndexEntry], int]:
-        """The entries of these that still say the same, by id. Their points are stale from now on until they are
-        marked with the token."""
+        """Return the unchanged entries among these, by id. Their points are stale until they are marked with the
+        token."""
         token = _token()
 
         def work(loaded: IndexInMemory) -> tuple[dict[str, IndexEntry], Apply]:
@@ -120,7 +120,7 @@ class SyncState:
         return await self._access.write(work), token
 
     async def mark(self, waiting: Sequence[Pending], model: str, dimension: int, token: int) -> int:
-        """The points of these are as they should be, unless something became of the entry meanwhile; how many were
+        """Mark the points of these entries as correct, unless the entry has changed since; return how many were
         marked."""
         one = np.ones(1, np.float32)
 
@@ -138,7 +138,7 @@ class SyncState:
         return done
 
     async def stale(self, limit: int) -> list[Stale]:
-        """Up to `limit` points that may not be as they should."""
+        """Return up to `limit` stale points."""
 
         def work(loaded: IndexInMemory) -> tuple[list[Stale], Apply]:
             connection = loaded.file.writing
@@ -151,7 +151,7 @@ class SyncState:
         return await self._access.write(work)
 
     async def settled(self, done: Sequence[Stale]) -> None:
-        """The server has confirmed these."""
+        """Note that the server has confirmed these."""
 
         def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             _settle(loaded, ((one.id, one.token) for one in done))
@@ -162,13 +162,13 @@ class SyncState:
     # What turns out to be otherwise over there.
 
     async def others_than(self, model: str, dimension: int | None) -> bool:
-        """Whether there are marks of another model, or of vectors of another dimension than this, if it is known."""
+        """True if there are marks of another model, or of another dimension if that is given."""
         return await self._access.read(lambda loaded: loaded.others_than(model, None)) or (
             dimension is not None and self.dimension not in {None, dimension} and await self.count() > 0
         )
 
     async def forget(self) -> None:
-        """There are no points: everything waits for its vector again, and nothing is stale."""
+        """Forget all points: every entry becomes pending, and nothing is stale."""
 
         def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             connection = loaded.file.writing
@@ -182,7 +182,7 @@ class SyncState:
         self.dimension, self._there = None, False
 
     async def known(self, ids: Collection[str]) -> dict[str, tuple[IndexEntry, bool]]:
-        """The entries of these ids, and whether each has a mark."""
+        """Return the entries of these ids, each with True if it has a mark."""
 
         def look(loaded: IndexInMemory) -> dict[str, tuple[IndexEntry, bool]]:
             found = _entries(loaded, loaded.rows.of_ids(ids), reading=True)
@@ -191,8 +191,7 @@ class SyncState:
         return await self._access.read(look)
 
     async def strays(self, points: Collection[str], now: float, grace: float) -> list[str]:
-        """These points, all that there are, are of no entry. Those of them for which that is so since `grace` seconds
-        ago."""
+        """Return those of all existing points that have belonged to no entry for `grace` seconds."""
 
         def work(loaded: IndexInMemory) -> tuple[list[str], Apply]:
             connection = loaded.file.writing
@@ -208,7 +207,7 @@ class SyncState:
         return await self._access.write(work)
 
     async def mistrust(self, ids: Collection[str]) -> None:
-        """The points of these may say something else than they should."""
+        """Make the points of these stale."""
 
         def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             _make_stale(loaded, ids, _token())
@@ -217,7 +216,7 @@ class SyncState:
         await self._access.write(work)
 
     async def missing(self, there: Collection[str]) -> int:
-        """Of all marks only those of the ids that are `there` stay; how many were taken away."""
+        """Keep only the marks of ids that are `there`; return how many were removed."""
 
         def work(loaded: IndexInMemory) -> tuple[int, Apply]:
             marked = np.flatnonzero(loaded.rows.embedded[: loaded.rows.end])
@@ -235,15 +234,15 @@ class SyncState:
     # What a search needs.
 
     async def count(self) -> int:
-        """How many entries have a mark."""
+        """Return the number of entries with a mark."""
         return await self._access.glance(lambda loaded: int(np.count_nonzero(loaded.rows.embedded[: loaded.rows.end])))
 
     async def are_there(self) -> bool:
-        """Whether points were made in that very place: what is in it is ours, even if it does not say so itself."""
+        """True if points were made in this very place: its content is ours even if it does not say so."""
         return self._there and await self.count() > 0
 
     async def ids(self, handles: NDArray[np.int64]) -> list[str]:
-        """The ids of the entries of these keys that have a mark."""
+        """Return the ids of the entries with these keys that have a mark."""
 
         def look(loaded: IndexInMemory) -> list[str]:
             keys = loaded.rows.keys(np.asarray(handles, np.int64).reshape(-1))
@@ -254,8 +253,7 @@ class SyncState:
         return await self._access.read(look)
 
     async def keyed(self, found: Sequence[tuple[str, float]], wanted: Filter) -> tuple[Scored, int]:
-        """What was found, best first, as far as it is wanted and marked here too, by its keys; and how much would
-        be."""
+        """Return found points that are wanted and marked here, by key, best first; and how many would be."""
 
         def look(loaded: IndexInMemory) -> tuple[Scored, int]:
             rows = loaded.rows
@@ -271,7 +269,7 @@ class SyncState:
         return await self._access.read(look)
 
     def told(self, stats: IndexStats) -> IndexStats:
-        """Numbers of the file as those of the index."""
+        """Turn keys of the file into keys of the index."""
         return stats._replace(dimension=self.dimension if stats.embedded else None)
 
 
@@ -303,7 +301,7 @@ def _of_ids(loaded: IndexInMemory, entries: Sequence[IndexEntry]) -> list[int]:
 
 
 class _Said(NamedTuple):
-    """What a point says of an entry, as it stands in the file."""
+    """The content of an entry's point, as stored in the file."""
 
     id: str
     hash: str
@@ -321,7 +319,7 @@ _Seen = dict[int, _Said]
 
 
 def _seen(loaded: IndexInMemory, keys: list[int]) -> _Seen:
-    """What points say of these entries. Nothing while there are no points."""
+    """Return the content of the points of these entries; empty while there are no points."""
     if not keys or (loaded.model is None and not _any_stale(loaded)):
         return {}
     rows = loaded.file.writing.execute(_SAYS, (_json(keys),))
@@ -329,7 +327,7 @@ def _seen(loaded: IndexInMemory, keys: list[int]) -> _Seen:
 
 
 def _note(loaded: IndexInMemory, before: _Seen) -> bool:
-    """Make stale what was seen before and is otherwise or gone by now; whether there is any."""
+    """Make stale what differs or is gone since it was read; True if there is any."""
     if not before:
         return False
     after = _seen(loaded, list(before))
