@@ -69,22 +69,20 @@ class Compactor:
                 break
             except StoreError as error:
                 failed += 1
-                log.error("a memory was not compacted", memory=memory.name, agent=agent, reason=error.line())
+                log.error("compaction_failed", memory=memory.name, agent=agent, reason=error.line())
             else:
                 flushed, deleted = flushed + done.flushed, deleted + done.deleted
                 for problem in done.problems:
-                    log.warning(
-                        "a log was not compacted", memory=memory.name, file=problem.file, reason=problem.message
-                    )
+                    log.warning("log_not_compacted", memory=memory.name, file=problem.file, reason=problem.message)
         if flushed or deleted or failed:
-            log.info("memory compacted", memory=memory.name, flushed=flushed, deleted=deleted, failed=failed)
+            log.info("memory_compacted", memory=memory.name, flushed=flushed, deleted=deleted, failed=failed)
         self._last[memory.store.identity] = now
         try:
             # It is synced, which a slow disk takes its time for.
             await asyncio.to_thread(self._write, dict(self._last))
         except OSError as error:
             # Then it is done once more after the next start, which does no harm.
-            log.warning("when memories were compacted is not kept", reason=error.strerror)
+            log.warning("compaction_times_not_saved", reason=error.strerror)
 
 
 async def _agents(memory: OpenMemory) -> AsyncIterator[str]:
@@ -93,7 +91,7 @@ async def _agents(memory: OpenMemory) -> AsyncIterator[str]:
     except FsyncFailed:
         raise
     except StoreError as error:
-        log.error("a memory was not compacted", memory=memory.name, reason=error.line())
+        log.error("compaction_failed", memory=memory.name, reason=error.line())
         return
     for agent in agents:
         yield agent

@@ -188,7 +188,7 @@ class OpenMemory:
         try:
             await self._indexer.queue.embed(progress, seconds=CATCH_UP_SECONDS)
         except (EmbeddingUnavailable, EmbeddingMismatch, IndexFailed) as error:
-            log.debug("not everything was embedded before a search", reason=error.line())
+            log.debug("embedding_incomplete", reason=error.line())
 
     async def catch_up(self, agent: str | None, progress: Progress | None = None) -> list[str]:
         """Bring the index of an agent, or of all, up to date before a search; return what it still lacks, one line

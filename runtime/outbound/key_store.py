@@ -181,7 +181,7 @@ class KeyStore:
         if now - self._said.get(host, -_MINUTE) >= _MINUTE:
             self._said[host] = now
             _shorten(self._said, _HOSTS)
-            log.warning("keys are fetched too often; deliveries that need them are refused for now", host=host)
+            log.warning("key_fetches_limited", host=host)
 
     async def _fetch(self, url: str, configured: bool) -> None:
         now = self._clock.monotonic()
@@ -191,14 +191,14 @@ class KeyStore:
             self._failures[url] = now + _FAILED_SECONDS
             _shorten(self._failures, _KEPT)
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-            log.warning("keys cannot be fetched", url=url.partition("?")[0], reason=reason)
+            log.warning("key_fetch_failed", url=url.partition("?")[0], reason=reason)
             return
         self._documents[url] = _Document(content, now, now + age, configured)
         self._documents.move_to_end(url)
         while len(self._documents) > _KEPT:
             # What only unverified requests named goes first.
             self._documents.pop(next((each for each in self._documents if each not in self._proven), url))
-        log.info("keys fetched", url=url.partition("?")[0], size=len(content))
+        log.info("keys_fetched", url=url.partition("?")[0], size=len(content))
 
     async def _get(self, url: str, configured: bool) -> tuple[bytes, int]:
         """Return the document, and the seconds that it may be cached."""

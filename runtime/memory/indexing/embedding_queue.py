@@ -152,7 +152,7 @@ class EmbeddingQueue:
             return await self._index.embedded(list(zip(waiting, vectors, strict=True)))
         except EmbeddingMismatch as error:
             if self._mismatch is None:
-                log.error("embedding stopped: searches go by keyword", embedding=embedder.name, reason=error.line())
+                log.error("embedding_stopped", embedding=embedder.name, reason=error.line())
             self._mismatch = error.line()
             raise
 
@@ -165,12 +165,11 @@ class EmbeddingQueue:
 
     def _fail(self, reason: str) -> None:
         if self._failure is None:
-            what = "nothing is embedded for now"
-            log.warning(what if self._index_failed else f"{what}: searches go by keyword", reason=reason)
+            log.warning("embedding_unavailable", reason=reason)
         self._failure = reason
 
     def _work_again(self) -> None:
         if self._failure is not None:
-            log.info("embedding works again")
+            log.info("embedding_recovered")
         self._failure = None
         self._index_failed = False

@@ -48,7 +48,7 @@ class FileWatcher:
                 self.blind = True
                 self._indexer.news.set()
                 log.warning(
-                    "a memory's folders cannot be watched, so they are looked at now and then",
+                    "memory_not_watched",
                     folder=str(self._folder),
                     reason=str(error),
                 )

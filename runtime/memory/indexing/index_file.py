@@ -60,14 +60,14 @@ async def open_indexer(
     except UsageError as error:
         if choice is None or choice.name == DEFAULT:
             raise
-        log.error("an index cannot be used, and the default one takes its place", reason=error.line())
+        log.error("index_replaced_by_default", reason=error.line())
         problem = f"the index is the default one: {error.line()}"
         try:
             file = index_file(store, folder)
             return Indexer(store, await open_index(None, file, {}, key=key), clock, problem=problem)
         except IndexFailed as failed:
             reason, choice, given = failed.line(), None, {}
-    log.error("an index cannot be opened and is kept in memory until the next start", reason=reason)
+    log.error("index_kept_in_memory", reason=reason)
     problem = f"the index is kept in memory until the next start: {reason}"
     return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)
 
@@ -85,7 +85,7 @@ def _overwrite_readable(store: Store, folder: Path) -> None:
 
     for file in folder.glob(f"{_row(store)}-*.db"):
         if overwrite_readable(file):
-            log.warning("an index that was not sealed was overwritten and deleted", file=str(file))
+            log.warning("unsealed_index_deleted", file=str(file))
 
 
 def _row(store: Store) -> str:

@@ -129,7 +129,7 @@ class Indexer:
         try:
             await self.index.close()
         except IndexFailed as error:
-            log.warning("an index was not closed well; what it lacks is put at the next start", reason=error.line())
+            log.warning("index_close_failed", reason=error.line())
 
     def touched(self, agents: Iterable[str]) -> None:
         """Have the background task compare the parts of these agents."""
@@ -280,7 +280,7 @@ class Indexer:
             if isinstance(error, (FsyncFailed, Retry)):
                 raise
             self._unreadable[part.name] = part.revision, error.line()
-            log.warning("a part of a memory cannot be read and is kept as it is", reason=error.line())
+            log.warning("memory_part_unreadable", reason=error.line())
             return SyncReport(problems=(error.line(),))
         self._feed.forget(part.name)
         change = await self.index.put(part.name, part.agent_id, part.revision, await _entries(part, items))
@@ -314,13 +314,13 @@ class Indexer:
 
     def _failed(self, error: IndexFailed) -> SyncReport:
         if self._failure is None:
-            log.error("the index is not kept in step; what is remembered is in the store", reason=error.line())
+            log.error("index_update_failed", reason=error.line())
         self._failure = error.line()
         return SyncReport(problems=(self._failure,))
 
     def _recovered(self) -> None:
         if self._failure is not None:
-            log.info("the index is kept in step again", store=self.store.identity)
+            log.info("index_update_recovered", store=self.store.identity)
             self._failure = None
 
 

@@ -222,7 +222,7 @@ class RecordsStore(FileStore[RecordReader]):
                 self._notify_fatal(error)
             raise
         for fault in result.faults:
-            _log.warning("memory_beside_records", agent=writer.agent_id, reason=fault)
+            _log.warning("record_side_file_failed", agent=writer.agent_id, reason=fault)
         for growth in result.appends:
             self._notify_append(growth)
         for outcome in result.outcomes:

@@ -177,7 +177,7 @@ class Access:
                 self._unscrubbed, self._scrub_failed = not loaded.file.scrub(), False
         except (_Broken, IndexFailed) as error:
             if not self._scrub_failed:
-                _log.warning("forgotten_not_overwritten", file=self._name, reason=str(error))
+                _log.warning("index_scrub_failed", file=self._name, reason=str(error))
             self._scrub_failed = True
         self._scrub_took = time.monotonic() - begun
 
@@ -248,7 +248,7 @@ class Access:
             loaded.close()
 
     def _say(self, reason: str) -> None:
-        _log.warning("index_made_anew", file=self._name, reason=reason)
+        _log.warning("index_rebuilt", file=self._name, reason=reason)
 
     @contextlib.contextmanager
     def _judging(self, loaded: IndexInMemory | None) -> Iterator[None]:

@@ -180,7 +180,7 @@ class PostgresConnections:
             connection.terminate()
         if self.made.dropped or (self.made.dropped is None and self._known):
             why = self.made.dropped or "its tables were gone"
-            _log.warning("an index is made anew, empty", index=self.shown, schema=self.schema, reason=why)
+            _log.warning("index_rebuilt", index=self.shown, schema=self.schema, reason=why)
         self._known = True
 
     def _let_go(self, pool: Any) -> None:

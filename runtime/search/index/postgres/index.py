@@ -218,7 +218,7 @@ class PostgresIndex(Index):
         except (IndexFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
             reason = error.line() if isinstance(error, IndexFailed) else self.server.failed(error).line()
             self._problem = f"no HNSW index could be made, and every vector is compared: {reason}"
-            _log.warning("no HNSW index could be made: every vector is compared", reason=reason)
+            _log.warning("hnsw_build_failed", reason=reason)
         finally:
             self._building = None
 
@@ -226,7 +226,7 @@ class PostgresIndex(Index):
         async with self.server.alone() as connection:
             made = await hnsw.build(connection, self.server.schema, graph)
         if made and graph is not None:
-            _log.info("an HNSW index was made", index=self.server.shown, vectors=vectors, named=graph.name)
+            _log.info("hnsw_built", index=self.server.shown, vectors=vectors, named=graph.name)
 
 
 def _differs(found: tuple[str, int] | None, model: str, dimension: int | None) -> bool:

@@ -88,7 +88,7 @@ class Collection:
                 )
             wrong = _misfit(info, dimension)
             if mine and said.get(_MADE) and (wrong or said.get(_MODEL) != model):
-                log.info("a collection is made again", collection=self._name, reason=wrong or "the model is another")
+                log.info("collection_recreated", collection=self._name, reason=wrong or "the model is another")
                 await self._call(lambda: self._client.delete_collection(self._name))
                 info = None
             elif wrong:

@@ -229,7 +229,7 @@ class QdrantIndex(EmbeddedIndex):
         known, points = await self._sync_state.count(), await self._collection.count()
         if known == points:
             return
-        log.info("an index is compared with Qdrant", where=self._collection.shown, points=points, known=known)
+        log.info("index_compared", where=self._collection.shown, points=points, known=known)
         await (self._compare() if points else self._lost())
 
     async def _lost(self) -> None:
@@ -290,14 +290,14 @@ class QdrantIndex(EmbeddedIndex):
             yield
         except IndexFailed as error:
             if self._failure is None:
-                log.warning("an index on Qdrant does not answer; nothing is lost", reason=error.line())
+                log.warning("index_unavailable", reason=error.line())
             self._failure = error.line()
             self._prepared = None
             self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
             self._work()
             raise
         if self._failure is not None:
-            log.info("an index on Qdrant answers again", where=self._collection.shown)
+            log.info("index_recovered", where=self._collection.shown)
             self._failure = None
             self._away_until = 0.0
             self._work()

@@ -88,7 +88,7 @@ async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
     )
     warning = _exposed(options.url) if key is not None else None
     if warning is not None:
-        log.warning("a key is sent in the clear", url=options.url, reason=warning)
+        log.warning("key_sent_in_clear", url=options.url, reason=warning)
     access = Access(place.path, place.key)
     try:
         await access.open()

@@ -367,7 +367,7 @@ def test_without_a_daemon_the_command_itself_says_that_an_index_was_damaged(root
         file.write_bytes(b"garbage" * 1000)
     found = symbi("memory", "search", "reviewer", "bluebird", root=root)
     assert "Bluebird" in good(found)
-    assert "index_made_anew" in found.stderr
+    assert "index_rebuilt" in found.stderr
     assert symbi("memory", "search", "reviewer", "bluebird", root=root).stderr == ""
 
 

@@ -51,7 +51,7 @@ async def is_made_anew(path: Path) -> str:
         finally:
             await index.close()
     assert agree(path) == 2
-    ((reason, level),) = [(line["reason"], line["log_level"]) for line in logs if line["event"] == "index_made_anew"]
+    ((reason, level),) = [(line["reason"], line["log_level"]) for line in logs if line["event"] == "index_rebuilt"]
     assert level == "warning"
     assert logs[0]["file"] == str(path)
     return str(reason)
@@ -157,7 +157,7 @@ async def test_a_file_that_is_damaged_while_it_is_used_is_made_anew_and_that_is_
         assert len(await near(index, "two")) == 2
         await index.close()
     assert agree(path) == 2
-    assert [line["event"] for line in logs].count("index_made_anew") == 1
+    assert [line["event"] for line in logs].count("index_rebuilt") == 1
 
 
 async def test_damaged_words_are_noticed_by_a_search_and_the_search_answers(path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_damaged_words_are_noticed_by_a_search_and_the_search_answers(path
     with capture_logs() as logs:
         assert await said(index, "word") == []
         assert await index.parts() == {}
-    assert [line["event"] for line in logs] == ["index_made_anew"]
+    assert [line["event"] for line in logs] == ["index_rebuilt"]
     await index.close()
 
 
@@ -176,7 +176,7 @@ async def test_searches_that_find_the_same_damage_at_once_make_it_anew_once(path
     with capture_logs() as logs:
         found = await asyncio.gather(*(index.keyword(["word"], EVERYTHING, 10) for _ in range(8)))
     assert [one.keys.tolist() for one in found] == [[]] * 8
-    assert [line["event"] for line in logs] == ["index_made_anew"]
+    assert [line["event"] for line in logs] == ["index_rebuilt"]
     await index.close()
 
 

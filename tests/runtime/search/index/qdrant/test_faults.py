@@ -131,9 +131,7 @@ async def test_what_a_server_does_wrong_is_one_clear_line(
             assert KEY not in line
     assert index.problem == line
     assert KEY not in repr((logs, index, vars(index), index.problem, failed.value.__context__))
-    assert [log["event"] for log in logs if log["log_level"] == "warning"] == [
-        "an index on Qdrant does not answer; nothing is lost"
-    ]
+    assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["index_unavailable"]
     server.fault = None
     assert len(await near(index, "one")) == 3
     assert index.problem is None
