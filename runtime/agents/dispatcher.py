@@ -33,7 +33,10 @@ Source = TurnQueue[Any]
 WORKERS = 16
 FIRST_WORKERS = 8
 """Runs at the same time after a start; each one that ends makes room for one more. What runs when a daemon is killed
-counts as a try of each of them, so a run that kills it again and again must not take many others along."""
+runs alone next (SQLite), or counts as a try of each (PostgreSQL), so a run that kills daemons must not affect many."""
+ALONE_SECONDS = 30.0
+"""How long a suspect, a turn that was running when a daemon was killed, runs before others run beside it; and how long
+it waits for others to end before it runs beside them."""
 PRESSURE = 8
 """So many deliveries stored together, or waiting for it, are a burst."""
 
@@ -90,6 +93,8 @@ class Dispatcher:
         self._stopping = False
         self._claiming = asyncio.Lock()
         self._running: dict[asyncio.Task[None], _Running] = {}
+        self._suspect: asyncio.Task[None] | None = None
+        self._alone_until = 0.0  # by the monotonic clock
 
     def wake(self) -> None:
         """Claim soon: a turn may have been queued."""
@@ -162,6 +167,8 @@ class Dispatcher:
             if self._stopping:
                 return False
             try:
+                if (claimed := await self._claim_suspect()) is not None:
+                    return claimed
                 left = await self._claim_from_sources(free)
             except Unavailable as error:
                 # Logged once; the sources are read again every second.
@@ -175,6 +182,25 @@ class Dispatcher:
             asyncio.get_running_loop().call_later(min(again), self.wake)
         self._unannounced = left == 0
         return self._unannounced
+
+    async def _claim_suspect(self) -> bool | None:
+        """Start one suspect, alone. True if one was started, False to claim nothing now, None to claim other turns.
+
+        Of several turns that ran when a daemon was killed, only the one that kills it again is to count tries.
+        """
+        now = self._clock.monotonic()
+        if self._suspect in self._running:
+            return False if now < self._alone_until else None
+        for source in self._sources:
+            if not source.suspects:
+                continue
+            if self._running and now < self._alone_until:
+                return False
+            if (turn := await source.claim_suspect()) is not None:
+                self._suspect = self._start(_Running(source, turn, now))
+                self._alone_until = now + ALONE_SECONDS
+                return True
+        return None
 
     async def _claim_from_sources(self, free: int) -> int:
         """Claim and start up to `free` turns, equal shares of each source, and return how many places are left.
@@ -200,13 +226,16 @@ class Dispatcher:
             asked = full
         return free
 
-    def _start(self, running: _Running) -> None:
+    def _start(self, running: _Running) -> asyncio.Task[None]:
         task = asyncio.create_task(self._attempt(running.source, running.turn), name=f"run {running.turn.run_id}")
         self._running[task] = running
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         turn = self._running.pop(task).turn
+        if task is self._suspect:
+            self._alone_until = self._clock.monotonic() + ALONE_SECONDS
         self._allowed = min(self._allowed + 1, self._workers)
         self._woken.set()
         if task.cancelled():

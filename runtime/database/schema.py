@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -56,6 +57,8 @@ def turn_columns() -> list[Column[Any]]:
         Column("finished_at", BigInteger),
         Column("last_error", Text),
         Column("lane", String(64)),  # the group whose concurrency queue it waits in; NULL: in none
+        # True: the daemon was killed while it ran; it runs alone next. Always false on PostgreSQL.
+        Column("suspect", Boolean, nullable=False, server_default=false()),
     ]
 
 
@@ -67,6 +70,7 @@ def index_turns(table: Table) -> None:
         ("dead", ("id",), "state = 'dead'"),
         ("agent_gone", ("id",), "state = 'agent_gone'"),
         ("running", ("lease_until",), "state = 'running'"),
+        ("suspect", ("id",), "state = 'queued' AND suspect"),
     ):
         given = [table.c[each] for each in columns]
         Index(f"ix_{table.name}_{name}", *given, sqlite_where=text(where), postgresql_where=text(where))

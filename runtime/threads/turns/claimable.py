@@ -28,11 +28,13 @@ class ClaimQueries:
     def __init__(self, table: str, columns: Sequence[str], *, group: str, arrived: str) -> None:
         names = ", ".join(dict.fromkeys((*COLUMNS, *columns)))
         self.select = f"SELECT {names}, {group} AS queue_group, {arrived} AS arrived_at FROM {table}"  # noqa: S608
-        wanted = f"{self.select} WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now"
+        wanted = f"{self.select} WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now AND NOT suspect"
         first = "ORDER BY next_attempt_at LIMIT :limit"
         others = f"AND {group} <> ALL(CAST(:limited AS TEXT[]))"
         self.due = {False: text(f"{wanted} {first}"), True: text(f"{wanted} {first} {_SKIP}")}
         self.due_of_others = text(f"{wanted} {others} {first} {_SKIP}")
+        # Those that ended no daemon before come first.
+        self.suspects = text(f"{self.select} WHERE state = 'queued' AND suspect ORDER BY tries, id LIMIT 1")
         # A query of its own: one with OR would sort all waiting turns for each claim.
         expired = f"{self.select} WHERE state = 'running' AND lease_until < {DATABASE_NOW}"
         self.expired = text(f"{expired} ORDER BY lease_until LIMIT :limit {_SKIP}")

@@ -81,14 +81,17 @@ class QueueQueries:
             )
             SELECT lane FROM lanes WHERE lane IS NOT NULL
         """)  # noqa: S608 - names of columns
-        running = f"SELECT {group} AS queue_group, count(*) AS count FROM {table} WHERE state = 'running'"  # noqa: S608
+        running = f"SELECT {group} AS queue_group FROM {table} WHERE state = 'running'"  # noqa: S608
+        # A suspect keeps its place until it runs again.
+        suspects = f"SELECT {group} AS queue_group FROM {table} WHERE state = 'queued' AND suspect"  # noqa: S608
+        count = "SELECT queue_group, count(*) AS count FROM"
         self._running = {
-            False: text(f"{running} GROUP BY {group}"),
-            True: text(f"{running} AND lease_until >= {DATABASE_NOW} GROUP BY {group}"),
+            False: text(f"{count} ({running} UNION ALL {suspects}) AS places GROUP BY queue_group"),
+            True: text(f"{count} ({running} AND lease_until >= {DATABASE_NOW}) AS places GROUP BY queue_group"),
         }
         of_one = f"""
             {select} WHERE state = 'queued' AND lane IS NOT NULL AND lane = :lane
-            AND next_attempt_at <= :now ORDER BY id LIMIT :places
+            AND next_attempt_at <= :now AND NOT suspect ORDER BY id LIMIT :places
         """
         self._next = {False: text(of_one), True: text(f"{of_one} FOR UPDATE SKIP LOCKED")}
 

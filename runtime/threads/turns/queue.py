@@ -53,9 +53,10 @@ class TurnQueue(ABC, Generic[T]):
     """The turns of one table: the source that a dispatcher claims them from.
 
     The table has the columns of `runtime.database.schema.turn_columns` and the indexes of `index_turns`. On SQLite the
-    process that holds the root's lock is alone, and `recover` requeues at start what was running. On PostgreSQL several
-    daemons share the table: a claim is a lease by the database's clock, and one that is not renewed is claimed again by
-    another daemon.
+    process that holds the root's lock is alone, and `recover` requeues at start what was running, as suspects: one of
+    them may have killed the daemon. A suspect is not claimed with others, and only a kill while a suspect runs counts
+    as its try. On PostgreSQL several daemons share the table: a claim is a lease by the database's clock, and one that
+    is not renewed is claimed again by another daemon, as another try.
 
     A new kind of turn is a subclass of this and of `ClaimedTurn`: `read` makes turns of rows, `load` completes one
     outside of the claim, `ended` writes what an outcome means for its own tables.
@@ -84,6 +85,8 @@ class TurnQueue(ABC, Generic[T]):
         self.again: float | None = None
         """Seconds after which another claim should follow the last one, whatever it found; None: when something
         happens."""
+        self.suspects = 0
+        """How many suspects wait."""
         self._database = database
         self._clock = clock
         self._limits = limits
@@ -91,6 +94,7 @@ class TurnQueue(ABC, Generic[T]):
         self._queries = claim_queries(self.table.name, self.columns, self.group, self.arrived)
         self._queue_queries = queue_queries(self.table.name, self.group, self._queries)
         self._claiming = Stage(2, self._claim)
+        self._claiming_suspects = Stage(2, self._claim_suspects)
         # After the steps: the last steps of a run are mostly stored with its end, and count only before it.
         self._finishing = Stage(4, self._finish)
 
@@ -113,13 +117,19 @@ class TurnQueue(ABC, Generic[T]):
         return row.run_id or uuid7(self._clock)
 
     async def recover(self) -> None:
-        """Requeue what was running when the last daemon stopped (SQLite; on PostgreSQL leases expire)."""
+        """Requeue what was running when the last daemon was killed (SQLite; on PostgreSQL leases expire)."""
         if not self.shared:
-            await self._database.transact(self._requeue_running)
+            self.suspects = await self._database.transact(self._requeue_running)
 
     async def claim(self, limit: int) -> list[T]:
         """Claim up to `limit` turns whose time has come; they are the caller's until finished or superseded."""
         claimed: list[T] = await self._database.commits.store(self._claiming, limit)
+        return claimed
+
+    async def claim_suspect(self) -> T | None:
+        """Claim one turn that was running when a daemon was killed, to run it alone; None if none is left."""
+        claimed: T | None = await self._database.commits.store(self._claiming_suspects, None)
+        self.suspects = 0 if claimed is None else self.suspects - 1
         return claimed
 
     async def finish(self, turn: T, outcome: Outcome) -> None:
@@ -139,20 +149,36 @@ class TurnQueue(ABC, Generic[T]):
 
         return await self._database.transact(renew)
 
-    def _requeue_running(self, connection: Connection) -> None:
-        """Requeue the turns that the daemon's end broke off. The try counts: it may be what ended the daemon."""
+    def _requeue_running(self, connection: Connection) -> int:
+        """Requeue the turns that the daemon's end broke off, as suspects. The try of one that was a suspect counts.
+
+        Returns how many suspects wait.
+        """
         name = self.table.name
         connection.execute(
             text(f"UPDATE runs SET state = 'waiting' WHERE id IN (SELECT run_id FROM {name} WHERE state = 'running')")  # noqa: S608
         )
-        connection.execute(
-            text(f"UPDATE {name} SET state = 'queued', next_attempt_at = :now WHERE state = 'running'"),  # noqa: S608
-            {"now": milliseconds(self._clock)},
-        )
+        requeue = f"""
+            UPDATE {name} SET state = 'queued', next_attempt_at = :now, suspect = true,
+            tries = CASE WHEN suspect THEN tries ELSE tries - 1 END WHERE state = 'running'
+        """  # noqa: S608 - the name of a table
+        connection.execute(text(requeue), {"now": milliseconds(self._clock)})
+        count = f"SELECT count(*) FROM {name} WHERE state = 'queued' AND suspect"  # noqa: S608
+        return int(connection.execute(text(count)).scalar_one())
 
     def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[T]]:
         now = milliseconds(self._clock)
-        rows = self._claimable(connection, now, sum(limits))
+        turns = iter(self._take(connection, self._claimable(connection, now, sum(limits)), now))
+        return [list(islice(turns, limit)) for limit in limits]
+
+    def _claim_suspects(self, connection: Connection, callers: Sequence[None]) -> list[T | None]:
+        turns: list[T] = []
+        while not turns and (rows := list(connection.execute(self._queries.suspects))):
+            turns = self._take(connection, rows, milliseconds(self._clock))
+        return [*turns, *[None] * (len(callers) - len(turns))]
+
+    def _take(self, connection: Connection, rows: Sequence[Any], now: int) -> list[T]:
+        """Make claimed turns of these rows; those that can never run become dead letters."""
         exhausted = [row for row in rows if row.tries >= TRIES]
         rest = [row for row in rows if row.tries < TRIES]
         turns: list[T] = []
@@ -173,8 +199,7 @@ class TurnQueue(ABC, Generic[T]):
         )
         known = {row.run_id for row in rows}
         run.begin(connection, [_run_begin(turn, now, new=turn.run_id not in known) for turn in turns])
-        remaining = iter(turns)
-        return [list(islice(remaining, limit)) for limit in limits]
+        return turns
 
     def _claimable(self, connection: Connection, now: int, limit: int) -> list[Any]:
         """Return up to `limit` turns whose time and place in their queue has come, the longest waiting first."""
@@ -216,8 +241,8 @@ class TurnQueue(ABC, Generic[T]):
         for row, error in hopeless:
             # In the transaction, which may be repeated: better logged twice than not at all.
             log.error("dead_letter", **{f"{self.kind.trigger}_id": row.id}, agent=row.agent, error=error)
-        dead = [(row.id, DEAD, None, None, now, error) for row, error in hopeless]
-        columns = ("state", "lane", "lease_until", "finished_at", "last_error")
+        dead = [(row.id, DEAD, None, None, now, error, False) for row, error in hopeless]
+        columns = ("state", "lane", "lease_until", "finished_at", "last_error", "suspect")
         bulk.update(connection, self.table, ("id",), columns, dead)
         ends = [run.End(row.run_id, row.attempt, run.DEAD, now, error) for row, error in hopeless if row.run_id]
         run.end(connection, ends)
@@ -236,7 +261,7 @@ class TurnQueue(ABC, Generic[T]):
             connection,
             self.table,
             ("id",),
-            ("state", "tries", "next_attempt_at", "lease_until", "finished_at", "last_error"),
+            ("state", "tries", "next_attempt_at", "lease_until", "finished_at", "last_error", "suspect"),
             [_row_end(ending) for ending in valid],
         )
         run.end(connection, [_run_end(ending) for ending in valid])
@@ -263,7 +288,7 @@ def _row_end(ending: Ending[Any]) -> tuple[Any, ...]:
     tries = turn.tries if outcome.counts else turn.tries - 1
     next_at = at + int(outcome.wait * 1000)
     finished = None if outcome.state == QUEUED else at
-    return turn.id, outcome.state, tries, next_at, None, finished, _error(outcome)
+    return turn.id, outcome.state, tries, next_at, None, finished, _error(outcome), False
 
 
 def _run_end(ending: Ending[Any]) -> run.End:

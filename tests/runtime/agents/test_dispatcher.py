@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from runtime.agents.dispatcher import Dispatcher
+from runtime.agents.dispatcher import ALONE_SECONDS, Dispatcher
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
@@ -304,6 +305,55 @@ async def test_a_killed_run_goes_on_after_its_last_step(tmp_path: object, clock:
         task.cancel()
     await asyncio.wait({killed})
     await next_one.close()
+    await database.close()
+
+
+async def killed_while_running(path: Path, clock: ManualClock, count: int, waiting: int = 0) -> Database:
+    """A database that a daemon left when it was killed: `count` deliveries were running, others wait."""
+    database = await Database.open(path, MasterKey(b"k" * 32))
+    for number in range(count + waiting):
+        await Admission(database, clock).admit(candidate(str(number)))
+    assert len(await Inbox(database, clock).claim(count)) == count
+    return database
+
+
+async def test_what_a_kill_broke_off_runs_one_by_one_and_before_others(tmp_path: Path, clock: ManualClock) -> None:
+    database = await killed_while_running(tmp_path / "db", clock, 4, waiting=6)
+    beside: list[int] = []
+    names: list[str | None] = []
+
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        beside.append(dispatcher.running)
+        names.append(turn.provider_delivery_id)
+        await asyncio.sleep(0.01)
+
+    async with dispatching(database, clock, run) as dispatcher:
+        await settled(database, *["done"] * 10)
+    assert beside[:4] == [1] * 4
+    assert names[:4] == ["0", "1", "2", "3"]
+    assert max(beside[4:]) > 1
+    assert {row.tries for row in await rows(database, deliveries)} == {1}
+    await database.close()
+
+
+async def test_others_run_beside_one_that_takes_long(tmp_path: Path, clock: ManualClock) -> None:
+    database = await killed_while_running(tmp_path / "db", clock, 2, waiting=2)
+    begun: list[str | None] = []
+    end = asyncio.Event()
+
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        begun.append(turn.provider_delivery_id)
+        await end.wait()
+
+    async with dispatching(database, clock, run):
+        await until(lambda: begun == ["0"])
+        await asyncio.sleep(0.05)
+        assert begun == ["0"]
+        clock.advance(ALONE_SECONDS)
+        await until(lambda: begun == ["0", "2", "3"])
+        end.set()
+        await settled(database, *["done"] * 4)
+    assert begun[3] == "1"
     await database.close()
 
 

@@ -1,12 +1,14 @@
 """A process that runs messages until it is killed, or until none waits.
 
 `python -m tests.runtime.threads.message_worker URL NOTES [block]`: each run notes its two steps in the file NOTES, one
-line each; with `block` it stops between them.
+line each; with `block` it stops between them. A message `kill` kills the process while the others run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -36,6 +38,10 @@ async def work(url: str, notes: Path, *, block: bool) -> None:
         if block:
             note("blocked")
             await asyncio.Event().wait()
+        if turn.text == "kill":
+            await asyncio.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(0.4)
         await log.step("tool", {}, lambda: step("second"), key="second")
 
     database = await Database.open(url, KEY)

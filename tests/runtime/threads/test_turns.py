@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -10,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from runtime.agents.dispatcher import Dispatcher, Run, Source
 from runtime.clock import Clock
@@ -20,6 +21,7 @@ from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import Superseded
+from runtime.threads.turns.backoff import TRIES
 from runtime.threads.turns.turn import AgentGone, ClaimedTurn, Outcome
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
@@ -222,24 +224,24 @@ async def test_a_share_that_one_source_leaves_is_for_the_other(
         await until(lambda: running == 6)
 
 
+async def worker(url: str, notes: Path, *more: str) -> asyncio.subprocess.Process:
+    """A process that runs the messages of this database, see `message_worker`."""
+    given = (sys.executable, "-m", "tests.runtime.threads.message_worker", url, str(notes), *more)
+    return await asyncio.create_subprocess_exec(*given)
+
+
 async def test_a_killed_process_leaves_its_message_to_the_next_one(
     database: Database, database_url: str, clock: ManualClock, tmp_path: Path, queue: Messages
 ) -> None:
     notes = tmp_path / "notes"
-
-    async def worker(*more: str) -> asyncio.subprocess.Process:
-        name = "tests.runtime.threads.message_worker"
-        given = (sys.executable, "-m", name, database_url, str(notes), *more)
-        return await asyncio.create_subprocess_exec(*given)
-
     await send(database, clock, "hello")
-    killed = await worker("block")
+    killed = await worker(database_url, notes, "block")
     async with asyncio.timeout(60):
         while not notes.exists() or "blocked" not in notes.read_text():
             await asyncio.sleep(0.02)
     killed.kill()
     await killed.wait()
-    next_one = await worker()
+    next_one = await worker(database_url, notes)
     async with asyncio.timeout(60):
         assert await next_one.wait() == 0
     assert notes.read_text().splitlines() == ["first hello", "blocked", "second hello"]
@@ -248,3 +250,59 @@ async def test_a_killed_process_leaves_its_message_to_the_next_one(
     [run] = await rows(database, runs)
     assert (run.id, run.trigger, run.delivery_id, run.state) == (row.run_id, "message", None, "done")
     assert await rows(database, deliveries) == []
+
+
+async def test_a_message_that_kills_every_process_takes_no_other_along(
+    tmp_path: Path, master_key: MasterKey, clock: ManualClock
+) -> None:
+    url, notes = f"sqlite:///{tmp_path}/db", tmp_path / "notes"
+    database = await Database.open(url, master_key)
+    await create(database)
+    for number, each in enumerate(("one", "kill", "two", "three")):
+        await send(database, clock, each, thread=str(number))
+    ends: list[int] = []
+    async with asyncio.timeout(120):
+        while not ends or ends[-1] != 0:
+            ends.append(await (await worker(url, notes)).wait())
+    # The first kill breaks all of them off and counts for none; then one alone counts.
+    assert ends == [-signal.SIGKILL] * (1 + TRIES) + [0]
+    found = await rows(database, messages, "text", "state", "tries", "id")
+    assert [tuple(row)[:3] for row in found] == [
+        ("one", "done", 1),
+        ("kill", "dead", TRIES),
+        ("two", "done", 1),
+        ("three", "done", 1),
+    ]
+    await database.close()
+
+
+BEFORE_TRIGGERS = (
+    "ALTER TABLE runs DROP COLUMN trigger",
+    "DROP INDEX ix_deliveries_suspect",
+    "ALTER TABLE deliveries DROP COLUMN suspect",
+    "UPDATE alembic_version SET version_num = '0006'",
+)
+
+
+async def test_what_ran_in_an_older_database_is_recovered(
+    database_url: str, master_key: MasterKey, clock: ManualClock
+) -> None:
+    database = await Database.open(database_url, master_key)
+    for number in range(2):
+        await Admission(database, clock).admit(candidate(str(number)))
+    [turn] = await Inbox(database, clock).claim(1)
+    async with database.write() as connection:
+        for statement in BEFORE_TRIGGERS:
+            await connection.execute(text(statement))
+        await connection.execute(text("UPDATE deliveries SET lease_until = 1 WHERE state = 'running'"))
+    await database.close()
+    database = await Database.open(database_url, master_key)
+    inbox = Inbox(database, clock)
+    await inbox.recover()
+    suspect = None if inbox.shared else await inbox.claim_suspect()
+    again, other = [*([suspect] if suspect else []), *await inbox.claim(10)]
+    assert (again.id, again.run_id, again.attempt, other.provider_delivery_id) == (turn.id, turn.run_id, 2, "1")
+    await inbox.finish(again, Outcome("done"))
+    [first, second] = await rows(database, runs, "trigger", "state", "id")
+    assert (first.trigger, first.state, second.trigger, second.state) == ("delivery", "done", "delivery", "running")
+    await database.close()

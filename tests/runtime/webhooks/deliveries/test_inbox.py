@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
@@ -12,6 +13,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import SymbiontError
 from runtime.threads.step import Superseded
+from runtime.threads.turns.backoff import TRIES
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.redelivery import send_again
@@ -134,15 +136,48 @@ async def test_a_late_write_of_an_old_attempt_is_rejected(
     assert [row.state for row in await rows(database, deliveries)] == ["dead"]
 
 
-async def test_after_a_restart_what_was_running_is_queued(tmp_path: object, clock: ManualClock) -> None:
+async def restarted(database: Database, clock: ManualClock) -> Inbox:
+    """The inbox of the next daemon, after the last one was killed."""
+    inbox = Inbox(database, clock)
+    await inbox.recover()
+    return inbox
+
+
+async def test_after_a_kill_what_was_running_is_queued_to_run_alone(tmp_path: Path, clock: ManualClock) -> None:
     database = await Database.open(f"sqlite:///{tmp_path}/db", MasterKey(b"k" * 32))
-    await Admission(database, clock).admit(candidate())
-    [turn] = await Inbox(database, clock).claim(1)
-    restarted = Inbox(database, clock)
-    await restarted.recover()
-    assert [row.state for row in await rows(database, runs)] == ["waiting"]
-    [again] = await restarted.claim(1)
-    assert (again.delivery_id, again.attempt, again.tries) == (turn.delivery_id, 2, 2)
+    for number in range(3):
+        await Admission(database, clock).admit(candidate(str(number)))
+    turns = await Inbox(database, clock).claim(2)
+    inbox = await restarted(database, clock)
+    assert [row.state for row in await rows(database, runs)] == ["waiting", "waiting"]
+    assert [turn.provider_delivery_id for turn in await inbox.claim(10)] == ["2"]
+    assert inbox.suspects == 2
+    for turn in turns:
+        again = await inbox.claim_suspect()
+        assert again is not None
+        assert (again.id, again.run_id, again.attempt, again.tries) == (turn.id, turn.run_id, 2, 1)
+    assert await inbox.claim_suspect() is None
+    await database.close()
+
+
+async def test_only_a_kill_while_it_runs_alone_counts_as_a_try(tmp_path: Path, clock: ManualClock) -> None:
+    database = await Database.open(f"sqlite:///{tmp_path}/db", MasterKey(b"k" * 32))
+    for number in range(3):
+        await Admission(database, clock).admit(candidate(str(number)))
+    await Inbox(database, clock).claim(3)
+    for _ in range(TRIES):
+        inbox = await restarted(database, clock)
+        while (turn := await inbox.claim_suspect()) is not None:
+            if turn.provider_delivery_id == "0":
+                break  # it kills the daemon
+            await inbox.finish(turn, Outcome("done"))
+    assert await (await restarted(database, clock)).claim_suspect() is None
+    found = await rows(database, deliveries, "state", "tries", "last_error", "suspect", "id")
+    assert [tuple(row)[:4] for row in found] == [
+        ("dead", TRIES, "the daemon stopped during each of 5 tries", False),
+        ("done", 1, None, False),
+        ("done", 1, None, False),
+    ]
     await database.close()
 
 
