@@ -26,6 +26,7 @@ from runtime.threads.turns.turn import AgentGone, ClaimedTurn, Outcome
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
+from tests.lanes import LONG
 from tests.runtime.threads.messages import ClaimedMessage, Messages, create, messages, send
 from tests.runtime.webhooks.candidates import candidate, rows
 
@@ -252,6 +253,7 @@ async def test_a_killed_process_leaves_its_message_to_the_next_one(
     assert await rows(database, deliveries) == []
 
 
+@LONG
 async def test_a_message_that_kills_every_process_takes_no_other_along(
     tmp_path: Path, master_key: MasterKey, clock: ManualClock
 ) -> None:
