@@ -11,7 +11,7 @@ from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.request import Keys, Request, no_keys
-from runtime.webhooks.schemes.scheme import Draft
+from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.verification.signing import signed_headers
 from runtime.webhooks.verification.verifier import Options, Verified, prepare
 
@@ -23,11 +23,11 @@ def sign(
     *,
     event: str | None = None,
     options: Options = None,
-    **draft: Any,
+    **unsigned: Any,
 ) -> list[tuple[str, str]]:
     """The headers alone of `sign_request`, for `body` as it is."""
     row = find_provider(provider).configured(options)
-    return signed_headers(row, secret_bytes(secret), Draft(body, **draft), event)
+    return signed_headers(row, secret_bytes(secret), UnsignedRequest(body, **unsigned), event)
 
 
 def verify(

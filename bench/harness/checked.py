@@ -25,7 +25,7 @@ from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.deliveries.delivery import Candidate, Decision
 from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.receiving.receiver import Receiver
-from runtime.webhooks.routing.route import RouteTable, mount
+from runtime.webhooks.routing.route import RouteTable, build_route
 
 _ACCEPTED = Decision("accepted", "00000000-0000-0000-0000-000000000000")
 
@@ -39,7 +39,7 @@ class Unstored(Admission):
 
 def table() -> RouteTable:
     """The one webhook that is sent to."""
-    mounted = mount(one_webhook(), origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None)
+    mounted = build_route(one_webhook(), origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None)
     assert mounted.route is not None
     assert mounted.route.path == PATH
     return RouteTable.of([mounted])

@@ -22,12 +22,12 @@ from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.secrets.secret import Secret
 from runtime.webhooks.deliveries.delivery import Candidate
-from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.receiving.admission import Admission
-from runtime.webhooks.receiving.pending_delivery import COLUMNS, entry_of
+from runtime.webhooks.receiving.pending_delivery import COLUMNS, prepare_delivery
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import Payload, decode_json
-from runtime.webhooks.routing.route import mount
+from runtime.webhooks.routing.route import build_route
 
 WAITING = 64
 POOL = 16
@@ -115,7 +115,7 @@ class _alone:  # noqa: N801 - used as a function
         await self._pool.close()
 
     async def _admit(self, candidate: Candidate) -> None:
-        entry = entry_of(candidate, SYSTEM, Space())
+        entry = prepare_delivery(candidate, SYSTEM, StorageUsage())
         sealed = self._seal.close(candidate.body, row=entry.delivery_id, user_id=candidate.user_id)
         row = (entry.delivery_id, candidate.user_id, sealed, 0)
         columns = ("delivery_id", "user_id", "body", "headers_size")
@@ -131,7 +131,7 @@ class _alone:  # noqa: N801 - used as a function
 def _filter() -> Ratio:
     """A plain filter on a body that has been parsed, beside the parsing."""
     webhook = one_webhook('    filter { json_path "$.pull_request.base.ref" equals "main" }\n')
-    route = mount(webhook, origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None).route
+    route = build_route(webhook, origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None).route
     assert route is not None
     wanted = route.wanted
     assert wanted is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runtime.webhooks.providers import find_provider
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.json_path import compile_path
 
 _LENGTH = 200
@@ -28,7 +28,7 @@ def describe(provider: str | Provider, event: str | None, payload: object) -> Su
     for an unknown provider.
     """
     row = find_provider(provider)
-    facts = [(fact.label, text) for fact in row.facts if (text := _first(fact, payload))]
+    facts = [(field.label, text) for field in row.summary_fields if (text := _first(field, payload))]
     return Summary(one_line(f"{row.title} {event or 'delivery'}"), facts or _top(payload))
 
 
@@ -39,8 +39,8 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LENGTH and len(head) == len(text) else line[: _LENGTH - 1].rstrip() + "…"
 
 
-def _first(fact: Fact, payload: object) -> str | None:
-    for path in fact.paths:
+def _first(field: SummaryField, payload: object) -> str | None:
+    for path in field.paths:
         for node in compile_path(path)(payload):
             if text := _scalar(node):
                 return text

@@ -61,7 +61,7 @@ from runtime.tools.context import Acting
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention
-from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.receiving.address_limit import AddressLimit
 from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.receiving.receiver import Receiver
@@ -186,10 +186,10 @@ class Daemon:
         app.on_queued = self._dispatcher.wake
         self._notifications.listen(INBOX, self._dispatcher.heard)
         self._notifications.listen(WEBHOOKS, self._look_at_made)
-        space = Space(settings.keep_mb * 1024 * 1024)
-        self._retention = Retention(database, clock, space, keep_seconds=settings.keep_days * 86_400)
+        usage = StorageUsage(settings.keep_mb * 1024 * 1024)
+        self._retention = Retention(database, clock, usage, keep_seconds=settings.keep_days * 86_400)
         self._admission = Admission(
-            database, clock, capacity=settings.inbox_capacity, space=space, on_admitted=self._dispatcher.wake
+            database, clock, capacity=settings.inbox_capacity, usage=usage, on_admitted=self._dispatcher.wake
         )
         addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
         self._keys = KeyStore(clock)
@@ -242,7 +242,7 @@ class Daemon:
             tasks.start("guard", self._guard())
             tasks.start("notifications", self._notifications.run())
             tasks.start("retention", self._retention.run())
-            tasks.start("made webhooks", app.made_routes.run())
+            tasks.start("made webhooks", app.dynamic_routes.run())
             tasks.start("tokens", app.tokens.run())
             await app.start_background(tasks.start)
             tasks.start("compaction", self._compactor.run())
@@ -350,7 +350,7 @@ class Daemon:
             self._tasks.start("reload", self._reload())
 
     def _look_at_made(self) -> None:
-        self._tasks.start("made webhooks", self._app.made_routes.look())
+        self._tasks.start("made webhooks", self._app.dynamic_routes.look())
 
     async def _reload(self) -> None:
         self._notifier.reloading()

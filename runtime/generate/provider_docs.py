@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.providers.description import portrait
+from runtime.webhooks.providers.description import describe
 from runtime.webhooks.providers.provider import Provider
 
 PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
@@ -23,7 +23,7 @@ def table() -> str:
 
 
 def _line(row: Provider) -> str:
-    said = portrait(row)
+    said = describe(row)
     cells = (
         f"`{row.name}`",
         row.title if row.doc_url is None else f"[{row.title}]({row.doc_url})",

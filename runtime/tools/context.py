@@ -12,8 +12,8 @@ from runtime.identity.caller import Caller
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.webhooks.audit.audit import Audit
-from runtime.webhooks.routing.dynamic_routes import MadeRoutes
-from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
+from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
+from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
@@ -39,8 +39,8 @@ class Context:
     agents: Collection[str]
     """Names of the agents that a webhook may run."""
     memories: Memories
-    webhooks: MadeWebhooks
-    routes: MadeRoutes
+    webhooks: DynamicWebhooks
+    routes: DynamicRoutes
     """Routes of `webhooks`; `refresh` after a change."""
     audit: Audit | None
     """Records what the daemon does not accept; None without a daemon."""

@@ -19,7 +19,7 @@ from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Keys
 from runtime.webhooks.schemes.hmac import Hmac, Signing
-from runtime.webhooks.schemes.scheme import Draft, Scheme
+from runtime.webhooks.schemes.scheme import Scheme, UnsignedRequest
 from runtime.webhooks.schemes.template import Signed, Template
 from runtime.webhooks.schemes.timestamp import write_time
 from runtime.webhooks.verification.signing import sign_request
@@ -193,7 +193,7 @@ def signed_at(case: Case, text: str, now: float = NOW) -> tuple[Pairs, bytes]:
     written = write_time(now, scheme.unit)
     if scheme.timestamp_path is not None:
         body = body.replace(written.encode(), text.encode("utf-8", "surrogatepass"))
-        return scheme.sign(case.secret.encode(), Draft(body, now, DELIVERY, "POST", URL)), body
+        return scheme.sign(case.secret.encode(), UnsignedRequest(body, now, DELIVERY, "POST", URL)), body
     message = Template(scheme.payload).compile()(Signed(body, text, DELIVERY, URL, "POST"))
     mac = Signing(scheme.algorithm, scheme.encoding).write(scheme.key(case.secret.encode()), message)
     proof = {scheme.header.lower(): scheme.form.write(mac, text), (scheme.timestamp_header or "").lower(): text}

@@ -19,7 +19,7 @@ from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.source import Source
 from runtime.secrets.secret import Secret
-from runtime.webhooks.routing.route import mount
+from runtime.webhooks.routing.route import build_route
 from tests.contracts.options import URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS
 from tests.runtime.daemon.running import running, write_program
@@ -105,7 +105,7 @@ def _mounting(webhook: Webhook) -> Iterator[int]:
     }
     keys = [[key] for key in KEYS] if webhook.secret else [[]]
     for number, secrets in enumerate(keys):
-        if mount(webhook, origin="", secrets=secrets, problem=None, options=options).route is not None:
+        if build_route(webhook, origin="", secrets=secrets, problem=None, options=options).route is not None:
             yield number
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dslc.blocks.setting import settings_of
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.providers.description import portrait
+from runtime.webhooks.providers.description import describe
 from runtime.webhooks.request.field_source import BODY as BODY_ID
 from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.headers import Headers
@@ -20,7 +20,7 @@ from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.hmac import Hmac
-from runtime.webhooks.schemes.scheme import Draft
+from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.schemes.timestamp import write_time
 from runtime.webhooks.verification.verifier import prepare
 from tests.contracts.provider_cases import (
@@ -250,7 +250,7 @@ PUBLIC = (
 @every
 @pytest.mark.parametrize("public", PUBLIC, ids=lambda text: text[:12])
 def test_a_public_key_is_never_the_key_of_an_hmac(case: Case, public: str) -> None:
-    proof = portrait(case.row).proof
+    proof = describe(case.row).proof
     if not proof.startswith(("HMAC", "JWT, HS")) or "token" in proof:
         return  # what is shown may be any text
     for secrets in ([public], [case.secret, public]):
@@ -315,7 +315,9 @@ def test_an_older_version_or_a_weaker_hash_never_counts(case: Case) -> None:
             older = (headers[at][0], value.replace(old, new))
             assert case.refusal([*headers[:at], older, *headers[at + 1 :]], body).status == 401
     if isinstance(scheme, Hmac) and scheme.algorithm != "sha1":
-        weaker = replace(scheme, algorithm="sha1").sign(case.secret.encode(), Draft(body, NOW, DELIVERY, "POST", URL))
+        weaker = replace(scheme, algorithm="sha1").sign(
+            case.secret.encode(), UnsignedRequest(body, NOW, DELIVERY, "POST", URL)
+        )
         [weak] = [text for name, text in weaker if name == scheme.header]
         assert case.refusal(changed(headers, at, lambda _: weak), body).status == 401
         bare = weak.rpartition("=")[2] or weak
@@ -334,9 +336,9 @@ def test_a_request_that_was_signed_for_another_url_is_refused(case: Case) -> Non
 @addressed
 def test_a_sender_that_signs_the_url_is_not_mounted_without_one(case: Case) -> None:
     verifier = prepare(case.name, [case.secret], case.options)
-    verifier.mountable(URL)
+    verifier.check_mountable(URL)
     with pytest.raises(ValueError, match="public_url"):
-        verifier.mountable(None)
+        verifier.check_mountable(None)
 
 
 @every
@@ -366,14 +368,14 @@ def test_a_handshake_reveals_nothing_to_a_delivery_and_changes_nothing(case: Cas
     headers, body = case.sent()
     request = Request(Headers(headers), body, "POST", URL)
     for signed in (True, False):
-        assert verifier.greet(request, verifier.payload(request), signed=signed) is None
+        assert verifier.handshake_response(request, verifier.payload(request), signed=signed) is None
     if handshake is not None and not handshake.signed:
         for query in ("challenge=<script>alert(1)</script>", "hub.mode=subscribe&hub.challenge=1", "crc_token=%7B%7D"):
             for method in handshake.methods:
                 asked = Request(Headers([]), b"", method, URL, query)
                 answer = None
                 with suppress(Refused):
-                    answer = verifier.greet(asked, verifier.payload(asked), signed=False)
+                    answer = verifier.handshake_response(asked, verifier.payload(asked), signed=False)
                 assert answer is None or b"<" not in answer.body
 
 
@@ -406,7 +408,7 @@ def test_the_row_is_ready_for_the_catalogue(name: str) -> None:
     assert row.methods
     if row.event and header_name(row.event[0]):
         assert row.sample_event, "a test delivery must say what it is"
-    for path in (path for fact in row.facts for path in fact.paths):
+    for path in (path for field in row.summary_fields for path in field.paths):
         compile_path(path)
     if row.options is not None:
         assert all(setting.doc for setting in settings_of(row.options))

@@ -18,7 +18,7 @@ from runtime.memory.store_types import StoreProblem
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
 from runtime.webhooks.deliveries.backlog import BacklogReader
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
-from runtime.webhooks.routing.route import Mount
+from runtime.webhooks.routing.route import MountedWebhook
 
 Level = Literal["GREEN", "YELLOW", "RED"]
 _WORSE: tuple[Level, ...] = ("GREEN", "YELLOW", "RED")
@@ -53,7 +53,7 @@ def checks_json(checks: list[Check]) -> dict[str, Any]:
     return {"status": worst, "ready": worst != "RED", "checks": [check._asdict() for check in checks]}
 
 
-def not_mounted(mounts: Mapping[str, Mount]) -> list[Mount]:
+def not_mounted(mounts: Mapping[str, MountedWebhook]) -> list[MountedWebhook]:
     """Return the webhooks that should be mounted and are not."""
     return [entry for entry in mounts.values() if entry.problem and entry.problem != SWITCHED_OFF]
 

@@ -20,7 +20,7 @@ from runtime.errors import UsageError
 from runtime.secrets import generated
 from runtime.suggestions import unknown_name
 from runtime.tools.webhooks.types import LONGEST_OVERLAP
-from runtime.webhooks.routing.route import Mount
+from runtime.webhooks.routing.route import MountedWebhook
 
 OVERLAP: Final = "24h"
 
@@ -65,7 +65,7 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     }
 
 
-async def _rotate_made(context: AdminContext, entry: Mount, overlap: str) -> dict[str, Any]:
+async def _rotate_made(context: AdminContext, entry: MountedWebhook, overlap: str) -> dict[str, Any]:
     done = await TOOL_OPERATIONS["webhook_rotate_secret"](context, {"webhook_id": entry.name, "overlap": overlap})
     until = done["previous_secret_until"]
     return {
@@ -108,5 +108,5 @@ def _generated(block: Webhook) -> str:
     )
 
 
-def _uses(entry: Mount, name: str) -> bool:
+def _uses(entry: MountedWebhook, name: str) -> bool:
     return entry.declared is not None and f"{generated.PREFIX}{name}" in entry.declared.secret

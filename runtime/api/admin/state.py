@@ -9,7 +9,7 @@ from pathlib import Path
 from runtime.identity.tokens import Tokens
 from runtime.secrets.backend import SecretContext
 from runtime.tools.context import Context
-from runtime.webhooks.routing.route import Mount
+from runtime.webhooks.routing.route import MountedWebhook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class AdminContext(Context):
 
     secrets: SecretContext
     tokens: Tokens
-    mounts: Mapping[str, Mount]
+    mounts: Mapping[str, MountedWebhook]
     """Every webhook: declared ones by name, dynamic ones by id."""
     addresses: Mapping[str, str]
     """Addresses of the listeners by name (`public`, `admin`); empty without a daemon."""

@@ -16,7 +16,7 @@ from runtime.suggestions import unknown_name
 from runtime.webhooks.audit import log as audit_log
 from runtime.webhooks.audit.log import ANY_STATUS, Asked, Noted
 from runtime.webhooks.providers.samples import sample as samples
-from runtime.webhooks.routing.route import Mount, Route
+from runtime.webhooks.routing.route import MountedWebhook, Route
 
 
 async def list_webhooks(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,7 +25,7 @@ async def list_webhooks(context: AdminContext, parameters: Mapping[str, Any]) ->
     return {"webhooks": [_row(entry, context, known) for _, entry in sorted(context.mounts.items())]}
 
 
-def _row(entry: Mount, context: AdminContext, known: Mapping[str, str]) -> dict[str, Any]:
+def _row(entry: MountedWebhook, context: AdminContext, known: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": entry.name,
         "title": entry.title,
@@ -41,7 +41,7 @@ def _row(entry: Mount, context: AdminContext, known: Mapping[str, str]) -> dict[
     }
 
 
-def _url(entry: Mount, context: AdminContext) -> str:
+def _url(entry: MountedWebhook, context: AdminContext) -> str:
     """Where this machine reaches it; senders may have to use another one."""
     return f"http://{context.addresses['public']}{entry.path}"
 
@@ -152,7 +152,7 @@ async def list_samples(context: AdminContext, parameters: Mapping[str, Any]) -> 
     return {"samples": [each for each in found if each["events"]]}
 
 
-def _mounted(context: AdminContext, parameters: Mapping[str, Any]) -> tuple[Mount, Route]:
+def _mounted(context: AdminContext, parameters: Mapping[str, Any]) -> tuple[MountedWebhook, Route]:
     name = text(parameters, "name")
     entry = context.mounts.get(name)
     if entry is None:
@@ -164,7 +164,7 @@ def _mounted(context: AdminContext, parameters: Mapping[str, Any]) -> tuple[Moun
 
 def _signed(
     context: AdminContext,
-    entry: Mount,
+    entry: MountedWebhook,
     route: Route,
     body: bytes,
     delivery_id: str,

@@ -23,20 +23,20 @@ def providers(name: str | None, as_json: bool) -> None:
     handshake, and the address of the sender's documentation. Needs neither a root nor a daemon.
     """
     from runtime.webhooks.providers import PROVIDERS
-    from runtime.webhooks.providers.description import portrait
+    from runtime.webhooks.providers.description import describe
 
     if name is not None:
         row = PROVIDERS.get(name)
         if row is None:
             said_of = {each.name: f"{each.title} {each.doc}" for each in PROVIDERS.values()}
             raise UsageError(f"there is no provider called {name!r}", hint=_hint(name, said_of))
-        said = portrait(row)._asdict()
+        said = describe(row)._asdict()
         if as_json:
             print_json(said)
         else:
             _show(said)
         return
-    every = [portrait(PROVIDERS[each]) for each in sorted(PROVIDERS)]
+    every = [describe(PROVIDERS[each]) for each in sorted(PROVIDERS)]
     if as_json:
         print_json({"providers": [each._asdict() for each in every]})
         return

@@ -45,9 +45,9 @@ from runtime.secrets.backend import SecretContext
 from runtime.tools.context import Acting, Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.request.refusal import REASONS
-from runtime.webhooks.routing.dynamic_routes import MadeRoutes
-from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
-from runtime.webhooks.routing.route import EMPTY_TABLE, Mount, RouteTable
+from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
+from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
+from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
 
@@ -86,11 +86,11 @@ class App:
         """What to call when the process cannot go on."""
         self.metrics = Metrics(REASONS)
         self.tokens = Tokens(database, clock)
-        self.made = MadeWebhooks(database, clock)
-        self.made_routes = MadeRoutes(database, clock, self.made, on_change=self._join)
+        self.made = DynamicWebhooks(database, clock)
+        self.dynamic_routes = DynamicRoutes(database, clock, self.made, on_change=self._join)
         self.table: RouteTable = EMPTY_TABLE
         """Every route, declared and made at run time."""
-        self.mounts: Mapping[str, Mount] = {}
+        self.mounts: Mapping[str, MountedWebhook] = {}
         """Every webhook, declared ones by name and those made at run time by id."""
         self.resumed = False
         """Whether the program that runs is the last good one, because the start found a broken one."""
@@ -156,7 +156,7 @@ class App:
             agents=self.generation.agents,
             memories=self.generation.memories,
             webhooks=self.made,
-            routes=self.made_routes,
+            routes=self.dynamic_routes,
             audit=self.audit,
             public_url=self.public_url,
             acting=acting,
@@ -201,7 +201,7 @@ class App:
         compiled = await compile_paths(self.paths)
         self._refuse_emptied(compiled)
         if compiled.program is not None:
-            await self.made_routes.refresh()
+            await self.dynamic_routes.refresh()
             await self._swap(compiled, began)
         return compiled
 
@@ -231,7 +231,7 @@ class App:
         kept = compile_sources(last)
         if not last or kept.program is None:
             return None
-        await self.made_routes.refresh()
+        await self.dynamic_routes.refresh()
         await self._swap(kept, self.clock.monotonic())
         self.resumed, self._digest = True, digest
         self._report(problems)
@@ -252,7 +252,7 @@ class App:
 
     async def load_nothing(self) -> None:
         """The first generation of a root that has no program; its collection is there all the same."""
-        await self.made_routes.refresh()
+        await self.dynamic_routes.refresh()
         await self._swap(nothing(), self.clock.monotonic())
 
     def remember_program(self) -> None:
@@ -330,9 +330,9 @@ class App:
 
     def _join(self) -> None:
         """Serve what is declared and what was made at run time; their paths are never the same."""
-        declared, made = self.generation.mounts, self.made_routes.mounts
+        declared, made = self.generation.mounts, self.dynamic_routes.mounts
         self.mounts = MappingProxyType({**made, **declared})
-        self.table = self.made_routes.table.joined(self.generation.table)
+        self.table = self.dynamic_routes.table.joined(self.generation.table)
 
     def _report(self, problems: Sequence[ReloadError], *, again: bool = False) -> None:
         """Say why nothing changed, once; `again`: also when it was said before."""
@@ -376,7 +376,7 @@ class App:
 
     async def _replace(
         self, program: Program, again: Callable[[str], bool] = lambda _: True
-    ) -> tuple[Generation, Sequence[Mount]]:
+    ) -> tuple[Generation, Sequence[MountedWebhook]]:
         """Serve `program` from now on. The new generation, and the webhooks that it took away. `again`: which of its
         secrets are read again."""
         previous = self.generation
@@ -438,7 +438,7 @@ def refuse_another_database(root: Root, settings: Settings) -> None:
         raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
 
 
-def _removed(before: Generation, after: Generation) -> list[Mount]:
+def _removed(before: Generation, after: Generation) -> list[MountedWebhook]:
     """The webhooks of `before` that `after` does not mount."""
     if before.mounts.keys() <= after.mounts.keys():
         return []

@@ -23,7 +23,7 @@ from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.memories import DEFAULT_MEMORY, Memories, declared_memory
 from runtime.memory.open_memory import OpenMemory
-from runtime.webhooks.routing.route import EMPTY_TABLE, Mount, RouteTable, mount
+from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable, build_route
 
 COLLECTION = Memory(name=STORE, store=Choice(name=STORE))
 """The collection that is there without a block. It is no agent's unless a block names it."""
@@ -43,7 +43,7 @@ class Generation:
 
     number: int
     program: Program
-    mounts: Mapping[str, Mount]
+    mounts: Mapping[str, MountedWebhook]
     table: RouteTable
     memories: Memories
     folders: tuple[Path, ...]
@@ -180,11 +180,11 @@ async def build(
     )
 
 
-async def _mounts(program: Program, resolution: Resolution) -> dict[str, Mount]:
+async def _mounts(program: Program, resolution: Resolution) -> dict[str, MountedWebhook]:
     """Every webhook of the program, mounted or not and why; thousands take seconds, in which others have their turn."""
-    mounts: dict[str, Mount] = {}
+    mounts: dict[str, MountedWebhook] = {}
     for name, webhook in program.webhooks.items():
-        mounts[name] = mount(
+        mounts[name] = build_route(
             webhook,
             origin=program.origins.get(("webhook", name), ""),
             secrets=resolution.of(webhook),
@@ -228,7 +228,7 @@ def fallback_of(program: Program, root: Path) -> str | None:
 
 
 def _tables(
-    program: Program, resolution: Resolution, mounts: Mapping[str, Mount]
+    program: Program, resolution: Resolution, mounts: Mapping[str, MountedWebhook]
 ) -> tuple[RouteTable, frozenset[str], Mapping[str, int], list[str]]:
     """Return what all webhooks come to: routes, names of agents, deliveries of each that may run at the same time, and
     warnings."""
@@ -237,7 +237,7 @@ def _tables(
     return RouteTable.of(mounts.values()), agents, MappingProxyType(concurrency), list(_warnings(resolution, mounts))
 
 
-def _warnings(resolution: Resolution, mounts: Mapping[str, Mount]) -> Iterator[str]:
+def _warnings(resolution: Resolution, mounts: Mapping[str, MountedWebhook]) -> Iterator[str]:
     for reason in resolution.kept.values():
         yield f"{reason}; its last value is kept"
     for name, entry in mounts.items():

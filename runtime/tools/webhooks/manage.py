@@ -33,7 +33,7 @@ from runtime.tools.webhooks.types import (
 )
 from runtime.webhooks.audit.log import Noted, page
 from runtime.webhooks.routing.dynamic_routes import PREFIX
-from runtime.webhooks.routing.dynamic_webhooks import MadeWebhook
+from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhook
 
 log = structlog.get_logger("symbiont.webhooks")
 
@@ -129,7 +129,7 @@ async def webhook_get_audit_log(
     )
 
 
-async def _mine(context: Context, webhook_id: str) -> MadeWebhook:
+async def _mine(context: Context, webhook_id: str) -> DynamicWebhook:
     """The caller's webhook, or with the scope `admin` anybody's. Raises NotFound, for another user's as for one that is
     not there."""
     found = await context.webhooks.get(user_filter(context, None), webhook_id)
@@ -155,7 +155,7 @@ async def _changed(context: Context, done: str, webhook_id: str, *, there: bool 
         log.warning("a change does not count yet", webhook=webhook_id, reason=str(error))
 
 
-def _fields(webhook: MadeWebhook, context: Context) -> dict[str, Any]:
+def _fields(webhook: DynamicWebhook, context: Context) -> dict[str, Any]:
     now = context.clock.now() * 1000
     until = webhook.previous_until
     return {

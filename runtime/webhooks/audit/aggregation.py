@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Final, NamedTuple
 
 from runtime.clock import Clock, milliseconds, uuid7
-from runtime.webhooks.deliveries.delivery import Attempt
+from runtime.webhooks.deliveries.delivery import RejectedRequest
 
 MINUTE_MS: Final = 60_000
 ONE_BY_ONE: Final = 20
@@ -18,26 +18,26 @@ PER_MINUTE: Final = 200
 WAITING: Final = 4096
 """Rows that may wait to be written; beyond that, too, only such as count others are made."""
 
-Group = tuple[str, str | None, str, str]
+AttemptGroup = tuple[str, str | None, str, str]
 """User, webhook, verdict and reason: what is bounded on its own, so that a flood of one pushes nothing else out."""
 
 
-def group_of(attempt: Attempt) -> Group:
-    """What `attempt` is counted with."""
-    return attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason
+def group_of(rejected: RejectedRequest) -> AttemptGroup:
+    """What `rejected` is counted with."""
+    return rejected.user_id, rejected.webhook, rejected.verdict, rejected.reason
 
 
-class Row(NamedTuple):
-    """A row to be written: `attempt`, and how often it came until `at` (Unix milliseconds)."""
+class AttemptCount(NamedTuple):
+    """A row to be written: `rejected`, and how often it came until `at` (Unix milliseconds)."""
 
-    attempt: Attempt
+    rejected: RejectedRequest
     at: int
     times: int
     many: bool
     """True: from several sources, and only what they have in common is said."""
 
 
-class RollUp:
+class AttemptAggregator:
     """What was noted since it was last taken. Bounded by the number of webhooks, whatever comes in."""
 
     def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
@@ -45,20 +45,20 @@ class RollUp:
         self._limit = waiting
         self._minute = 0
         self._current: dict[tuple[Any, ...], tuple[str, int]] = {}
-        self._rows: Counter[Group] = Counter()
-        self._new: dict[str, Row] = {}
+        self._rows: Counter[AttemptGroup] = Counter()
+        self._new: dict[str, AttemptCount] = {}
         self._more: dict[str, tuple[int, int]] = {}
 
-    def put(self, attempt: Attempt) -> None:
-        """Note `attempt`: a row of its own, or one more in an earlier one."""
+    def put(self, rejected: RejectedRequest) -> None:
+        """Note `rejected`: a row of its own, or one more in an earlier one."""
         now = milliseconds(self._clock)
         if now // MINUTE_MS != self._minute:
             self.forget()
             self._minute = now // MINUTE_MS
-        group = group_of(attempt)
-        alike: tuple[Any, ...] = (*group, attempt.source)
+        group = group_of(rejected)
+        alike: tuple[Any, ...] = (*group, rejected.source)
         row_id, seen = self._current.get(alike, ("", 0))
-        if seen >= ONE_BY_ONE and attempt.verdict == "refused":
+        if seen >= ONE_BY_ONE and rejected.verdict == "refused":
             return self._count(row_id, now)
         many = self._rows[group] >= PER_MINUTE or len(self._new) >= self._limit
         if many:
@@ -67,7 +67,7 @@ class RollUp:
             if seen:
                 return self._count(row_id, now)
         row_id = uuid7(self._clock)
-        self._new[row_id] = Row(attempt, now, 1, many)
+        self._new[row_id] = AttemptCount(rejected, now, 1, many)
         self._current[alike] = (row_id, seen + 1)
         self._rows[group] += 1
         return None
@@ -79,7 +79,7 @@ class RollUp:
         else:
             self._more[row_id] = (self._more.get(row_id, (0, 0))[0] + 1, now)
 
-    def take(self) -> tuple[dict[str, Row], dict[str, tuple[int, int]]]:
+    def take(self) -> tuple[dict[str, AttemptCount], dict[str, tuple[int, int]]]:
         """New rows by id; and for rows that were taken before: how many more, and until when."""
         taken = self._new, self._more
         self._new, self._more = {}, {}

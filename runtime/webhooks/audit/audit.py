@@ -17,9 +17,9 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts
 from runtime.database.text import headers_json, storable
-from runtime.webhooks.audit.aggregation import WAITING, Group, RollUp, Row, group_of
-from runtime.webhooks.deliveries.delivery import Attempt, Headers
-from runtime.webhooks.request.headers import Headers as Received
+from runtime.webhooks.audit.aggregation import WAITING, AttemptAggregator, AttemptCount, AttemptGroup, group_of
+from runtime.webhooks.deliveries.delivery import HeaderPairs, RejectedRequest
+from runtime.webhooks.request.headers import Headers
 
 log = structlog.get_logger("symbiont.audit")
 
@@ -43,7 +43,7 @@ def noted_names(*also: str) -> tuple[str, ...]:
     return tuple(name for name in names if not any(part in name for part in _SECRET_PARTS))
 
 
-def chosen_headers(headers: Received, names: Sequence[str]) -> Headers:
+def chosen_headers(headers: Headers, names: Sequence[str]) -> HeaderPairs:
     """The headers of `names` that were sent, each cut to 200 characters."""
     return tuple([(name, value[:_SHOWN_LENGTH]) for name in names if (value := headers.get(name)) is not None])
 
@@ -64,17 +64,17 @@ class Audit:
         self._clock = clock
         self._kept = kept
         self._kept_in_all = kept_in_all
-        self._noted = RollUp(clock, waiting=waiting)
-        self._written: Counter[Group] = Counter()
+        self._noted = AttemptAggregator(clock, waiting=waiting)
+        self._written: Counter[AttemptGroup] = Counter()
         # What an earlier process left has not been looked at.
         self._since_balance = kept_in_all
         self._failing = False
         self._not_audited = 0
         self._writing = asyncio.Lock()
 
-    def put(self, attempt: Attempt) -> None:
-        """Note `attempt`; it is written a moment later. Never waits and never fails."""
-        self._noted.put(attempt)
+    def put(self, rejected: RejectedRequest) -> None:
+        """Note `rejected`; it is written a moment later. Never waits and never fails."""
+        self._noted.put(rejected)
 
     async def run(self) -> None:
         """Write what was noted, until cancelled."""
@@ -97,7 +97,7 @@ class Audit:
             if new or more:
                 await self._store(new, more)
 
-    async def _store(self, new: Mapping[str, Row], more: Mapping[str, tuple[int, int]]) -> None:
+    async def _store(self, new: Mapping[str, AttemptCount], more: Mapping[str, tuple[int, int]]) -> None:
         try:
             surplus = self._surplus(new.values())
             self._since_balance += len(new)
@@ -116,15 +116,15 @@ class Audit:
                 log.warning("attempts are audited again", lost=self._not_audited)
             self._failing, self._not_audited = False, 0
 
-    def _surplus(self, new: Iterable[Row]) -> dict[Group, int]:
+    def _surplus(self, new: Iterable[AttemptCount]) -> dict[AttemptGroup, int]:
         """The groups of which enough was written to look for rows too many, and how many each may have."""
-        self._written.update(group_of(row.attempt) for row in new)
+        self._written.update(group_of(row.rejected) for row in new)
         full = [group for group, count in self._written.items() if count > self._kept // 10]
         for group in full:
             del self._written[group]
         return dict.fromkeys(full, self._kept)
 
-    async def _over_all(self) -> dict[Group, int]:
+    async def _over_all(self) -> dict[AttemptGroup, int]:
         """The groups that are too large for all of them together, and how many rows each may have."""
         columns = [attempts.c[name] for name in _GROUP]
         async with self._database.read() as connection:
@@ -153,15 +153,26 @@ _COLUMNS = (
 )
 
 
-def _row(row_id: str, row: Row) -> tuple[Any, ...]:
-    attempt = row.attempt
-    common = (row_id, attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason, attempt.status)
+def _row(row_id: str, row: AttemptCount) -> tuple[Any, ...]:
+    rejected = row.rejected
+    common = (row_id, rejected.user_id, rejected.webhook, rejected.verdict, rejected.reason, rejected.status)
     if row.many:
-        return *common, None, None, None, None, 0, None, "[]", attempt.verified, None, row.at, row.times
+        return *common, None, None, None, None, 0, None, "[]", rejected.verified, None, row.at, row.times
     return (
         *common,
-        *(storable(attempt.source), _short(attempt.event), _short(attempt.provider_delivery_id), attempt.delivery_id),
-        *(attempt.size, attempt.body_sha256, headers_json(attempt.headers), attempt.verified, attempt.secret_index),
+        *(
+            storable(rejected.source),
+            _short(rejected.event),
+            _short(rejected.provider_delivery_id),
+            rejected.delivery_id,
+        ),
+        *(
+            rejected.size,
+            rejected.body_sha256,
+            headers_json(rejected.headers),
+            rejected.verified,
+            rejected.secret_index,
+        ),
         *(row.at, row.times),
     )
 
@@ -172,9 +183,9 @@ def _short(value: str | None) -> str | None:
 
 def _write(
     connection: Connection,
-    new: Mapping[str, Row],
+    new: Mapping[str, AttemptCount],
     more: Mapping[str, tuple[int, int]],
-    surplus: Mapping[Group, int],
+    surplus: Mapping[AttemptGroup, int],
 ) -> None:
     bulk.insert(connection, attempts, _COLUMNS, [_row(row_id, row) for row_id, row in new.items()])
     for row_id, (count, at) in sorted(more.items()):

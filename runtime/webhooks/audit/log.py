@@ -11,7 +11,7 @@ from sqlalchemy.sql import Select
 
 from runtime.database.connection import Database
 from runtime.database.schema import attempts, deliveries, runs
-from runtime.webhooks.deliveries.delivery import Headers
+from runtime.webhooks.deliveries.delivery import HeaderPairs
 from runtime.webhooks.deliveries.queries import first_id
 from runtime.webhooks.providers import PROVIDERS
 
@@ -56,7 +56,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
     provider_delivery_id: str | None
     size: int
     body_sha256: str | None
-    headers: Headers
+    headers: HeaderPairs
     verified: bool
     secret_index: int | None
     delivery_id: str | None
@@ -99,7 +99,7 @@ async def _first(
 
 
 def _noted(row: Any) -> Noted:
-    fields = {"headers": msgspec.json.decode(row.headers, type=Headers), "verified": bool(row.verified)}
+    fields = {"headers": msgspec.json.decode(row.headers, type=HeaderPairs), "verified": bool(row.verified)}
     return Noted(**{**row._asdict(), **fields})
 
 

@@ -15,7 +15,7 @@ KEPT: Final = "kept"
 Verdict = Literal["accepted", "repeated", "replayed", "limited"]
 
 
-Headers = tuple[tuple[str, str], ...]
+HeaderPairs = tuple[tuple[str, str], ...]
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -37,9 +37,9 @@ class Candidate(Struct, frozen=True, kw_only=True):
     replay_until: float = 0.0
     """Unix seconds when a copy of a request with `replay_key` is too old anyway: its timestamp plus the tolerance."""
     content_type: str | None = None
-    headers: Headers = ()
+    headers: HeaderPairs = ()
     """The chosen ones, see `runtime.webhooks.audit.audit.chosen_headers`."""
-    received: Headers = ()
+    received: HeaderPairs = ()
     """All headers as received, without secrets; stored with the body."""
     source: str | None = None
     """The sender's address."""
@@ -83,7 +83,7 @@ class Decision(Struct, frozen=True):
     """The candidate's limits, when it was accepted or limited."""
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class RejectedRequest(Struct, frozen=True, kw_only=True):
     """A request that was not accepted, for the audit."""
 
     verdict: str
@@ -101,7 +101,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     provider_delivery_id: str | None = None
     delivery_id: str | None = None
     """The accepted delivery that this one repeated."""
-    headers: Headers = ()
+    headers: HeaderPairs = ()
     verified: bool = True
     """False unless a signature was valid: also for requests that failed earlier, and webhooks without signatures."""
     secret_index: int | None = None
@@ -121,7 +121,7 @@ class ClaimedDelivery(ClaimedTurn, frozen=True, kw_only=True):
     body: bytes
     """Empty when it was `left_out`."""
     content_type: str | None
-    headers: Headers
+    headers: HeaderPairs
     source: str | None
     received_at: int
     """Unix milliseconds."""

@@ -19,7 +19,7 @@ from runtime.errors import GiveUp
 from runtime.threads.turns.concurrency import UNLIMITED, ConcurrencyLimits
 from runtime.threads.turns.queue import LEASE_SECONDS, TurnQueue
 from runtime.threads.turns.turn import DONE, Ending
-from runtime.webhooks.deliveries.delivery import ClaimedDelivery, Headers
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery, HeaderPairs
 from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
@@ -52,7 +52,7 @@ class Inbox(TurnQueue[ClaimedDelivery]):
         """`lease`: seconds. `limits`: concurrency by webhook, asked for at each claim."""
         super().__init__(database, clock, lease=lease, limits=limits)
         self._seal = Seal(database.master_key, bodies.c.body)
-        self._headers = msgspec.json.Decoder(Headers)
+        self._headers = msgspec.json.Decoder(HeaderPairs)
 
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[ClaimedDelivery | str]:
         # Large bodies are for `load`: this blocks the event loop, or all other writers.

@@ -14,7 +14,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound, UsageError
-from runtime.webhooks.deliveries.delivery import Headers
+from runtime.webhooks.deliveries.delivery import HeaderPairs
 from runtime.webhooks.deliveries.stored_request import unpack
 
 STATES: Final = ("queued", "running", "done", "kept", "dead", "agent_gone")
@@ -93,7 +93,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery with what is kept of its request: `body` None when it is not kept any more, for `why`."""
 
     row: Listed
-    headers: Headers
+    headers: HeaderPairs
     body: bytes | None
     why: str | None
     runs: tuple[Ran, ...]
@@ -147,7 +147,7 @@ async def show(database: Database, delivery_id: str) -> Shown:
         history = (await connection.execute(ran)).all()
     if row is None:
         raise NotFound(f"there is no delivery {delivery_id}")
-    headers, body, why = msgspec.json.decode(row.headers, type=Headers), None, "its body is not kept any more"
+    headers, body, why = msgspec.json.decode(row.headers, type=HeaderPairs), None, "its body is not kept any more"
     if kept is not None:
         try:
             opened = Seal(database.master_key, bodies.c.body).open(kept.body, row=row.id, user_id=row.user_id)

@@ -27,7 +27,7 @@ from runtime.threads.turns.turn import DONE, QUEUED
 from runtime.webhooks.deliveries.delivery import KEPT
 from runtime.webhooks.deliveries.expiry_clock import SlowClock
 from runtime.webhooks.deliveries.queries import first_id
-from runtime.webhooks.deliveries.storage_usage import FULL, Space
+from runtime.webhooks.deliveries.storage_usage import FULL, StorageUsage
 
 log = structlog.get_logger("symbiont.retention")
 
@@ -58,17 +58,17 @@ KEYS_FROM: Final = "replay_keys_from"
 
 
 class Retention:
-    """Keeps `space` within its bounds, and what is old out of the database. One for each daemon.
+    """Keeps `usage` within its bounds, and what is old out of the database. One for each daemon.
 
     A replay key is forgotten when a copy of its request would be too old anyway. Should the clock be set back, such a
     copy would look fresh again; so the latest end of a forgotten key is kept, and admission refuses what would have
     ended before it.
     """
 
-    def __init__(self, database: Database, clock: Clock, space: Space, *, keep_seconds: float) -> None:
+    def __init__(self, database: Database, clock: Clock, usage: StorageUsage, *, keep_seconds: float) -> None:
         self._database = database
         self._clock = clock
-        self._space = space
+        self._usage = usage
         self._keep_ms = int(keep_seconds * 1000)
         self._time = SlowClock(clock)
         self._said_full = False
@@ -79,19 +79,19 @@ class Retention:
             newest = select(deliveries.c.received_at).order_by(deliveries.c.id.desc()).limit(1)
             received = (await connection.execute(newest)).scalar()
             keys_from = (await connection.execute(select(meta.c.value).where(meta.c.name == KEYS_FROM))).scalar()
-        self._space.keys_from = int(keys_from or 0)
+        self._usage.keys_from = int(keys_from or 0)
         self._time = SlowClock(self._clock, None if received is None else received / 1000)
         await self._measure()
 
     async def run(self) -> None:
         """Forget, every ten minutes and whenever there is no room, until cancelled."""
         while True:
-            self._space.wanted.clear()
+            self._usage.wanted.clear()
             try:
                 await self.prune()
             except Unavailable as error:
                 log.warning("nothing was forgotten", reason=str(error))
-            await self._pause(FULL_SECONDS if self._space.full else PRUNE_SECONDS)
+            await self._pause(FULL_SECONDS if self._usage.full else PRUNE_SECONDS)
 
     async def prune(self) -> int:
         """Forget what is to be forgotten now; return how many rows that was."""
@@ -115,7 +115,7 @@ class Retention:
     async def _forget_keys(self, before: int) -> int:
         keys_from = await self._database.transact(lambda connection: _raise_keys_from(connection, before))
         # Before the first of them goes.
-        self._space.keys_from = keys_from
+        self._usage.keys_from = keys_from
         return await _chunks(self._database, lambda connection: _keys(connection, min(before, keys_from)))
 
     def _tidy(self, connection: Connection, now: int) -> None:
@@ -132,13 +132,13 @@ class Retention:
     async def _make_room(self) -> None:
         await self._measure()
         after = ""
-        while self._space.used > self._space.keep:
+        while self._usage.used > self._usage.keep:
             await self._give_way()
-            excess = self._space.used - self._space.keep
+            excess = self._usage.used - self._usage.keep
             freed, after = await self._database.transact(partial(self._drop, after=after, excess=excess))
             if not after:
                 break
-            self._space.used -= freed
+            self._usage.used -= freed
         await self._measure()
         self._say_full()
 
@@ -149,7 +149,7 @@ class Retention:
         end = loop.time() + GIVE_WAY_SECONDS
         while (  # noqa: ASYNC110 - looking now and then costs less than an event that every delivery would set
             self._database.commits.pressure >= PRESSURE
-            and self._space.used < 2 * self._space.keep
+            and self._usage.used < 2 * self._usage.keep
             and loop.time() < end
         ):
             await asyncio.sleep(0.02)
@@ -161,10 +161,10 @@ class Retention:
                 return
 
     async def _measure(self) -> None:
-        began = self._space.counted
+        began = self._usage.counted
         async with self._database.read() as connection:
             used = (await connection.execute(select(func.sum(func.length(bodies.c.body))))).scalar()
-        self._space.measured(int(used or 0), began=began)
+        self._usage.measured(int(used or 0), began=began)
 
     def _drop(self, connection: Connection, *, after: str, excess: int) -> tuple[int, str]:
         """Drop the oldest bodies of done and of kept deliveries behind `after`: the bytes that this frees, and the last
@@ -189,22 +189,22 @@ class Retention:
 
     def _say_full(self) -> None:
         """Once, and once when it is over."""
-        if self._space.full and not self._said_full:
-            megabytes = self._space.keep // 1024 // 1024
+        if self._usage.full and not self._said_full:
+            megabytes = self._usage.keep // 1024 // 1024
             log.error(
                 "deliveries are refused: more than is kept for waits to be handled, or is dead letters",
-                bytes=self._space.used,
-                limit=FULL * self._space.keep,
+                bytes=self._usage.used,
+                limit=FULL * self._usage.keep,
                 keep_mb=megabytes,
             )
-        elif self._said_full and not self._space.full:
+        elif self._said_full and not self._usage.full:
             log.info("there is room for deliveries again")
-        self._said_full = self._space.full
+        self._said_full = self._usage.full
 
     async def _pause(self, seconds: float) -> None:
         tasks = {
             asyncio.create_task(self._clock.sleep(seconds), name="retention pause"),
-            asyncio.create_task(self._space.wanted.wait(), name="retention wake-up"),
+            asyncio.create_task(self._usage.wanted.wait(), name="retention wake-up"),
         }
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -223,7 +223,7 @@ async def forget(database: Database, before: int) -> int:
 
 async def prune(database: Database, clock: Clock, *, keep_seconds: float) -> int:
     """Forget once, by `clock` as it is, what ended more than `keep_seconds` ago; return how many rows that was."""
-    return await Retention(database, clock, Space(), keep_seconds=keep_seconds).prune()
+    return await Retention(database, clock, StorageUsage(), keep_seconds=keep_seconds).prune()
 
 
 async def _chunks(database: Database, chunk: Callable[[Connection], int]) -> int:

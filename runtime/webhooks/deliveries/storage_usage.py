@@ -15,7 +15,7 @@ EACH_BYTES: Final = 512
 """What a delivery takes beside its body, about: its headers, and what sealing adds."""
 
 
-class Space:
+class StorageUsage:
     """The bytes of kept requests. Admission counts up and asks whether it is `full`; retention measures and makes
     room, at once when `wanted` is set."""
 

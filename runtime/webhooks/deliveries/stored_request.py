@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from runtime.webhooks.deliveries.delivery import Headers
-from runtime.webhooks.request.headers import Headers as Received
+from runtime.webhooks.deliveries.delivery import HeaderPairs
+from runtime.webhooks.request.headers import Headers
 
 HIDDEN: Final = "***"
 """Stands for a value that is a secret itself."""
@@ -19,17 +19,17 @@ HIDDEN: Final = "***"
 _SECRET_NAMES: Final = ("authorization", "proxy-authorization", "cookie")
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Headers).decode
+_decode = msgspec.json.Decoder(HeaderPairs).decode
 
 
-class Kept(NamedTuple):
+class StoredRequest(NamedTuple):
     """A request as it was received, but for hidden values."""
 
-    headers: Headers
+    headers: HeaderPairs
     body: bytes
 
 
-def hidden(headers: Received, secrets: Sequence[str] = (), credentials: Sequence[str] = ()) -> Headers:
+def without_secrets(headers: Headers, secrets: Sequence[str] = (), credentials: Sequence[str] = ()) -> HeaderPairs:
     """The headers in the order received, without secrets: `***` for credentials and cookies, for the headers called
     `credentials` (in lower case), and for every value that holds one of `secrets`, as a shared token does. A signature
     is no secret."""
@@ -43,7 +43,7 @@ def hidden(headers: Received, secrets: Sequence[str] = (), credentials: Sequence
     return tuple(pairs)
 
 
-def pack(headers: Headers, body: bytes) -> tuple[bytes, int]:
+def pack(headers: HeaderPairs, body: bytes) -> tuple[bytes, int]:
     """The piece that is sealed, and how many bytes of it are headers.
 
     Text that is no Unicode (a header's bytes that are not UTF-8) is kept with U+FFFD in place of it.
@@ -55,11 +55,11 @@ def pack(headers: Headers, body: bytes) -> tuple[bytes, int]:
     return head + body, len(head)
 
 
-def unpack(piece: bytes, headers_size: int) -> Kept:
+def unpack(piece: bytes, headers_size: int) -> StoredRequest:
     """What `pack` made; of a delivery that was stored without its headers (`headers_size` 0) just the body."""
     if not headers_size:
-        return Kept((), piece)
-    return Kept(_decode(piece[:headers_size]), piece[headers_size:])
+        return StoredRequest((), piece)
+    return StoredRequest(_decode(piece[:headers_size]), piece[headers_size:])
 
 
 def body_of(piece: bytes, headers_size: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
@@ -29,12 +29,12 @@ class Permission:
     def words(self) -> str:
         return "OPTIONS: `WebHook-Request-Origin` is allowed"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        def greet(request: Request, payload: Payload) -> Answer | None:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             origin = request.headers.one("webhook-request-origin", repeated="ambiguous_header")
             if origin is None or not _ORIGIN.fullmatch(origin):
                 return None
             fields = (("Allow", "POST"), ("WebHook-Allowed-Origin", origin), ("WebHook-Allowed-Rate", "*"))
             return Answer(fields=fields)
 
-        return greet
+        return respond

@@ -21,7 +21,7 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 
-Greeting = Callable[[Request, Payload], Answer | None]
+HandshakeResponder = Callable[[Request, Payload], Answer | None]
 """Answers a handshake; None for a request that is none. Raises `Refused` and nothing else."""
 
 # What providers send is under 100 characters; nobody gets to have us echo a document.
@@ -53,7 +53,7 @@ class Handshake(Protocol):
     def words(self) -> str:
         """What is asked, and what is answered, in a few words for people."""
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         """Bind the secrets, for handshakes that answer with a signature of their own."""
 
 
@@ -94,9 +94,9 @@ class ByMethod:
     def words(self) -> str:
         return "; ".join(each.words for each in self.each)
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        greetings = {method: each.greeting(secrets) for each in self.each for method in each.methods}
-        return lambda request, payload: greetings[request.method](request, payload)
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        responders = {method: each.responder(secrets) for each in self.each for method in each.methods}
+        return lambda request, payload: responders[request.method](request, payload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,17 +113,17 @@ class JsonEcho:
     def words(self) -> str:
         return f"POST of `{self.where}` `{self.equals}`: `{self.echo}` is given back"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         where, echo, equals = compile_path(self.where), compile_path(self.echo), self.equals
 
-        def greet(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             body = payload.value_or_none()
             if equals not in where(body):
                 return None
             challenge = safe_challenge(next(iter(echo(body)), None))
             return None if challenge is None else Answer(body=challenge)
 
-        return greet
+        return respond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +143,10 @@ class JsonProof:
     def words(self) -> str:
         return f"POST of `{self.where}` `{self.equals}`: the HMAC of `{self.token}`"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         where, find, equals = compile_path(self.where), compile_path(self.token), self.equals
 
-        def greet(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             body = payload.value_or_none()
             if equals not in where(body):
                 return None
@@ -157,7 +157,7 @@ class JsonProof:
             answer = msgspec.json.encode({self.token_name: token, self.proof_name: proof})
             return Answer(200, "application/json", answer)
 
-        return greet
+        return respond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +179,10 @@ class QueryEcho:
     def words(self) -> str:
         return f"GET: `{self.echo}` is given back" + (" for the verify token" if self.token_name else "")
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         expected = None if self.token is None else self.token.encode("utf-8", "surrogateescape")
 
-        def greet(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             parameters = query_parameters(request.query)
             challenge = safe_challenge(parameters.get(self.echo))
             if challenge is None or any(parameters.get(name) != value for name, value in self.fixed):
@@ -193,7 +193,7 @@ class QueryEcho:
                     raise Refused("wrong_verify_token")
             return Answer(body=challenge)
 
-        return greet
+        return respond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,15 +213,15 @@ class QueryProof:
     def words(self) -> str:
         return f"GET: the HMAC of `{self.token}`"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        def greet(request: Request, payload: Payload) -> Answer | None:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             token = query_parameters(request.query).get(self.token, "")
             if not secrets or not _TOKEN_OF_A_QUERY.fullmatch(token):
                 return None
             proof = base64.b64encode(hmac.digest(secrets[0], token.encode(), "sha256")).decode()
             return Answer(200, "application/json", msgspec.json.encode({self.name: f"sha256={proof}"}))
 
-        return greet
+        return respond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ class Present:
     def words(self) -> str:
         return f"{', '.join(self.methods)}: 200"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         return lambda request, payload: Answer()
 
 
@@ -251,10 +251,10 @@ class FormPing:
     def words(self) -> str:
         return f"POST of `{self.name}=…`: 200"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         ping = re.compile(rb"%b=[0-9]{1,20}" % re.escape(self.name.encode()))
 
-        def greet(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             return Answer() if ping.fullmatch(request.body) else None
 
-        return greet
+        return respond

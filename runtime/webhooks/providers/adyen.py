@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import msgspec
 
 from runtime.webhooks.keys.shared_secret import hex_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.hmac import Signing
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 _SIGNING = Signing("sha256", "base64")
 _ITEMS = 100
@@ -52,9 +52,9 @@ class SignedItems(Scheme):
 
         return verify
 
-    def embed(self, secret: bytes, draft: Draft) -> bytes:
+    def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
         """The draft's body with each item signed. Raises ValueError for a body without items."""
-        key, value = hex_key(secret), msgspec.json.decode(draft.body)
+        key, value = hex_key(secret), msgspec.json.decode(unsigned.body)
         try:
             for item in _items(value):
                 more = item.get("additionalData")
@@ -111,13 +111,13 @@ ADYEN = Provider(
     event=(f"{_FIRST}.eventCode",),
     delivery_id=(f"{_ITEM}.pspReference + {_ITEM}.eventCode + {_ITEM}.success",),
     answer=Answer(body=b"[accepted]"),
-    facts=(
-        Fact("event", (f"{_FIRST}.eventCode",)),
-        Fact("success", (f"{_FIRST}.success",)),
-        Fact("payment", (f"{_FIRST}.pspReference",)),
-        Fact("reference", (f"{_FIRST}.merchantReference",)),
-        Fact("amount in minor units", (f"{_FIRST}.amount.value",)),
-        Fact("currency", (f"{_FIRST}.amount.currency",)),
-        Fact("account", (f"{_FIRST}.merchantAccountCode",)),
+    summary_fields=(
+        SummaryField("event", (f"{_FIRST}.eventCode",)),
+        SummaryField("success", (f"{_FIRST}.success",)),
+        SummaryField("payment", (f"{_FIRST}.pspReference",)),
+        SummaryField("reference", (f"{_FIRST}.merchantReference",)),
+        SummaryField("amount in minor units", (f"{_FIRST}.amount.value",)),
+        SummaryField("currency", (f"{_FIRST}.amount.currency",)),
+        SummaryField("account", (f"{_FIRST}.merchantAccountCode",)),
     ),
 )

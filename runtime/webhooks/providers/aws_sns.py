@@ -15,15 +15,15 @@ from pydantic import BeforeValidator, Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import SINGLE, Form
-from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.jwt import listed
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match, Scheme
+from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
 log = structlog.get_logger("symbiont.webhooks")
@@ -111,19 +111,19 @@ class SnsSignature(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         _private_key(secret)
         return []
 
-    def embed(self, secret: bytes, draft: Draft) -> bytes:
+    def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
         """The body as the `Message` of a notification that is signed with a private key, given as PEM."""
         key, topic = _private_key(secret), next(iter(self.topics), "")
         message = {
             "Type": "Notification",
-            "MessageId": draft.delivery_id,
+            "MessageId": unsigned.delivery_id,
             "TopicArn": topic,
-            "Message": draft.body.decode("utf-8", "replace"),
-            "Timestamp": write_time(draft.now, "rfc3339"),
+            "Message": unsigned.body.decode("utf-8", "replace"),
+            "Timestamp": write_time(unsigned.now, "rfc3339"),
             "SignatureVersion": "2",
             "SigningCertURL": f"https://{_host(topic)}/SimpleNotificationService-{'0' * 32}.pem",
         }
@@ -168,8 +168,8 @@ class Confirmation:
     def words(self) -> str:
         return "POST of a confirmation: its URL is logged, for you to open"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        def greet(request: Request, payload: Payload) -> Answer | None:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             message = payload.value_or_none()
             if not isinstance(message, dict) or message.get("Type") != "SubscriptionConfirmation":
                 return None
@@ -182,7 +182,7 @@ class Confirmation:
             )
             return Answer()
 
-        return greet
+        return respond
 
 
 _ARN = Form(_TOPIC.pattern, "the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:orders")
@@ -216,11 +216,11 @@ AWS_SNS = Provider(
     handshake=Confirmation(),
     event=("$.Type",),
     delivery_id=("$.MessageId",),
-    facts=(
-        Fact("topic", ("$.TopicArn",)),
-        Fact("subject", ("$.Subject",)),
-        Fact("message", ("$.Message",)),
-        Fact("at", ("$.Timestamp",)),
+    summary_fields=(
+        SummaryField("topic", ("$.TopicArn",)),
+        SummaryField("subject", ("$.Subject",)),
+        SummaryField("message", ("$.Message",)),
+        SummaryField("at", ("$.Timestamp",)),
     ),
     options=SnsOptions,
     configure=configure,

@@ -11,9 +11,9 @@ from pydantic import Field
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form, HeaderName, Relation
 from runtime.webhooks.handshakes.cloud_events import Permission
-from runtime.webhooks.handshakes.handshake import ByMethod, Greeting, safe_challenge
+from runtime.webhooks.handshakes.handshake import ByMethod, HandshakeResponder, safe_challenge
 from runtime.webhooks.providers.jwt import Texts
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
@@ -35,8 +35,8 @@ class Validation:
     def words(self) -> str:
         return "POST: `validationCode` is given back as JSON"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        def greet(request: Request, payload: Payload) -> Answer | None:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             if b"SubscriptionValidation" not in request.body:
                 return None
             match payload.value_or_none():
@@ -46,7 +46,7 @@ class Validation:
                     return Answer(200, "application/json", json.dumps({"validationResponse": code}).encode())
             return None
 
-        return greet
+        return respond
 
 
 class EventGridOptions(Options):
@@ -93,11 +93,11 @@ AZURE_EVENT_GRID = Provider(
     event=("$[0].eventType", "$.type", "$[0].type"),
     # A CloudEvent's id is one among those of its source (CloudEvents 1.0, `id`).
     delivery_id=("$.source + $.id", "$[*].source + $[*].id", "$[*].id"),
-    facts=(
-        Fact("event", ("$[0].eventType", "$.type", "$[0].type")),
-        Fact("subject", ("$[0].subject", "$.subject")),
-        Fact("topic", ("$[0].topic", "$.source", "$[0].source")),
-        Fact("at", ("$[0].eventTime", "$.time", "$[0].time")),
+    summary_fields=(
+        SummaryField("event", ("$[0].eventType", "$.type", "$[0].type")),
+        SummaryField("subject", ("$[0].subject", "$.subject")),
+        SummaryField("topic", ("$[0].topic", "$.source", "$[0].source")),
+        SummaryField("at", ("$[0].eventTime", "$.time", "$[0].time")),
     ),
     options=EventGridOptions,
     configure=configure,

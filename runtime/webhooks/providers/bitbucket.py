@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Prefixed
 
@@ -16,15 +16,15 @@ BITBUCKET = Provider(
     event=("header:X-Event-Key",),
     sample_event="pullrequest:created",
     delivery_id=("header:X-Request-UUID", "header:X-Request-Id"),
-    facts=(
-        Fact("repository", ("$.repository.full_name", "$.repository.slug")),
-        Fact("actor", ("$.actor.display_name", "$.actor.displayName")),
-        Fact("pull request", ("$.pullrequest.id", "$.pullRequest.id")),
-        Fact("title", ("$.pullrequest.title", "$.pullRequest.title", "$.issue.title")),
-        Fact("state", ("$.pullrequest.state", "$.pullRequest.state", "$.commit_status.state")),
-        Fact(
+    summary_fields=(
+        SummaryField("repository", ("$.repository.full_name", "$.repository.slug")),
+        SummaryField("actor", ("$.actor.display_name", "$.actor.displayName")),
+        SummaryField("pull request", ("$.pullrequest.id", "$.pullRequest.id")),
+        SummaryField("title", ("$.pullrequest.title", "$.pullRequest.title", "$.issue.title")),
+        SummaryField("state", ("$.pullrequest.state", "$.pullRequest.state", "$.commit_status.state")),
+        SummaryField(
             "branch", ("$.push.changes[0].new.name", "$.pullrequest.source.branch.name", "$.changes[0].ref.displayId")
         ),
-        Fact("comment", ("$.comment.content.raw", "$.comment.text")),
+        SummaryField("comment", ("$.comment.content.raw", "$.comment.text")),
     ),
 )

@@ -6,7 +6,7 @@ import json
 import re
 
 from runtime.webhooks.handshakes.handshake import Present
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 _SPECIAL = re.compile(r"\\(?!/)|[^\x20-\x7e]")
@@ -49,12 +49,12 @@ BOX = Provider(
     event=("$.trigger",),
     # Not BOX-DELIVERY-ID, which is another one at every attempt.
     delivery_id=("$.id",),
-    facts=(
-        Fact("item", ("$.source.name", "$.source.item.name")),
-        Fact("kind", ("$.source.type",)),
-        Fact("id", ("$.source.id",)),
-        Fact("folder", ("$.source.parent.name",)),
-        Fact("by", ("$.created_by.name", "$.created_by.login")),
-        Fact("comment", ("$.source.message",)),
+    summary_fields=(
+        SummaryField("item", ("$.source.name", "$.source.item.name")),
+        SummaryField("kind", ("$.source.type",)),
+        SummaryField("id", ("$.source.id",)),
+        SummaryField("folder", ("$.source.parent.name",)),
+        SummaryField("by", ("$.created_by.name", "$.created_by.login")),
+        SummaryField("comment", ("$.source.message",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields
@@ -16,12 +16,12 @@ CALENDLY = Provider(
     event=("$.event",),
     # `created_at` is in every body; the signature is another one for each attempt.
     delivery_id=(BODY,),
-    facts=(
-        Fact("event", ("$.payload.scheduled_event.name",)),
-        Fact("invitee", ("$.payload.name",)),
-        Fact("email", ("$.payload.email",)),
-        Fact("start", ("$.payload.scheduled_event.start_time",)),
-        Fact("status", ("$.payload.status",)),
-        Fact("reason", ("$.payload.cancellation.reason",)),
+    summary_fields=(
+        SummaryField("event", ("$.payload.scheduled_event.name",)),
+        SummaryField("invitee", ("$.payload.name",)),
+        SummaryField("email", ("$.payload.email",)),
+        SummaryField("start", ("$.payload.scheduled_event.start_time",)),
+        SummaryField("status", ("$.payload.status",)),
+        SummaryField("reason", ("$.payload.cancellation.reason",)),
     ),
 )

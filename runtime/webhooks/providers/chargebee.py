@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.basic import Basic
 
 CHARGEBEE = Provider(
@@ -13,11 +13,11 @@ CHARGEBEE = Provider(
     scheme=Basic(),
     event=("$.event_type",),
     delivery_id=("$.id",),
-    facts=(
-        Fact("customer", ("$.content.customer.email", "$.content.customer.id")),
-        Fact("subscription", ("$.content.subscription.id",)),
-        Fact("plan", ("$.content.subscription.subscription_items[0].item_price_id",)),
-        Fact("invoice", ("$.content.invoice.id",)),
-        Fact("amount", ("$.content.transaction.amount", "$.content.invoice.total")),
+    summary_fields=(
+        SummaryField("customer", ("$.content.customer.email", "$.content.customer.id")),
+        SummaryField("subscription", ("$.content.subscription.id",)),
+        SummaryField("plan", ("$.content.subscription.subscription_items[0].item_price_id",)),
+        SummaryField("invoice", ("$.content.invoice.id",)),
+        SummaryField("amount", ("$.content.transaction.amount", "$.content.invoice.total")),
     ),
 )

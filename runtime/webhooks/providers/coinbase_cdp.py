@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.webhooks.keys.shared_secret import text_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.hmac import Signing
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time
 
 _HEADER = "X-Hook0-Signature"
@@ -50,10 +50,10 @@ class SignedHeaders(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        timestamp, held = str(int(draft.now)), Headers([(_ID, draft.delivery_id)])
-        signature = _SIGNING.write(secret, _message(timestamp, _ID, held, draft.body))
-        return [("X-Event-Id", draft.delivery_id), (_HEADER, f"t={timestamp},h={_ID},v1={signature}")]
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
+        timestamp, held = str(int(unsigned.now)), Headers([(_ID, unsigned.delivery_id)])
+        signature = _SIGNING.write(secret, _message(timestamp, _ID, held, unsigned.body))
+        return [("X-Event-Id", unsigned.delivery_id), (_HEADER, f"t={timestamp},h={_ID},v1={signature}")]
 
 
 def _fields(value: str) -> tuple[str, str, str]:
@@ -90,12 +90,12 @@ COINBASE_CDP = Provider(
     event=("header:X-Event-Type", "$.eventType"),
     sample_event="onchain.activity.detected",
     delivery_id=("header:X-Event-Id",),
-    facts=(
-        Fact("event", ("$.eventType", "$.data.eventType")),
-        Fact("network", ("$.network", "$.data.network")),
-        Fact("transaction", ("$.transactionHash", "$.data.transactionHash")),
-        Fact("contract", ("$.contractAddress", "$.data.contractAddress")),
-        Fact("from", ("$.from", "$.data.from")),
-        Fact("to", ("$.to", "$.data.to")),
+    summary_fields=(
+        SummaryField("event", ("$.eventType", "$.data.eventType")),
+        SummaryField("network", ("$.network", "$.data.network")),
+        SummaryField("transaction", ("$.transactionHash", "$.data.transactionHash")),
+        SummaryField("contract", ("$.contractAddress", "$.data.contractAddress")),
+        SummaryField("from", ("$.from", "$.data.from")),
+        SummaryField("to", ("$.to", "$.data.to")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 
@@ -16,11 +16,11 @@ COINBASE_COMMERCE = Provider(
     # Not `$.id`, which is another one at every attempt.
     delivery_id=("$.event.id",),
     answer=OK,
-    facts=(
-        Fact("charge", ("$.event.data.code",)),
-        Fact("name", ("$.event.data.name",)),
-        Fact("amount", ("$.event.data.pricing.local.amount",)),
-        Fact("currency", ("$.event.data.pricing.local.currency",)),
-        Fact("status", ("$.event.data.timeline[-1].status",)),
+    summary_fields=(
+        SummaryField("charge", ("$.event.data.code",)),
+        SummaryField("name", ("$.event.data.name",)),
+        SummaryField("amount", ("$.event.data.pricing.local.amount",)),
+        SummaryField("currency", ("$.event.data.pricing.local.currency",)),
+        SummaryField("status", ("$.event.data.timeline[-1].status",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 CUSTOMERIO = Provider(
@@ -18,13 +18,13 @@ CUSTOMERIO = Provider(
     ),
     event=("$.object_type + $.metric", "$.metric"),
     delivery_id=("$.event_id",),
-    facts=(
-        Fact("metric", ("$.metric",)),
-        Fact("kind", ("$.object_type",)),
-        Fact("recipient", ("$.data.recipient", "$.data.identifiers.email", "$.data.email_address")),
-        Fact("subject", ("$.data.subject",)),
-        Fact("campaign", ("$.data.campaign_id", "$.data.broadcast_id")),
-        Fact("link", ("$.data.href",)),
-        Fact("failure", ("$.data.failure_message",)),
+    summary_fields=(
+        SummaryField("metric", ("$.metric",)),
+        SummaryField("kind", ("$.object_type",)),
+        SummaryField("recipient", ("$.data.recipient", "$.data.identifiers.email", "$.data.email_address")),
+        SummaryField("subject", ("$.data.subject",)),
+        SummaryField("campaign", ("$.data.campaign_id", "$.data.broadcast_id")),
+        SummaryField("link", ("$.data.href",)),
+        SummaryField("failure", ("$.data.failure_message",)),
     ),
 )

@@ -15,7 +15,7 @@ from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.public_key import PublicKey
 from runtime.webhooks.schemes.scheme import Scheme
-from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.token import BodyToken, Token
 
 _TEXT = "the key is its text"
@@ -26,7 +26,7 @@ _KEYS: dict[Callable[[bytes], bytes], str] = {
 }
 
 
-class Portrait(NamedTuple):
+class ProviderDescription(NamedTuple):
     """One row. Code stands between backticks; what a row does not have is None.
 
     `proof`: how a request is proved. `places`: the headers that hold proof, time and id; none when they stand in the
@@ -49,9 +49,9 @@ class Portrait(NamedTuple):
     options: tuple[str, ...]
 
 
-def portrait(row: Provider) -> Portrait:
+def describe(row: Provider) -> ProviderDescription:
     """`row` in words, as it is without options."""
-    return Portrait(
+    return ProviderDescription(
         name=row.name,
         title=row.title,
         doc=row.doc,
@@ -83,7 +83,7 @@ def _proof(scheme: Scheme) -> str:
             return f"shared token, `{scheme.field}`; nothing is signed"
         case Basic():
             return "name and password; nothing is signed"
-        case BySecret():
+        case SecretPrefixScheme():
             return "; or ".join(dict.fromkeys(map(_proof, scheme.ways)))
     return scheme.words or ""
 
@@ -109,7 +109,7 @@ def _meaning(scheme: Any) -> str:
             return "the token"
         case Basic():
             return "`name:password`"
-        case BySecret():
+        case SecretPrefixScheme():
             begins = [f"`{prefix.decode()}…`" for prefix, way in scheme.choices]
             return f"{', '.join(begins)}: {_meaning(scheme.choices[0][1])}; else {_meaning(scheme.otherwise)}"
     return _TEXT

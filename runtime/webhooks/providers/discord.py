@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.keys.public_key import ed25519_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
@@ -34,12 +34,12 @@ class Ping:
     def words(self) -> str:
         return f"POST of `$.type` {self.type}: {self.answer.status}"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        def greet(request: Request, payload: Payload) -> Answer | None:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             body = payload.value_or_none()
             return self.answer if isinstance(body, dict) and body.get("type") == self.type else None
 
-        return greet
+        return respond
 
 
 DISCORD = Provider(
@@ -53,12 +53,12 @@ DISCORD = Provider(
     answer=Answer(200, "application/json", b'{"type":5}'),
     event=("$.type",),
     delivery_id=("$.id",),
-    facts=(
-        Fact("command", ("$.data.name",)),
-        Fact("component", ("$.data.custom_id",)),
-        Fact("guild", ("$.guild_id",)),
-        Fact("channel", ("$.channel_id", "$.channel.id")),
-        Fact("user", ("$.member.user.username", "$.user.username")),
+    summary_fields=(
+        SummaryField("command", ("$.data.name",)),
+        SummaryField("component", ("$.data.custom_id",)),
+        SummaryField("guild", ("$.guild_id",)),
+        SummaryField("channel", ("$.channel_id", "$.channel.id")),
+        SummaryField("user", ("$.member.user.username", "$.user.username")),
     ),
 )
 
@@ -71,9 +71,9 @@ DISCORD_EVENTS = Provider(
     handshake=Ping(type=0, answer=Answer(204, "application/json", b"")),
     answer=Answer(204, "application/json", b""),
     event=("$.event.type",),
-    facts=(
-        Fact("application", ("$.application_id",)),
-        Fact("at", ("$.event.timestamp",)),
-        Fact("user", ("$.event.data.user.username",)),
+    summary_fields=(
+        SummaryField("application", ("$.application_id",)),
+        SummaryField("at", ("$.event.timestamp",)),
+        SummaryField("user", ("$.event.data.user.username",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 DOCUSIGN = Provider(
@@ -18,12 +18,12 @@ DOCUSIGN = Provider(
     ),
     event=("$.event",),
     delivery_id=("$.data.envelopeId + $.event + $.generatedDateTime",),
-    facts=(
-        Fact("envelope", ("$.data.envelopeId",)),
-        Fact("status", ("$.data.envelopeSummary.status",)),
-        Fact("subject", ("$.data.envelopeSummary.emailSubject",)),
-        Fact("sender", ("$.data.envelopeSummary.sender.email",)),
-        Fact("recipient", ("$.data.recipientId",)),
-        Fact("account", ("$.data.accountId",)),
+    summary_fields=(
+        SummaryField("envelope", ("$.data.envelopeId",)),
+        SummaryField("status", ("$.data.envelopeSummary.status",)),
+        SummaryField("subject", ("$.data.envelopeSummary.emailSubject",)),
+        SummaryField("sender", ("$.data.envelopeSummary.sender.email",)),
+        SummaryField("recipient", ("$.data.recipientId",)),
+        SummaryField("account", ("$.data.accountId",)),
     ),
 )

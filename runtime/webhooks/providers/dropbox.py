@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.handshakes.handshake import QueryEcho
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 
@@ -16,8 +16,8 @@ DROPBOX = Provider(
     scheme=Hmac(header="X-Dropbox-Signature"),
     handshake=QueryEcho(echo="challenge"),
     answer=OK,
-    facts=(
-        Fact("account", ("$.list_folder.accounts[*]",)),
-        Fact("user", ("$.delta.users[*]",)),
+    summary_fields=(
+        SummaryField("account", ("$.list_folder.accounts[*]",)),
+        SummaryField("user", ("$.delta.users[*]",)),
     ),
 )

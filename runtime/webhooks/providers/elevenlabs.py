@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields
@@ -22,12 +22,12 @@ ELEVENLABS = Provider(
     event=("$.type",),
     delivery_id=("$.type + $.data.conversation_id",),
     answer=OK,
-    facts=(
-        Fact("agent", ("$.data.agent_id",)),
-        Fact("conversation", ("$.data.conversation_id",)),
-        Fact("status", ("$.data.status",)),
-        Fact("summary", ("$.data.analysis.transcript_summary",)),
-        Fact("successful", ("$.data.analysis.call_successful",)),
-        Fact("seconds", ("$.data.metadata.call_duration_secs",)),
+    summary_fields=(
+        SummaryField("agent", ("$.data.agent_id",)),
+        SummaryField("conversation", ("$.data.conversation_id",)),
+        SummaryField("status", ("$.data.status",)),
+        SummaryField("summary", ("$.data.analysis.transcript_summary",)),
+        SummaryField("successful", ("$.data.analysis.call_successful",)),
+        SummaryField("seconds", ("$.data.metadata.call_duration_secs",)),
     ),
 )

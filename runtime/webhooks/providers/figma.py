@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.token import BodyToken, without
 
@@ -16,11 +16,11 @@ FIGMA = Provider(
     answer=Answer(200),
     event=("$.event_type",),
     delivery_id=("$.webhook_id + $.timestamp",),
-    facts=(
-        Fact("file", ("$.file_name", "$.file_key")),
-        Fact("by", ("$.triggered_by.handle",)),
-        Fact("comment", ("$.comment[0].text",)),
-        Fact("description", ("$.description",)),
-        Fact("at", ("$.timestamp",)),
+    summary_fields=(
+        SummaryField("file", ("$.file_name", "$.file_key")),
+        SummaryField("by", ("$.triggered_by.handle",)),
+        SummaryField("comment", ("$.comment[0].text",)),
+        SummaryField("description", ("$.description",)),
+        SummaryField("at", ("$.timestamp",)),
     ),
 )

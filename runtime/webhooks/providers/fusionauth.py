@@ -10,7 +10,7 @@ from pydantic import Field
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import Relation
 from runtime.webhooks.providers.jwt import PUBLIC, Algorithms, JwksUrl
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.jwt import Jwt
 
 _SCHEME = Jwt(
@@ -46,11 +46,11 @@ FUSIONAUTH = Provider(
     scheme=_SCHEME,
     event=("$.event.type",),
     delivery_id=("$.event.id",),
-    facts=(
-        Fact("type", ("$.event.type",)),
-        Fact("user", ("$.event.user.email", "$.event.user.username", "$.event.user.id")),
-        Fact("application", ("$.event.applicationId",)),
-        Fact("tenant", ("$.event.tenantId",)),
+    summary_fields=(
+        SummaryField("type", ("$.event.type",)),
+        SummaryField("user", ("$.event.user.email", "$.event.user.username", "$.event.user.id")),
+        SummaryField("application", ("$.event.applicationId",)),
+        SummaryField("tenant", ("$.event.tenantId",)),
     ),
     options=FusionAuthOptions,
     configure=configure,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 GITEA = Provider(
@@ -16,13 +16,13 @@ GITEA = Provider(
     action=("$.action",),
     sample_event="push",
     delivery_id=("header:X-Gitea-Delivery",),
-    facts=(
-        Fact("repository", ("$.repository.full_name",)),
-        Fact("action", ("$.action",)),
-        Fact("number", ("$.number", "$.issue.number")),
-        Fact("title", ("$.issue.title", "$.pull_request.title", "$.release.name")),
-        Fact("ref", ("$.ref",)),
-        Fact("commit", ("$.head_commit.message", "$.commits[0].message")),
-        Fact("sender", ("$.sender.login",)),
+    summary_fields=(
+        SummaryField("repository", ("$.repository.full_name",)),
+        SummaryField("action", ("$.action",)),
+        SummaryField("number", ("$.number", "$.issue.number")),
+        SummaryField("title", ("$.issue.title", "$.pull_request.title", "$.release.name")),
+        SummaryField("ref", ("$.ref",)),
+        SummaryField("commit", ("$.head_commit.message", "$.commits[0].message")),
+        SummaryField("sender", ("$.sender.login",)),
     ),
 )

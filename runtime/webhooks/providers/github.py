@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import json_or_form
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Prefixed
@@ -18,14 +18,14 @@ GITHUB = Provider(
     action=("$.action",),
     sample_event="pull_request",
     delivery_id=("header:X-GitHub-Delivery",),
-    facts=(
-        Fact("repository", ("$.repository.full_name",)),
-        Fact("organization", ("$.organization.login",)),
-        Fact("action", ("$.action",)),
-        Fact("number", ("$.issue.number", "$.pull_request.number", "$.number")),
-        Fact("title", ("$.issue.title", "$.pull_request.title", "$.discussion.title", "$.release.name")),
-        Fact("ref", ("$.ref",)),
-        Fact("commit", ("$.head_commit.message",)),
-        Fact("sender", ("$.sender.login",)),
+    summary_fields=(
+        SummaryField("repository", ("$.repository.full_name",)),
+        SummaryField("organization", ("$.organization.login",)),
+        SummaryField("action", ("$.action",)),
+        SummaryField("number", ("$.issue.number", "$.pull_request.number", "$.number")),
+        SummaryField("title", ("$.issue.title", "$.pull_request.title", "$.discussion.title", "$.release.name")),
+        SummaryField("ref", ("$.ref",)),
+        SummaryField("commit", ("$.head_commit.message",)),
+        SummaryField("sender", ("$.sender.login",)),
     ),
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runtime.webhooks.keys.shared_secret import base64_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
-from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.signature_header import Listed
 from runtime.webhooks.schemes.token import Token
 
@@ -28,20 +28,20 @@ GITLAB = Provider(
     doc="GitLab's webhooks. A secret that begins with `whsec_` is a signing token; any other one is "
     "the secret token, which GitLab sends and does not sign with.",
     doc_url="https://docs.gitlab.com/user/project/integrations/webhooks/",
-    scheme=BySecret(((b"whsec_", _SIGNED),), Token(header="X-Gitlab-Token")),
+    scheme=SecretPrefixScheme(((b"whsec_", _SIGNED),), Token(header="X-Gitlab-Token")),
     event=("header:X-Gitlab-Event",),
     sample_event="Push Hook",
     # The same for every attempt, and both the same; the first one is signed where there is a signature.
     delivery_id=("header:webhook-id", "header:Idempotency-Key"),
-    facts=(
-        Fact("project", ("$.project.path_with_namespace",)),
-        Fact("ref", ("$.ref", "$.object_attributes.ref")),
-        Fact("action", ("$.object_attributes.action", "$.object_attributes.status")),
-        Fact("number", ("$.object_attributes.iid",)),
-        Fact("title", ("$.object_attributes.title", "$.name")),
-        Fact("note", ("$.object_attributes.note",)),
-        Fact("commit", ("$.commits[0].title",)),
-        Fact("user", ("$.user.username", "$.user_username")),
+    summary_fields=(
+        SummaryField("project", ("$.project.path_with_namespace",)),
+        SummaryField("ref", ("$.ref", "$.object_attributes.ref")),
+        SummaryField("action", ("$.object_attributes.action", "$.object_attributes.status")),
+        SummaryField("number", ("$.object_attributes.iid",)),
+        SummaryField("title", ("$.object_attributes.title", "$.name")),
+        SummaryField("note", ("$.object_attributes.note",)),
+        SummaryField("commit", ("$.commits[0].title",)),
+        SummaryField("user", ("$.user.username", "$.user_username")),
     ),
 )
 

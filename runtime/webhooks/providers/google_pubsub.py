@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from runtime.webhooks.providers.jwt import Texts
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.jwt import Jwt
 
 _SCHEME = Jwt(
@@ -49,11 +49,11 @@ GOOGLE_PUBSUB = Provider(
     scheme=_SCHEME,
     event=("$.message.attributes.eventType",),
     delivery_id=("$.message.messageId",),
-    facts=(
-        Fact("subscription", ("$.subscription",)),
-        Fact("event", ("$.message.attributes.eventType",)),
-        Fact("published", ("$.message.publishTime",)),
-        Fact("attempt", ("$.deliveryAttempt",)),
+    summary_fields=(
+        SummaryField("subscription", ("$.subscription",)),
+        SummaryField("event", ("$.message.attributes.eventType",)),
+        SummaryField("published", ("$.message.publishTime",)),
+        SummaryField("attempt", ("$.deliveryAttempt",)),
     ),
     options=PubSubOptions,
     configure=configure,

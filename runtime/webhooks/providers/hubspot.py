@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 _DECODED = {f"%{ord(each):02X}": each for each in ":/?@!$'()*,;"}
@@ -33,11 +33,11 @@ HUBSPOT = Provider(
     event=("$[0].subscriptionType", "$[0].eventType"),
     # Event ids alone are not unique, as HubSpot says.
     delivery_id=("$[*].eventId + $[*].subscriptionId + $[*].objectId + $[*].occurredAt",),
-    facts=(
-        Fact("portal", ("$[0].portalId",)),
-        Fact("object", ("$[0].objectId",)),
-        Fact("property", ("$[0].propertyName",)),
-        Fact("value", ("$[0].propertyValue",)),
-        Fact("change", ("$[0].changeFlag", "$[0].changeSource")),
+    summary_fields=(
+        SummaryField("portal", ("$[0].portalId",)),
+        SummaryField("object", ("$[0].objectId",)),
+        SummaryField("property", ("$[0].propertyName",)),
+        SummaryField("value", ("$[0].propertyValue",)),
+        SummaryField("change", ("$[0].changeFlag", "$[0].changeSource")),
     ),
 )

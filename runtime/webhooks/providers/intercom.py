@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Prefixed
@@ -16,12 +16,12 @@ INTERCOM = Provider(
     event=("$.topic",),
     delivery_id=("$.id",),
     answer=OK,
-    facts=(
-        Fact("kind", ("$.data.item.type",)),
-        Fact("id", ("$.data.item.id",)),
-        Fact("subject", ("$.data.item.source.subject", "$.data.item.title")),
-        Fact("state", ("$.data.item.state",)),
-        Fact("from", ("$.data.item.source.author.email", "$.data.item.email", "$.data.item.user.email")),
-        Fact("app", ("$.app_id",)),
+    summary_fields=(
+        SummaryField("kind", ("$.data.item.type",)),
+        SummaryField("id", ("$.data.item.id",)),
+        SummaryField("subject", ("$.data.item.source.subject", "$.data.item.title")),
+        SummaryField("state", ("$.data.item.state",)),
+        SummaryField("from", ("$.data.item.source.author.email", "$.data.item.email", "$.data.item.user.email")),
+        SummaryField("app", ("$.app_id",)),
     ),
 )

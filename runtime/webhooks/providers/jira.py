@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Prefixed
 
@@ -14,13 +14,13 @@ JIRA = Provider(
     scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
     event=("$.webhookEvent",),
     delivery_id=("header:X-Atlassian-Webhook-Identifier",),
-    facts=(
-        Fact("issue", ("$.issue.key",)),
-        Fact("summary", ("$.issue.fields.summary",)),
-        Fact("status", ("$.issue.fields.status.name",)),
-        Fact("priority", ("$.issue.fields.priority.name",)),
-        Fact("assignee", ("$.issue.fields.assignee.displayName",)),
-        Fact("by", ("$.user.displayName", "$.comment.author.displayName")),
-        Fact("changed", ("$.changelog.items[0].field",)),
+    summary_fields=(
+        SummaryField("issue", ("$.issue.key",)),
+        SummaryField("summary", ("$.issue.fields.summary",)),
+        SummaryField("status", ("$.issue.fields.status.name",)),
+        SummaryField("priority", ("$.issue.fields.priority.name",)),
+        SummaryField("assignee", ("$.issue.fields.assignee.displayName",)),
+        SummaryField("by", ("$.user.displayName", "$.comment.author.displayName")),
+        SummaryField("changed", ("$.changelog.items[0].field",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
@@ -17,13 +17,13 @@ LEMONSQUEEZY = Provider(
     # Of an object only `updated_at` tells two events from one another.
     delivery_id=(BODY,),
     answer=OK,
-    facts=(
-        Fact("kind", ("$.data.type",)),
-        Fact("id", ("$.data.id",)),
-        Fact("status", ("$.data.attributes.status",)),
-        Fact("product", ("$.data.attributes.product_name", "$.data.attributes.first_order_item.product_name")),
-        Fact("total", ("$.data.attributes.total_formatted",)),
-        Fact("email", ("$.data.attributes.user_email",)),
-        Fact("test mode", ("$.meta.test_mode",)),
+    summary_fields=(
+        SummaryField("kind", ("$.data.type",)),
+        SummaryField("id", ("$.data.id",)),
+        SummaryField("status", ("$.data.attributes.status",)),
+        SummaryField("product", ("$.data.attributes.product_name", "$.data.attributes.first_order_item.product_name")),
+        SummaryField("total", ("$.data.attributes.total_formatted",)),
+        SummaryField("email", ("$.data.attributes.user_email",)),
+        SummaryField("test mode", ("$.meta.test_mode",)),
     ),
 )

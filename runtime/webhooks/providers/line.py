@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 
@@ -15,11 +15,11 @@ LINE = Provider(
     event=("$.events[0].type",),
     delivery_id=("$.events[*].webhookEventId",),
     answer=OK,
-    facts=(
-        Fact("text", ("$.events[0].message.text",)),
-        Fact("kind", ("$.events[0].message.type",)),
-        Fact("user", ("$.events[0].source.userId",)),
-        Fact("group", ("$.events[0].source.groupId", "$.events[0].source.roomId")),
-        Fact("postback", ("$.events[0].postback.data",)),
+    summary_fields=(
+        SummaryField("text", ("$.events[0].message.text",)),
+        SummaryField("kind", ("$.events[0].message.type",)),
+        SummaryField("user", ("$.events[0].source.userId",)),
+        SummaryField("group", ("$.events[0].source.groupId", "$.events[0].source.roomId")),
+        SummaryField("postback", ("$.events[0].postback.data",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 
@@ -17,13 +17,13 @@ LINEAR = Provider(
     sample_event="Issue",
     delivery_id=("header:Linear-Delivery",),
     answer=OK,
-    facts=(
-        Fact("action", ("$.action",)),
-        Fact("issue", ("$.data.identifier", "$.data.issue.identifier")),
-        Fact("title", ("$.data.title", "$.data.issue.title", "$.data.name")),
-        Fact("state", ("$.data.state.name",)),
-        Fact("comment", ("$.data.body",)),
-        Fact("by", ("$.actor.name",)),
-        Fact("link", ("$.url",)),
+    summary_fields=(
+        SummaryField("action", ("$.action",)),
+        SummaryField("issue", ("$.data.identifier", "$.data.issue.identifier")),
+        SummaryField("title", ("$.data.title", "$.data.issue.title", "$.data.name")),
+        SummaryField("state", ("$.data.state.name",)),
+        SummaryField("comment", ("$.data.body",)),
+        SummaryField("by", ("$.actor.name",)),
+        SummaryField("link", ("$.url",)),
     ),
 )

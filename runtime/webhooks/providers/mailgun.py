@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import msgspec
 
 from runtime.webhooks.keys.shared_secret import text_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Signing
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time
 
 _SIGNING = Signing("sha256", "hex")
@@ -48,15 +48,15 @@ class TokenInBody(Scheme):
 
         return verify
 
-    def embed(self, secret: bytes, draft: Draft) -> bytes:
+    def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
         """The draft's body, a JSON object, with the signature in it. Raises ValueError for another body."""
-        timestamp, token = str(int(draft.now)), draft.delivery_id.encode().hex().ljust(50, "0")
+        timestamp, token = str(int(unsigned.now)), unsigned.delivery_id.encode().hex().ljust(50, "0")
         signature = {
             "timestamp": timestamp,
             "token": token,
             "signature": _SIGNING.write(secret, (timestamp + token).encode()),
         }
-        value = msgspec.json.decode(draft.body)
+        value = msgspec.json.decode(unsigned.body)
         if not isinstance(value, dict):
             raise ValueError("the body has no place for a signature: it is a JSON object")
         return msgspec.json.encode({**value, "signature": signature})
@@ -91,12 +91,12 @@ MAILGUN = Provider(
     event=("$['event-data'].event",),
     delivery_id=("$.signature.token",),
     answer=OK,
-    facts=(
-        Fact("recipient", ("$['event-data'].recipient",)),
-        Fact("subject", ("$['event-data'].message.headers.subject",)),
-        Fact("severity", ("$['event-data'].severity",)),
-        Fact("reason", ("$['event-data'].reason",)),
-        Fact("status", ("$['event-data']['delivery-status'].message",)),
-        Fact("message", ("$['event-data'].message.headers['message-id']",)),
+    summary_fields=(
+        SummaryField("recipient", ("$['event-data'].recipient",)),
+        SummaryField("subject", ("$['event-data'].message.headers.subject",)),
+        SummaryField("severity", ("$['event-data'].severity",)),
+        SummaryField("reason", ("$['event-data'].reason",)),
+        SummaryField("status", ("$['event-data']['delivery-status'].message",)),
+        SummaryField("message", ("$['event-data'].message.headers['message-id']",)),
     ),
 )

@@ -9,7 +9,7 @@ from pydantic import Field
 from dslc.blocks.block import Group
 from dslc.blocks.values.types import SecretReference
 from runtime.webhooks.handshakes.handshake import QueryEcho
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
@@ -49,11 +49,13 @@ META = Provider(
     options=MetaOptions,
     configure=_configure,
     answer=OK,
-    facts=(
-        Fact("object", ("$.object",)),
-        Fact("from", ("$.entry[0].changes[0].value.messages[0].from", "$.entry[0].messaging[0].sender.id")),
-        Fact("text", ("$.entry[0].changes[0].value.messages[0].text.body", "$.entry[0].messaging[0].message.text")),
-        Fact("status", ("$.entry[0].changes[0].value.statuses[0].status",)),
-        Fact("account", ("$.entry[0].id",)),
+    summary_fields=(
+        SummaryField("object", ("$.object",)),
+        SummaryField("from", ("$.entry[0].changes[0].value.messages[0].from", "$.entry[0].messaging[0].sender.id")),
+        SummaryField(
+            "text", ("$.entry[0].changes[0].value.messages[0].text.body", "$.entry[0].messaging[0].message.text")
+        ),
+        SummaryField("status", ("$.entry[0].changes[0].value.statuses[0].status",)),
+        SummaryField("account", ("$.entry[0].id",)),
     ),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from runtime.webhooks.handshakes.handshake import Greeting, query_parameters
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_parameters
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
@@ -27,14 +27,14 @@ class Validation:
     def words(self) -> str:
         return "POST: `validationToken` is given back"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        def greet(request: Request, payload: Payload) -> Answer | None:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             token = query_parameters(request.query).get("validationToken", "")
             if request.body or not _TOKEN.fullmatch(token):
                 return None
             return Answer(body=token.encode())
 
-        return greet
+        return respond
 
 
 MICROSOFT_GRAPH = Provider(
@@ -48,10 +48,10 @@ MICROSOFT_GRAPH = Provider(
     handshake=Validation(),
     delivery_id=("$.value[*].id",),
     event=("$.value[0].lifecycleEvent", "$.value[0].changeType"),
-    facts=(
-        Fact("change", ("$.value[0].changeType", "$.value[0].lifecycleEvent")),
-        Fact("resource", ("$.value[0].resource",)),
-        Fact("type", ("$.value[0].resourceData['@odata.type']",)),
-        Fact("subscription", ("$.value[0].subscriptionId",)),
+    summary_fields=(
+        SummaryField("change", ("$.value[0].changeType", "$.value[0].lifecycleEvent")),
+        SummaryField("resource", ("$.value[0].resource",)),
+        SummaryField("type", ("$.value[0].resourceData['@odata.type']",)),
+        SummaryField("subscription", ("$.value[0].subscriptionId",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields
 
@@ -14,13 +14,13 @@ MUX = Provider(
     scheme=Hmac(header="Mux-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
     event=("$.type",),
     delivery_id=("$.id",),
-    facts=(
-        Fact("object", ("$.object.type",)),
-        Fact("id", ("$.object.id",)),
-        Fact("status", ("$.data.status",)),
-        Fact("duration", ("$.data.duration",)),
-        Fact("playback id", ("$.data.playback_ids[0].id",)),
-        Fact("environment", ("$.environment.name",)),
-        Fact("error", ("$.data.errors.messages[0]",)),
+    summary_fields=(
+        SummaryField("object", ("$.object.type",)),
+        SummaryField("id", ("$.object.id",)),
+        SummaryField("status", ("$.data.status",)),
+        SummaryField("duration", ("$.data.duration",)),
+        SummaryField("playback id", ("$.data.playback_ids[0].id",)),
+        SummaryField("environment", ("$.environment.name",)),
+        SummaryField("error", ("$.data.errors.messages[0]",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.schemes.jwt import Jwt
 
@@ -21,12 +21,12 @@ NETLIFY = Provider(
     # The state stands for the event, which nothing names. The id is the deploy's, the same in every state.
     event=("$.state",),
     delivery_id=(BODY,),
-    facts=(
-        Fact("site", ("$.name", "$.site_id")),
-        Fact("branch", ("$.branch",)),
-        Fact("commit", ("$.title", "$.commit_ref")),
-        Fact("context", ("$.context",)),
-        Fact("error", ("$.error_message",)),
-        Fact("url", ("$.deploy_ssl_url", "$.deploy_url")),
+    summary_fields=(
+        SummaryField("site", ("$.name", "$.site_id")),
+        SummaryField("branch", ("$.branch",)),
+        SummaryField("commit", ("$.title", "$.commit_ref")),
+        SummaryField("context", ("$.context",)),
+        SummaryField("error", ("$.error_message",)),
+        SummaryField("url", ("$.deploy_ssl_url", "$.deploy_url")),
     ),
 )

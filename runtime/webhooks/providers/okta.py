@@ -10,8 +10,8 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import HeaderName
-from runtime.webhooks.handshakes.handshake import Greeting
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.handshakes.handshake import HandshakeResponder
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
@@ -32,8 +32,8 @@ class Verification:
     def words(self) -> str:
         return "GET: `X-Okta-Verification-Challenge` is given back as JSON"
 
-    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
-        def greet(request: Request, payload: Payload) -> Answer | None:
+    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
+        def respond(request: Request, payload: Payload) -> Answer | None:
             challenge = request.headers.one("x-okta-verification-challenge", repeated="ambiguous_header")
             if challenge is None:
                 return None
@@ -41,7 +41,7 @@ class Verification:
                 raise Refused("malformed_event")
             return Answer(200, "application/json", json.dumps({"verification": challenge}).encode())
 
-        return greet
+        return respond
 
 
 class OktaOptions(Options):
@@ -64,12 +64,12 @@ OKTA = Provider(
     handshake=Verification(),
     event=("$.data.events[0].eventType",),
     delivery_id=("$.eventId",),
-    facts=(
-        Fact("event", ("$.data.events[0].displayMessage",)),
-        Fact("actor", ("$.data.events[0].actor.alternateId", "$.data.events[0].actor.displayName")),
-        Fact("target", ("$.data.events[0].target[0].alternateId", "$.data.events[0].target[0].displayName")),
-        Fact("outcome", ("$.data.events[0].outcome.result",)),
-        Fact("at", ("$.data.events[0].published",)),
+    summary_fields=(
+        SummaryField("event", ("$.data.events[0].displayMessage",)),
+        SummaryField("actor", ("$.data.events[0].actor.alternateId", "$.data.events[0].actor.displayName")),
+        SummaryField("target", ("$.data.events[0].target[0].alternateId", "$.data.events[0].target[0].displayName")),
+        SummaryField("outcome", ("$.data.events[0].outcome.result",)),
+        SummaryField("at", ("$.data.events[0].published",)),
     ),
     options=OktaOptions,
     configure=configure,

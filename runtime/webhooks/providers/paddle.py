@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields
@@ -21,12 +21,12 @@ PADDLE = Provider(
     event=("$.event_type",),
     delivery_id=("$.notification_id", "$.event_id"),
     answer=OK,
-    facts=(
-        Fact("id", ("$.data.id",)),
-        Fact("status", ("$.data.status",)),
-        Fact("customer", ("$.data.customer_id",)),
-        Fact("subscription", ("$.data.subscription_id",)),
-        Fact("total in minor units", ("$.data.details.totals.grand_total",)),
-        Fact("currency", ("$.data.currency_code",)),
+    summary_fields=(
+        SummaryField("id", ("$.data.id",)),
+        SummaryField("status", ("$.data.status",)),
+        SummaryField("customer", ("$.data.customer_id",)),
+        SummaryField("subscription", ("$.data.subscription_id",)),
+        SummaryField("total in minor units", ("$.data.details.totals.grand_total",)),
+        SummaryField("currency", ("$.data.currency_code",)),
     ),
 )

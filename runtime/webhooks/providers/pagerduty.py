@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Listed
 
@@ -14,13 +14,13 @@ PAGERDUTY = Provider(
     scheme=Hmac(header="X-PagerDuty-Signature", form=Listed("v1=", ",")),
     event=("$.event.event_type",),
     delivery_id=("$.event.id",),
-    facts=(
-        Fact("title", ("$.event.data.title", "$.event.data.incident.summary")),
-        Fact("number", ("$.event.data.number",)),
-        Fact("status", ("$.event.data.status",)),
-        Fact("urgency", ("$.event.data.urgency",)),
-        Fact("service", ("$.event.data.service.summary",)),
-        Fact("by", ("$.event.agent.summary",)),
-        Fact("link", ("$.event.data.html_url",)),
+    summary_fields=(
+        SummaryField("title", ("$.event.data.title", "$.event.data.incident.summary")),
+        SummaryField("number", ("$.event.data.number",)),
+        SummaryField("status", ("$.event.data.status",)),
+        SummaryField("urgency", ("$.event.data.urgency",)),
+        SummaryField("service", ("$.event.data.service.summary",)),
+        SummaryField("by", ("$.event.agent.summary",)),
+        SummaryField("link", ("$.event.data.html_url",)),
     ),
 )

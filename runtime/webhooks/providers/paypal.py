@@ -14,10 +14,10 @@ from pydantic import Field
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match, Scheme
+from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -66,18 +66,18 @@ class PayPalSignature(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         key = private_key(secret)
         if key is None:
             raise CannotSign("only PayPal can sign: it keeps the private key; send from its webhooks simulator")
-        identity, time = draft.delivery_id, write_time(draft.now, "rfc3339")
+        identity, time = unsigned.delivery_id, write_time(unsigned.now, "rfc3339")
         host = "api.sandbox.paypal.com" if self.sandbox else "api.paypal.com"
         return [
             ("PAYPAL-TRANSMISSION-ID", identity),
             ("PAYPAL-TRANSMISSION-TIME", time),
             ("PAYPAL-CERT-URL", f"https://{host}/v1/notifications/certs/CERT-0"),
             ("PAYPAL-AUTH-ALGO", "SHA256withRSA"),
-            ("PAYPAL-TRANSMISSION-SIG", write_signature(key, self._text(identity, time, draft.body))),
+            ("PAYPAL-TRANSMISSION-SIG", write_signature(key, self._text(identity, time, unsigned.body))),
         ]
 
     def _text(self, identity: str, time: str, body: bytes) -> bytes:
@@ -106,13 +106,13 @@ PAYPAL = Provider(
     scheme=PayPalSignature(),
     event=("$.event_type",),
     delivery_id=("$.id",),
-    facts=(
-        Fact("summary", ("$.summary",)),
-        Fact("resource", ("$.resource_type",)),
-        Fact("id", ("$.resource.id",)),
-        Fact("amount", ("$.resource.amount.value", "$.resource.amount.total")),
-        Fact("currency", ("$.resource.amount.currency_code", "$.resource.amount.currency")),
-        Fact("status", ("$.resource.status", "$.resource.state")),
+    summary_fields=(
+        SummaryField("summary", ("$.summary",)),
+        SummaryField("resource", ("$.resource_type",)),
+        SummaryField("id", ("$.resource.id",)),
+        SummaryField("amount", ("$.resource.amount.value", "$.resource.amount.total")),
+        SummaryField("currency", ("$.resource.amount.currency_code", "$.resource.amount.currency")),
+        SummaryField("status", ("$.resource.status", "$.resource.state")),
     ),
     options=PayPalOptions,
     configure=configure,

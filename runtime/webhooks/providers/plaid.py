@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.jwt import Jwt
 
 PLAID = Provider(
@@ -20,12 +20,12 @@ PLAID = Provider(
         body_claim="request_body_sha256",
     ),
     event=("$.webhook_type + $.webhook_code", "$.webhook_code"),
-    facts=(
-        Fact("type", ("$.webhook_type",)),
-        Fact("code", ("$.webhook_code",)),
-        Fact("item", ("$.item_id",)),
-        Fact("environment", ("$.environment",)),
-        Fact("new transactions", ("$.new_transactions",)),
-        Fact("error", ("$.error.error_message", "$.error.error_code")),
+    summary_fields=(
+        SummaryField("type", ("$.webhook_type",)),
+        SummaryField("code", ("$.webhook_code",)),
+        SummaryField("item", ("$.item_id",)),
+        SummaryField("environment", ("$.environment",)),
+        SummaryField("new transactions", ("$.new_transactions",)),
+        SummaryField("error", ("$.error.error_message", "$.error.error_code")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.schemes.basic import Basic
 
@@ -15,12 +15,12 @@ POSTMARK = Provider(
     event=("$.RecordType",),
     # MessageID is the message's, the same for its delivery, opening and every click, each of which has its time.
     delivery_id=(BODY,),
-    facts=(
-        Fact("recipient", ("$.Recipient", "$.Email", "$.To")),
-        Fact("subject", ("$.Subject",)),
-        Fact("type", ("$.Type",)),
-        Fact("description", ("$.Description", "$.Details")),
-        Fact("message", ("$.MessageID",)),
-        Fact("tag", ("$.Tag",)),
+    summary_fields=(
+        SummaryField("recipient", ("$.Recipient", "$.Email", "$.To")),
+        SummaryField("subject", ("$.Subject",)),
+        SummaryField("type", ("$.Type",)),
+        SummaryField("description", ("$.Description", "$.Details")),
+        SummaryField("message", ("$.MessageID",)),
+        SummaryField("tag", ("$.Tag",)),
     ),
 )

@@ -18,7 +18,7 @@ from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.scheme import Scheme
 
 
-class Fact(NamedTuple):
+class SummaryField(NamedTuple):
     """One thing worth remembering of a payload: a label and the JSONPaths to try, first found first."""
 
     label: str
@@ -60,7 +60,7 @@ class Provider:
     decoder: Decoder = decode_json
     handshake: Handshake | None = None
     answer: Answer | None = None
-    facts: tuple[Fact, ...] = ()
+    summary_fields: tuple[SummaryField, ...] = ()
     options: type[BaseModel] | None = None
     configure: Callable[[Provider, Any], Provider] | None = None
     extra: str | None = None

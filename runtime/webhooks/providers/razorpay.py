@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 RAZORPAY = Provider(
@@ -13,12 +13,12 @@ RAZORPAY = Provider(
     scheme=Hmac(header="X-Razorpay-Signature"),
     event=("$.event",),
     delivery_id=("header:X-Razorpay-Event-Id",),
-    facts=(
-        Fact("payment", ("$.payload.payment.entity.id",)),
-        Fact("order", ("$.payload.order.entity.id", "$.payload.payment.entity.order_id")),
-        Fact("status", ("$.payload.payment.entity.status", "$.payload.order.entity.status")),
-        Fact("amount in minor units", ("$.payload.payment.entity.amount", "$.payload.order.entity.amount")),
-        Fact("currency", ("$.payload.payment.entity.currency", "$.payload.order.entity.currency")),
-        Fact("error", ("$.payload.payment.entity.error_description",)),
+    summary_fields=(
+        SummaryField("payment", ("$.payload.payment.entity.id",)),
+        SummaryField("order", ("$.payload.order.entity.id", "$.payload.payment.entity.order_id")),
+        SummaryField("status", ("$.payload.payment.entity.status", "$.payload.order.entity.status")),
+        SummaryField("amount in minor units", ("$.payload.payment.entity.amount", "$.payload.order.entity.amount")),
+        SummaryField("currency", ("$.payload.payment.entity.currency", "$.payload.order.entity.currency")),
+        SummaryField("error", ("$.payload.payment.entity.error_description",)),
     ),
 )

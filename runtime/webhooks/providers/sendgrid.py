@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.keys.public_key import p256_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.public_key import PublicKey
 
 SENDGRID = Provider(
@@ -20,10 +20,10 @@ SENDGRID = Provider(
     ),
     delivery_id=("$[*].sg_event_id",),
     event=("$[0].event",),
-    facts=(
-        Fact("event", ("$[0].event",)),
-        Fact("email", ("$[0].email",)),
-        Fact("reason", ("$[0].reason",)),
-        Fact("message", ("$[0].sg_message_id",)),
+    summary_fields=(
+        SummaryField("event", ("$[0].event",)),
+        SummaryField("email", ("$[0].email",)),
+        SummaryField("reason", ("$[0].reason",)),
+        SummaryField("message", ("$[0].sg_message_id",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 SENTRY = Provider(
@@ -16,13 +16,15 @@ SENTRY = Provider(
     action=("$.action",),
     sample_event="issue",
     delivery_id=("header:Request-ID",),
-    facts=(
-        Fact("action", ("$.action",)),
-        Fact("issue", ("$.data.issue.shortId", "$.data.issue.id", "$.data.event.issue_id")),
-        Fact("title", ("$.data.issue.title", "$.data.event.title", "$.data.error.title", "$.data.description_title")),
-        Fact("where", ("$.data.issue.culprit", "$.data.event.culprit", "$.data.error.culprit")),
-        Fact("level", ("$.data.issue.level", "$.data.event.level", "$.data.error.level")),
-        Fact("project", ("$.data.issue.project.slug", "$.data.event.project", "$.data.error.project")),
-        Fact("by", ("$.actor.name",)),
+    summary_fields=(
+        SummaryField("action", ("$.action",)),
+        SummaryField("issue", ("$.data.issue.shortId", "$.data.issue.id", "$.data.event.issue_id")),
+        SummaryField(
+            "title", ("$.data.issue.title", "$.data.event.title", "$.data.error.title", "$.data.description_title")
+        ),
+        SummaryField("where", ("$.data.issue.culprit", "$.data.event.culprit", "$.data.error.culprit")),
+        SummaryField("level", ("$.data.issue.level", "$.data.event.level", "$.data.error.level")),
+        SummaryField("project", ("$.data.issue.project.slug", "$.data.event.project", "$.data.error.project")),
+        SummaryField("by", ("$.actor.name",)),
     ),
 )

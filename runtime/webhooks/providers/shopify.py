@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 SHOPIFY = Provider(
@@ -14,14 +14,14 @@ SHOPIFY = Provider(
     event=("header:X-Shopify-Topic",),
     sample_event="orders/create",
     delivery_id=("header:X-Shopify-Webhook-Id",),
-    facts=(
-        Fact("order", ("$.name", "$.order_number")),
-        Fact("title", ("$.title",)),
-        Fact("id", ("$.id",)),
-        Fact("total", ("$.total_price", "$.current_total_price")),
-        Fact("currency", ("$.currency",)),
-        Fact("paid", ("$.financial_status",)),
-        Fact("fulfilled", ("$.fulfillment_status",)),
-        Fact("email", ("$.email", "$.customer.email")),
+    summary_fields=(
+        SummaryField("order", ("$.name", "$.order_number")),
+        SummaryField("title", ("$.title",)),
+        SummaryField("id", ("$.id",)),
+        SummaryField("total", ("$.total_price", "$.current_total_price")),
+        SummaryField("currency", ("$.currency",)),
+        SummaryField("paid", ("$.financial_status",)),
+        SummaryField("fulfilled", ("$.fulfillment_status",)),
+        SummaryField("email", ("$.email", "$.customer.email")),
     ),
 )

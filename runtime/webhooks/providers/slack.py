@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.handshakes.handshake import JsonEcho
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import json_or_form
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
@@ -27,11 +27,11 @@ SLACK = Provider(
     event=("$.event.type", "$.type", "$.command"),
     delivery_id=("$.event_id",),
     answer=OK,
-    facts=(
-        Fact("team", ("$.team_id", "$.team.id")),
-        Fact("channel", ("$.event.channel", "$.channel_id", "$.channel.id", "$.event.item.channel")),
-        Fact("user", ("$.event.user", "$.user_id", "$.user.id")),
-        Fact("command", ("$.command",)),
-        Fact("text", ("$.event.text", "$.text", "$.message.text")),
+    summary_fields=(
+        SummaryField("team", ("$.team_id", "$.team.id")),
+        SummaryField("channel", ("$.event.channel", "$.channel_id", "$.channel.id", "$.event.item.channel")),
+        SummaryField("user", ("$.event.user", "$.user_id", "$.user.id")),
+        SummaryField("command", ("$.command",)),
+        SummaryField("text", ("$.event.text", "$.text", "$.message.text")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 SQUARE = Provider(
@@ -13,12 +13,18 @@ SQUARE = Provider(
     scheme=Hmac(header="X-Square-HmacSha256-Signature", encoding="base64", payload="{url}{body}"),
     event=("$.type",),
     delivery_id=("$.event_id",),
-    facts=(
-        Fact("merchant", ("$.merchant_id",)),
-        Fact("object", ("$.data.type",)),
-        Fact("id", ("$.data.id",)),
-        Fact("status", ("$.data.object.payment.status", "$.data.object.invoice.status", "$.data.object.refund.status")),
-        Fact("amount", ("$.data.object.payment.amount_money.amount", "$.data.object.refund.amount_money.amount")),
-        Fact("currency", ("$.data.object.payment.amount_money.currency", "$.data.object.refund.amount_money.currency")),
+    summary_fields=(
+        SummaryField("merchant", ("$.merchant_id",)),
+        SummaryField("object", ("$.data.type",)),
+        SummaryField("id", ("$.data.id",)),
+        SummaryField(
+            "status", ("$.data.object.payment.status", "$.data.object.invoice.status", "$.data.object.refund.status")
+        ),
+        SummaryField(
+            "amount", ("$.data.object.payment.amount_money.amount", "$.data.object.refund.amount_money.amount")
+        ),
+        SummaryField(
+            "currency", ("$.data.object.payment.amount_money.currency", "$.data.object.refund.amount_money.currency")
+        ),
     ),
 )

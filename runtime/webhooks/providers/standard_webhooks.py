@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.keys.shared_secret import base64_key, text_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.public_key import PublicKey
-from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.signature_header import Listed
 
 
@@ -61,7 +61,9 @@ STANDARD_WEBHOOKS = Provider(
     doc="Any sender that follows the Standard Webhooks specification. The secret is `whsec_…`, or "
     "the public key `whpk_…` of a sender that signs with Ed25519.",
     doc_url="https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md",
-    scheme=BySecret(tuple((prefix, _ASYMMETRIC) for prefix in (b"whpk_", b"whsk_", b"-----BEGIN")), _symmetric()),
+    scheme=SecretPrefixScheme(
+        tuple((prefix, _ASYMMETRIC) for prefix in (b"whpk_", b"whsk_", b"-----BEGIN")), _symmetric()
+    ),
     event=("$.type",),
     delivery_id=("header:webhook-id",),
 )
@@ -82,12 +84,12 @@ CLERK = replace(
     title="Clerk",
     doc="Events of users, sessions and organizations at Clerk.",
     doc_url="https://clerk.com/docs/webhooks/sync-data",
-    facts=(
-        Fact("id", ("$.data.id",)),
-        Fact("email", ("$.data.email_addresses[0].email_address",)),
-        Fact("name", ("$.data.first_name", "$.data.name")),
-        Fact("organization", ("$.data.organization.name",)),
-        Fact("role", ("$.data.role",)),
+    summary_fields=(
+        SummaryField("id", ("$.data.id",)),
+        SummaryField("email", ("$.data.email_addresses[0].email_address",)),
+        SummaryField("name", ("$.data.first_name", "$.data.name")),
+        SummaryField("organization", ("$.data.organization.name",)),
+        SummaryField("role", ("$.data.role",)),
     ),
 )
 
@@ -97,12 +99,12 @@ RESEND = replace(
     title="Resend",
     doc="Events of mail sent with Resend.",
     doc_url="https://resend.com/docs/webhooks/verify-webhooks-requests",
-    facts=(
-        Fact("to", ("$.data.to[0]",)),
-        Fact("from", ("$.data.from",)),
-        Fact("subject", ("$.data.subject",)),
-        Fact("bounce", ("$.data.bounce.message",)),
-        Fact("email", ("$.data.email_id",)),
+    summary_fields=(
+        SummaryField("to", ("$.data.to[0]",)),
+        SummaryField("from", ("$.data.from",)),
+        SummaryField("subject", ("$.data.subject",)),
+        SummaryField("bounce", ("$.data.bounce.message",)),
+        SummaryField("email", ("$.data.email_id",)),
     ),
 )
 
@@ -114,7 +116,7 @@ OPENAI = replace(
     doc_url="https://platform.openai.com/docs/guides/webhooks",
     scheme=_symmetric(key=openai_key),
     key_form="base64 of the key behind `whsec_`, else its text",
-    facts=(Fact("object", ("$.data.id",)), Fact("event", ("$.id",))),
+    summary_fields=(SummaryField("object", ("$.data.id",)), SummaryField("event", ("$.id",))),
 )
 
 REPLICATE = replace(
@@ -125,12 +127,12 @@ REPLICATE = replace(
     doc_url="https://replicate.com/docs/webhooks",
     scheme=_symmetric(),
     event=("$.status",),
-    facts=(
-        Fact("prediction", ("$.id",)),
-        Fact("model", ("$.model", "$.version")),
-        Fact("status", ("$.status",)),
-        Fact("error", ("$.error",)),
-        Fact("seconds", ("$.metrics.predict_time",)),
+    summary_fields=(
+        SummaryField("prediction", ("$.id",)),
+        SummaryField("model", ("$.model", "$.version")),
+        SummaryField("status", ("$.status",)),
+        SummaryField("error", ("$.error",)),
+        SummaryField("seconds", ("$.metrics.predict_time",)),
     ),
 )
 
@@ -144,11 +146,11 @@ SUPABASE = replace(
     event=("$.email_data.email_action_type",),
     # Auth waits for the answer: an object, empty when nothing is to be changed.
     answer=Answer(200, "application/json", b"{}"),
-    facts=(
-        Fact("user", ("$.user.id", "$.user_id")),
-        Fact("email", ("$.user.email",)),
-        Fact("phone", ("$.user.phone", "$.sms.phone")),
-        Fact("action", ("$.email_data.email_action_type",)),
+    summary_fields=(
+        SummaryField("user", ("$.user.id", "$.user_id")),
+        SummaryField("email", ("$.user.email",)),
+        SummaryField("phone", ("$.user.phone", "$.sms.phone")),
+        SummaryField("action", ("$.email_data.email_action_type",)),
     ),
 )
 
@@ -159,12 +161,12 @@ POLAR = replace(
     doc="Events of Polar. The whole secret is the key, or it is base64 of it.",
     doc_url="https://docs.polar.sh/integrate/webhooks",
     scheme=replace(_symmetric(key=text_key), other_key=_decoded),
-    facts=(
-        Fact("id", ("$.data.id",)),
-        Fact("status", ("$.data.status",)),
-        Fact("product", ("$.data.product.name", "$.data.name")),
-        Fact("amount in minor units", ("$.data.total_amount", "$.data.amount")),
-        Fact("currency", ("$.data.currency",)),
-        Fact("email", ("$.data.customer.email", "$.data.email")),
+    summary_fields=(
+        SummaryField("id", ("$.data.id",)),
+        SummaryField("status", ("$.data.status",)),
+        SummaryField("product", ("$.data.product.name", "$.data.name")),
+        SummaryField("amount in minor units", ("$.data.total_amount", "$.data.amount")),
+        SummaryField("currency", ("$.data.currency",)),
+        SummaryField("email", ("$.data.customer.email", "$.data.email")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields
 
@@ -14,13 +14,13 @@ STRIPE = Provider(
     scheme=Hmac(header="Stripe-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
     event=("$.type",),
     delivery_id=("$.id",),
-    facts=(
-        Fact("object", ("$.data.object.object",)),
-        Fact("id", ("$.data.object.id",)),
-        Fact("status", ("$.data.object.status",)),
-        Fact("amount", ("$.data.object.amount", "$.data.object.amount_total", "$.data.object.amount_due")),
-        Fact("currency", ("$.data.object.currency",)),
-        Fact("customer", ("$.data.object.customer",)),
-        Fact("live mode", ("$.livemode",)),
+    summary_fields=(
+        SummaryField("object", ("$.data.object.object",)),
+        SummaryField("id", ("$.data.object.id",)),
+        SummaryField("status", ("$.data.object.status",)),
+        SummaryField("amount", ("$.data.object.amount", "$.data.object.amount_total", "$.data.object.amount_due")),
+        SummaryField("currency", ("$.data.object.currency",)),
+        SummaryField("customer", ("$.data.object.customer",)),
+        SummaryField("live mode", ("$.livemode",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.token import Token
 
@@ -17,9 +17,13 @@ TELEGRAM = Provider(
     # An update is of one kind, which is the name of what it holds.
     event=("key:update_id",),
     delivery_id=("$.update_id",),
-    facts=(
-        Fact("from", ("$.message.from.username", "$.message.from.first_name", "$.callback_query.from.username")),
-        Fact("chat", ("$.message.chat.title", "$.message.chat.username", "$.channel_post.chat.title")),
-        Fact("text", ("$.message.text", "$.edited_message.text", "$.channel_post.text", "$.callback_query.data")),
+    summary_fields=(
+        SummaryField(
+            "from", ("$.message.from.username", "$.message.from.first_name", "$.callback_query.from.username")
+        ),
+        SummaryField("chat", ("$.message.chat.title", "$.message.chat.username", "$.channel_post.chat.title")),
+        SummaryField(
+            "text", ("$.message.text", "$.edited_message.text", "$.channel_post.text", "$.callback_query.data")
+        ),
     ),
 )

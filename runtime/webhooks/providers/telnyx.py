@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.keys.public_key import ed25519_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.public_key import PublicKey
 
 TELNYX = Provider(
@@ -19,11 +19,11 @@ TELNYX = Provider(
     ),
     event=("$.data.event_type",),
     delivery_id=("$.data.id",),
-    facts=(
-        Fact("from", ("$.data.payload.from.phone_number", "$.data.payload.from")),
-        Fact("to", ("$.data.payload.to[0].phone_number", "$.data.payload.to")),
-        Fact("direction", ("$.data.payload.direction",)),
-        Fact("text", ("$.data.payload.text",)),
-        Fact("state", ("$.data.payload.state", "$.data.payload.status")),
+    summary_fields=(
+        SummaryField("from", ("$.data.payload.from.phone_number", "$.data.payload.from")),
+        SummaryField("to", ("$.data.payload.to[0].phone_number", "$.data.payload.to")),
+        SummaryField("direction", ("$.data.payload.direction",)),
+        SummaryField("text", ("$.data.payload.text",)),
+        SummaryField("state", ("$.data.payload.state", "$.data.payload.status")),
     ),
 )

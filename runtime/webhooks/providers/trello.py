@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.handshakes.handshake import Present
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 
@@ -18,12 +18,12 @@ TRELLO = Provider(
     event=("$.action.type",),
     delivery_id=("$.action.id",),
     answer=OK,
-    facts=(
-        Fact("board", ("$.action.data.board.name", "$.model.name")),
-        Fact("card", ("$.action.data.card.name",)),
-        Fact("list", ("$.action.data.listAfter.name", "$.action.data.list.name")),
-        Fact("from", ("$.action.data.listBefore.name",)),
-        Fact("text", ("$.action.data.text",)),
-        Fact("by", ("$.action.memberCreator.fullName",)),
+    summary_fields=(
+        SummaryField("board", ("$.action.data.board.name", "$.model.name")),
+        SummaryField("card", ("$.action.data.card.name",)),
+        SummaryField("list", ("$.action.data.listAfter.name", "$.action.data.list.name")),
+        SummaryField("from", ("$.action.data.listBefore.name",)),
+        SummaryField("text", ("$.action.data.text",)),
+        SummaryField("by", ("$.action.memberCreator.fullName",)),
     ),
 )

@@ -13,13 +13,13 @@ from pydantic import Field
 
 from dslc.blocks.block import Group
 from runtime.webhooks.keys.shared_secret import text_key
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_form, json_or_form
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.hmac import Signing
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 _HEADER = "X-Twilio-Signature"
 _HASH = "bodySHA256"
@@ -59,9 +59,9 @@ class FormUrl(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         try:
-            message = (draft.url or "") + _fields(draft.body)
+            message = (unsigned.url or "") + _fields(unsigned.body)
         except Refused:
             raise ValueError("the body is not a form, as Twilio's are") from None
         return [(_HEADER, Signing(self.algorithm, "base64").write(secret, message.encode()))]
@@ -139,13 +139,13 @@ TWILIO = Provider(
     answer=Answer(200, "text/xml; charset=utf-8", b"<Response/>"),
     options=TwilioOptions,
     configure=_configure,
-    facts=(
-        Fact("from", ("$.From", "$.Caller")),
-        Fact("to", ("$.To", "$.Called")),
-        Fact("text", ("$.Body",)),
-        Fact("status", ("$.MessageStatus", "$.CallStatus", "$.SmsStatus")),
-        Fact("message", ("$.MessageSid", "$.CallSid")),
-        Fact("digits", ("$.Digits",)),
-        Fact("error", ("$.ErrorCode",)),
+    summary_fields=(
+        SummaryField("from", ("$.From", "$.Caller")),
+        SummaryField("to", ("$.To", "$.Called")),
+        SummaryField("text", ("$.Body",)),
+        SummaryField("status", ("$.MessageStatus", "$.CallStatus", "$.SmsStatus")),
+        SummaryField("message", ("$.MessageSid", "$.CallSid")),
+        SummaryField("digits", ("$.Digits",)),
+        SummaryField("error", ("$.ErrorCode",)),
     ),
 )

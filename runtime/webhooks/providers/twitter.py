@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.handshakes.handshake import QueryProof
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
@@ -26,11 +26,11 @@ TWITTER = Provider(
     # Every event has its own id or time in it, and nothing beside it has.
     delivery_id=(BODY,),
     answer=OK,
-    facts=(
-        Fact("for", ("$.for_user_id",)),
-        Fact("post", ("$.tweet_create_events[0].text",)),
-        Fact("by", ("$.tweet_create_events[0].user.screen_name", "$.follow_events[0].source.screen_name")),
-        Fact("liked", ("$.favorite_events[0].favorited_status.text",)),
-        Fact("message", ("$.direct_message_events[0].message_create.message_data.text",)),
+    summary_fields=(
+        SummaryField("for", ("$.for_user_id",)),
+        SummaryField("post", ("$.tweet_create_events[0].text",)),
+        SummaryField("by", ("$.tweet_create_events[0].user.screen_name", "$.follow_events[0].source.screen_name")),
+        SummaryField("liked", ("$.favorite_events[0].favorited_status.text",)),
+        SummaryField("message", ("$.direct_message_events[0].message_create.message_data.text",)),
     ),
 )

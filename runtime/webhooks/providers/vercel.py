@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 VERCEL = Provider(
@@ -13,12 +13,12 @@ VERCEL = Provider(
     scheme=Hmac(header="X-Vercel-Signature", algorithm="sha1"),
     event=("$.type",),
     delivery_id=("$.id",),
-    facts=(
-        Fact("deployment", ("$.payload.deployment.name", "$.payload.name")),
-        Fact("url", ("$.payload.deployment.url", "$.payload.url")),
-        Fact("project", ("$.payload.project.id", "$.payload.projectId")),
-        Fact("target", ("$.payload.target",)),
-        Fact("commit", ("$.payload.deployment.meta.githubCommitMessage",)),
-        Fact("link", ("$.payload.links.deployment",)),
+    summary_fields=(
+        SummaryField("deployment", ("$.payload.deployment.name", "$.payload.name")),
+        SummaryField("url", ("$.payload.deployment.url", "$.payload.url")),
+        SummaryField("project", ("$.payload.project.id", "$.payload.projectId")),
+        SummaryField("target", ("$.payload.target",)),
+        SummaryField("commit", ("$.payload.deployment.meta.githubCommitMessage",)),
+        SummaryField("link", ("$.payload.links.deployment",)),
     ),
 )

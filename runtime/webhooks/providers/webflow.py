@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 
@@ -20,11 +20,11 @@ WEBFLOW = Provider(
     ),
     event=("$.triggerType",),
     answer=OK,
-    facts=(
-        Fact("form", ("$.payload.name",)),
-        Fact("site", ("$.payload.siteId", "$.payload.site")),
-        Fact("order", ("$.payload.orderId",)),
-        Fact("item", ("$.payload.fieldData.name", "$.payload.id")),
-        Fact("status", ("$.payload.status",)),
+    summary_fields=(
+        SummaryField("form", ("$.payload.name",)),
+        SummaryField("site", ("$.payload.siteId", "$.payload.site")),
+        SummaryField("order", ("$.payload.orderId",)),
+        SummaryField("item", ("$.payload.fieldData.name", "$.payload.id")),
+        SummaryField("status", ("$.payload.status",)),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.handshakes.handshake import FormPing
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 WOOCOMMERCE = Provider(
@@ -17,13 +17,13 @@ WOOCOMMERCE = Provider(
     event=("header:X-WC-Webhook-Topic",),
     sample_event="order.created",
     delivery_id=("header:X-WC-Webhook-Delivery-ID",),
-    facts=(
-        Fact("order", ("$.number",)),
-        Fact("name", ("$.name",)),
-        Fact("id", ("$.id",)),
-        Fact("status", ("$.status",)),
-        Fact("total", ("$.total", "$.price")),
-        Fact("currency", ("$.currency",)),
-        Fact("email", ("$.billing.email", "$.email")),
+    summary_fields=(
+        SummaryField("order", ("$.number",)),
+        SummaryField("name", ("$.name",)),
+        SummaryField("id", ("$.id",)),
+        SummaryField("status", ("$.status",)),
+        SummaryField("total", ("$.total", "$.price")),
+        SummaryField("currency", ("$.currency",)),
+        SummaryField("email", ("$.billing.email", "$.email")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields
@@ -22,12 +22,12 @@ WORKOS = Provider(
     event=("$.event",),
     delivery_id=("$.id",),
     answer=OK,
-    facts=(
-        Fact("object", ("$.data.object",)),
-        Fact("id", ("$.data.id",)),
-        Fact("email", ("$.data.email", "$.data.emails[0].value", "$.data.user.email")),
-        Fact("name", ("$.data.name", "$.data.first_name")),
-        Fact("state", ("$.data.state", "$.data.status")),
-        Fact("organization", ("$.data.organization_id",)),
+    summary_fields=(
+        SummaryField("object", ("$.data.object",)),
+        SummaryField("id", ("$.data.id",)),
+        SummaryField("email", ("$.data.email", "$.data.emails[0].value", "$.data.user.email")),
+        SummaryField("name", ("$.data.name", "$.data.first_name")),
+        SummaryField("state", ("$.data.state", "$.data.status")),
+        SummaryField("organization", ("$.data.organization_id",)),
     ),
 )

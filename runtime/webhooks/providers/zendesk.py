@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
 ZENDESK = Provider(
@@ -20,12 +20,12 @@ ZENDESK = Provider(
     ),
     event=("$.type",),
     delivery_id=("header:X-Zendesk-Webhook-Invocation-Id",),
-    facts=(
-        Fact("subject", ("$.subject", "$.detail.subject")),
-        Fact("id", ("$.detail.id",)),
-        Fact("status", ("$.detail.status",)),
-        Fact("priority", ("$.detail.priority",)),
-        Fact("email", ("$.detail.email",)),
-        Fact("account", ("$.account_id",)),
+    summary_fields=(
+        SummaryField("subject", ("$.subject", "$.detail.subject")),
+        SummaryField("id", ("$.detail.id",)),
+        SummaryField("status", ("$.detail.status",)),
+        SummaryField("priority", ("$.detail.priority",)),
+        SummaryField("email", ("$.detail.email",)),
+        SummaryField("account", ("$.account_id",)),
     ),
 )

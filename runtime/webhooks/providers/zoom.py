@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.handshakes.handshake import JsonProof
-from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac
@@ -33,12 +33,12 @@ ZOOM = Provider(
     # `event_ts` is in every body; the signature is another one for each attempt.
     delivery_id=(BODY,),
     answer=OK,
-    facts=(
-        Fact("topic", ("$.payload.object.topic",)),
-        Fact("meeting", ("$.payload.object.id",)),
-        Fact("host", ("$.payload.object.host_email", "$.payload.object.host_id")),
-        Fact("participant", ("$.payload.object.participant.user_name",)),
-        Fact("start", ("$.payload.object.start_time",)),
-        Fact("account", ("$.payload.account_id",)),
+    summary_fields=(
+        SummaryField("topic", ("$.payload.object.topic",)),
+        SummaryField("meeting", ("$.payload.object.id",)),
+        SummaryField("host", ("$.payload.object.host_email", "$.payload.object.host_id")),
+        SummaryField("participant", ("$.payload.object.participant.user_name",)),
+        SummaryField("start", ("$.payload.object.start_time",)),
+        SummaryField("account", ("$.payload.account_id",)),
     ),
 )

@@ -24,9 +24,9 @@ from runtime.database.sealed import Seal
 from runtime.errors import Retry
 from runtime.threads.turns.turn import DEAD, QUEUED
 from runtime.webhooks.deliveries.delivery import Candidate, Decision, Verdict
-from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.deliveries.stored_request import pack
-from runtime.webhooks.receiving.pending_delivery import COLUMNS, Entry, entry_of
+from runtime.webhooks.receiving.pending_delivery import COLUMNS, PendingDelivery, prepare_delivery
 from runtime.webhooks.receiving.rate_limits import Rates
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
@@ -75,13 +75,13 @@ class Admission:
         clock: Clock,
         *,
         capacity: int = CAPACITY,
-        space: Space | None = None,
+        usage: StorageUsage | None = None,
         on_admitted: Callable[[], None] = lambda: None,
     ) -> None:
         self._commits = database.commits
         self._clock = clock
         self._capacity = capacity
-        self._space = space or Space()
+        self._usage = usage or StorageUsage()
         self.on_admitted = on_admitted
         self._bytes = 0
         self._seal = Seal(database.master_key, bodies.c.body)
@@ -96,7 +96,7 @@ class Admission:
         if size <= OFF_THE_LOOP:
             return await self.put(candidate)
         self._must_have_room(size)
-        entry = entry_of(candidate, self._clock, self._space)
+        entry = prepare_delivery(candidate, self._clock, self._usage)
         self._bytes += size
         try:
             sealed = await asyncio.to_thread(self._sealed, entry, entry.delivery_id)
@@ -104,12 +104,12 @@ class Admission:
             self._bytes -= size
         return await self.put(candidate, entry._replace(sealed=sealed))
 
-    def put(self, candidate: Candidate, entry: Entry | None = None) -> asyncio.Future[Decision]:
+    def put(self, candidate: Candidate, entry: PendingDelivery | None = None) -> asyncio.Future[Decision]:
         """Like `admit`, without waiting: the future is done after the commit. `entry`: that of `candidate`, when it was
         made already. Raises `Busy` here and now."""
         size = len(candidate.body)
         self._must_have_room(size)
-        entry = entry or entry_of(candidate, self._clock, self._space)
+        entry = entry or prepare_delivery(candidate, self._clock, self._usage)
         answer: asyncio.Future[Decision] = self._commits.put(self._stage, entry)
         self._bytes += size
         answer.add_done_callback(partial(self._done, size, candidate.agent is not None))
@@ -118,7 +118,7 @@ class Admission:
     def _must_have_room(self, size: int) -> None:
         if self._commits.depth >= self._capacity or (self._bytes and self._bytes + size > CAPACITY_BYTES):
             raise Busy("too many deliveries wait to be stored")
-        if self._space.full:
+        if self._usage.full:
             raise Full("too many deliveries wait to be handled")
 
     def _done(self, size: int, waits: bool, answer: asyncio.Future[Decision]) -> None:
@@ -127,7 +127,7 @@ class Admission:
             return
         decision = answer.result()
         if decision.verdict == "accepted":
-            self._space.add(size)
+            self._usage.add(size)
             if waits:
                 self.on_admitted()
         elif decision.queued_again:
@@ -137,7 +137,7 @@ class Admission:
         """Take no more; what waits is stored before the database is closed."""
         self._capacity = 0
 
-    def _admit(self, connection: Connection, entries: Sequence[Entry]) -> list[Decision]:
+    def _admit(self, connection: Connection, entries: Sequence[PendingDelivery]) -> list[Decision]:
         """Decide about all entries and store what is accepted. Runs in the writer's transaction."""
         # The counters before anything else, in every daemon alike.
         rates = Rates.locked(connection, [limit.key for entry in entries for limit in entry.limits], entries[0].now)
@@ -149,8 +149,8 @@ class Admission:
         others = [(entry.delivery_id,) for entry in entries if not entry.identity and not entry.key]
         stored |= {row[0] for row in bulk.find(connection, deliveries, ("id",), (), others)}
         decisions: list[Decision] = []
-        accepted: list[Entry] = []
-        again: list[tuple[str, Entry]] = []
+        accepted: list[PendingDelivery] = []
+        again: list[tuple[str, PendingDelivery]] = []
         for entry in entries:
             if entry.delivery_id in stored:
                 decisions.append(entry.accepted())
@@ -179,7 +179,7 @@ class Admission:
             self._queue_again(connection, again)
         return decisions
 
-    def _plainly(self, entries: Sequence[Entry]) -> Plain[Decision] | None:
+    def _plainly(self, entries: Sequence[PendingDelivery]) -> Plain[Decision] | None:
         """Statements that store all entries, to be rolled back if one is a repeat or a replay. None if `_admit` has to
         decide: where limits are counted, or a replay key may have been forgotten."""
         if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
@@ -191,7 +191,7 @@ class Admission:
         ]
         return Plain(statements, [entry.accepted() for entry in entries])
 
-    def _insert(self, connection: Connection, accepted: list[Entry]) -> None:
+    def _insert(self, connection: Connection, accepted: list[PendingDelivery]) -> None:
         """Store the accepted rows, their bodies and their replay keys.
 
         Two daemons may store one id or key at the same time; both insert in the order of the keys, so that one
@@ -207,10 +207,10 @@ class Admission:
             raise Collision
         self._insert_bodies(connection, _with_bodies(accepted))
 
-    def _insert_bodies(self, connection: Connection, of: Iterable[tuple[str, Entry]]) -> None:
+    def _insert_bodies(self, connection: Connection, of: Iterable[tuple[str, PendingDelivery]]) -> None:
         bulk.insert(connection, bodies, _BODY_COLUMNS, self._bodies(of), ignore=True)
 
-    def _bodies(self, of: Iterable[tuple[str, Entry]]) -> list[tuple[Any, ...]]:
+    def _bodies(self, of: Iterable[tuple[str, PendingDelivery]]) -> list[tuple[Any, ...]]:
         """Rows of sealed bodies, each with the delivery that it belongs to."""
         rows = []
         for row, entry in of:
@@ -219,12 +219,12 @@ class Admission:
             rows.append((row, entry.candidate.user_id, sealed, headers_size))
         return rows
 
-    def _sealed(self, entry: Entry, row: str) -> tuple[SealedBytes, int]:
+    def _sealed(self, entry: PendingDelivery, row: str) -> tuple[SealedBytes, int]:
         """What is kept of the request, sealed for the delivery `row`, and how many bytes of it are headers."""
         piece, headers_size = pack(entry.candidate.received, entry.candidate.body)
         return self._seal.close(piece, row=row, user_id=entry.candidate.user_id), headers_size
 
-    def _queue_again(self, connection: Connection, again: list[tuple[str, Entry]]) -> None:
+    def _queue_again(self, connection: Connection, again: list[tuple[str, PendingDelivery]]) -> None:
         """Queue dead letters that their sender sent again; a body that is gone is taken from the repeat."""
         again.sort(key=lambda pair: pair[0])
         for delivery_id, entry in again:
@@ -236,7 +236,7 @@ class Admission:
         self._insert_bodies(connection, again)
 
 
-def _within_limits(entry: Entry, rates: Rates) -> Decision:
+def _within_limits(entry: PendingDelivery, rates: Rates) -> Decision:
     """Count the entry, or say how long to wait."""
     if not entry.limits:
         return entry.accepted()
@@ -244,7 +244,7 @@ def _within_limits(entry: Entry, rates: Rates) -> Decision:
     return Decision("limited", "", retry_after=wait, quotas=quotas) if wait else entry.accepted(quotas)
 
 
-def _with_bodies(entries: Iterable[Entry]) -> Iterable[tuple[str, Entry]]:
+def _with_bodies(entries: Iterable[PendingDelivery]) -> Iterable[tuple[str, PendingDelivery]]:
     """Those whose bodies are stored, each with its id: all but what is only kept, without its body."""
     return (
         (entry.delivery_id, entry)
@@ -253,7 +253,7 @@ def _with_bodies(entries: Iterable[Entry]) -> Iterable[tuple[str, Entry]]:
     )
 
 
-def _keys(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
+def _keys(entries: Sequence[PendingDelivery]) -> list[tuple[Any, ...]]:
     """Rows of replay keys, in the order of the keys."""
     return sorted(
         (*entry.key, int(entry.candidate.replay_until * 1000), entry.delivery_id) for entry in entries if entry.key
@@ -270,13 +270,13 @@ def decide(first: First | None, *, seen: bool) -> Verdict:
     return "replayed" if seen else "accepted"
 
 
-def _firsts(connection: Connection, entries: Sequence[Entry]) -> dict[tuple[str, str, str] | None, First]:
+def _firsts(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, str] | None, First]:
     wanted = [entry.identity for entry in entries if entry.identity]
     rows = bulk.find(connection, deliveries, _IDENTITY, ("id", "state"), wanted)
     return {(row[0], row[1], row[2]): First(row[3], row[4]) for row in rows}
 
 
-def _seen(connection: Connection, entries: Sequence[Entry]) -> dict[tuple[str, str, bytes] | None, str]:
+def _seen(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, bytes] | None, str]:
     wanted = [entry.key for entry in entries if entry.key]
     rows = bulk.find(connection, replay_keys, _KEY, ("delivery_id",), wanted)
     return {(row[0], row[1], bytes(row[2])): row[3] for row in rows}

@@ -10,7 +10,7 @@ from runtime.crypto import SealedBytes
 from runtime.database.text import headers_json, storable
 from runtime.threads.turns.turn import QUEUED
 from runtime.webhooks.deliveries.delivery import KEPT, Candidate, Decision, Quota
-from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.receiving.rate_limits import Limit, limits_of
 
 LONGEST_ID = 200
@@ -24,7 +24,7 @@ COLUMNS = (
 """What an entry's `row` holds."""
 
 
-class Entry(NamedTuple):
+class PendingDelivery(NamedTuple):
     """A candidate on its way into a transaction."""
 
     candidate: Candidate
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
         return Decision("accepted", self.delivery_id, quotas=quotas)
 
 
-def entry_of(candidate: Candidate, clock: Clock, space: Space) -> Entry:
+def prepare_delivery(candidate: Candidate, clock: Clock, usage: StorageUsage) -> PendingDelivery:
     """The entry of `candidate`, received now."""
     delivery_id, now = uuid7(clock), milliseconds(clock)
     user, webhook = candidate.user_id, candidate.webhook
@@ -57,8 +57,8 @@ def entry_of(candidate: Candidate, clock: Clock, space: Space) -> Entry:
     )
     identity = None if provider_id is None else (user, webhook, provider_id)
     key = None if candidate.replay_key is None else (user, webhook, candidate.replay_key)
-    forgotten = key is not None and int(candidate.replay_until * 1000) < space.keys_from
-    return Entry(candidate, delivery_id, identity, key, row, now, limits_of(candidate), forgotten)
+    forgotten = key is not None and int(candidate.replay_until * 1000) < usage.keys_from
+    return PendingDelivery(candidate, delivery_id, identity, key, row, now, limits_of(candidate), forgotten)
 
 
 def _storable_id(provider_id: str | None) -> str | None:

@@ -21,11 +21,11 @@ from runtime.http.response import Response, failure
 from runtime.metrics.metrics import Metrics
 from runtime.webhooks.audit.audit import Audit, chosen_headers, noted_names
 from runtime.webhooks.deliveries import stored_request
-from runtime.webhooks.deliveries.delivery import Attempt, Candidate, Decision
+from runtime.webhooks.deliveries.delivery import Candidate, Decision, RejectedRequest
 from runtime.webhooks.receiving import rate_limits
 from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
 from runtime.webhooks.receiving.admission import Admission, Busy
-from runtime.webhooks.receiving.request_metrics import Observation
+from runtime.webhooks.receiving.request_metrics import RequestMetrics
 from runtime.webhooks.receiving.response import accepted, answered, refused
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
@@ -83,10 +83,10 @@ class _Arrival:
         """Hexadecimal; worked out once where the body was to be read."""
         return hashlib.sha256(self.body).hexdigest() if self.payload is None else self.payload.sha256()
 
-    def attempt(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> Attempt:
+    def rejected(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> RejectedRequest:
         """What the audit keeps of a request that was not accepted."""
         route = self.route
-        return Attempt(
+        return RejectedRequest(
             verdict=verdict,
             reason=reason,
             status=status,
@@ -131,7 +131,7 @@ class Receiver:
         self._addresses = addresses or AddressLimit(clock)
         # Decoding one gives no other thread a turn; between two of them the event loop has one.
         self._large = asyncio.Semaphore()
-        self._observation = Observation(metrics or Metrics(), clock)
+        self._metrics = RequestMetrics(metrics or Metrics(), clock)
 
     async def handle(self, incoming: HttpRequest) -> Response:
         """Answer one request; whatever is not accepted goes to the audit."""
@@ -163,9 +163,9 @@ class Receiver:
         try:
             self._addresses.check(origin, None)
         except Refused as reason:
-            self._observation.refused(reason.reason)
+            self._metrics.refused(reason.reason)
             return refused(reason, None)
-        self._observation.refused(problem.error)
+        self._metrics.refused(problem.error)
         self._addresses.refused(origin, problem.status)
         return failure(problem)
 
@@ -194,7 +194,7 @@ class Receiver:
             return answered(_FILTERED)
         candidate = _candidate(arrival, route, verified)
         decision = await self._admission.admit(candidate)
-        self._observation.decided(route, candidate, decision, headers, arrival.began)
+        self._metrics.decided(route, candidate, decision, headers, arrival.began)
         return self._decided(arrival, verifier.provider.answer, decision)
 
     def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> Response:
@@ -210,9 +210,9 @@ class Receiver:
 
     def _note(self, arrival: _Arrival, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> None:
         """Keep what was not accepted in the audit, and count it."""
-        attempt = arrival.attempt(verdict, reason, status, delivery_id)
-        self._audit.put(attempt)
-        self._observation.not_admitted(arrival.route, attempt)
+        rejected = arrival.rejected(verdict, reason, status, delivery_id)
+        self._audit.put(rejected)
+        self._metrics.not_admitted(arrival.route, rejected)
 
     def _note_refusal(self, arrival: _Arrival, reason: str, status: int) -> None:
         self._note(arrival, "refused", reason, status)
@@ -252,17 +252,17 @@ def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Ju
     verifier, payload = route.verifier, arrival.payload
     assert payload is not None
     payload.sha256()
-    greeting = verifier.greet(request, payload, signed=False)
-    if greeting is not None:
-        return greeting
+    response = verifier.handshake_response(request, payload, signed=False)
+    if response is not None:
+        return response
     if request.method not in verifier.provider.methods:
         raise Refused("not_a_handshake")
     match = verifier.check(request, now)
     if route.verified:
         arrival.verified, arrival.secret_index, arrival.key_url = True, match.secret_index, match.key_url
-    greeting = verifier.greet(request, payload, signed=True, secret_index=match.secret_index)
-    if greeting is not None:
-        return greeting
+    response = verifier.handshake_response(request, payload, signed=True, secret_index=match.secret_index)
+    if response is not None:
+        return response
     verified = verifier.identify(match, request, payload)
     arrival.event, arrival.id = verified.event, verified.delivery_id
     wanted = route.wanted
@@ -293,7 +293,7 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
         content_type=arrival.headers.get("content-type"),
         headers=chosen_headers(arrival.headers, route.noted_headers),
-        received=stored_request.hidden(arrival.headers, route.shown_secrets, route.credentials),
+        received=stored_request.without_secrets(arrival.headers, route.shown_secrets, route.credentials),
         source=arrival.origin.address,
         verified=route.verified,
         secret_index=verified.secret_index if route.verified else None,

@@ -12,7 +12,7 @@ import structlog
 
 from runtime.clock import Clock
 from runtime.metrics.metrics import DYNAMIC, Metrics
-from runtime.webhooks.deliveries.delivery import Attempt, Candidate, Decision
+from runtime.webhooks.deliveries.delivery import Candidate, Decision, RejectedRequest
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.routing.dynamic_routes import PREFIX
 from runtime.webhooks.routing.route import Route
@@ -26,7 +26,7 @@ TRACES: Final = ("traceparent", "x-request-id")
 LONGEST_TRACE: Final = 128
 
 
-class Observation:
+class RequestMetrics:
     """Of one receiver."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
@@ -57,12 +57,12 @@ class Observation:
                 **_traces(headers),
             )
 
-    def not_admitted(self, route: Route | None, attempt: Attempt) -> None:
+    def not_admitted(self, route: Route | None, rejected: RejectedRequest) -> None:
         """What the audit is told too."""
         if route is not None:
-            self._metrics.deliveries.add(_webhook(route), attempt.verdict)
-        if attempt.verdict == "refused":
-            self.refused(attempt.reason)
+            self._metrics.deliveries.add(_webhook(route), rejected.verdict)
+        if rejected.verdict == "refused":
+            self.refused(rejected.reason)
 
     def refused(self, reason: str) -> None:
         """A refusal, also of what never became a request."""

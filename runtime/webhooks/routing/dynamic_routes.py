@@ -18,8 +18,8 @@ from runtime.database.schema import webhooks
 from runtime.secrets.secret import Secret
 from runtime.webhooks.audit.audit import noted_names
 from runtime.webhooks.filters.filter import JsonOnly
-from runtime.webhooks.routing.dynamic_webhooks import PROVIDER, VERSION, MadeWebhooks
-from runtime.webhooks.routing.route import EMPTY_TABLE, Mount, Route, RouteTable
+from runtime.webhooks.routing.dynamic_webhooks import PROVIDER, VERSION, DynamicWebhooks
+from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, Route, RouteTable
 from runtime.webhooks.verification.verifier import prepare, prepare_unverified
 
 log = structlog.get_logger("symbiont.webhooks")
@@ -32,15 +32,15 @@ POLL_SECONDS: Final = 1.0
 """How soon a change that another daemon made is seen here, when nothing wakes this one."""
 
 
-class MadeRoutes:
+class DynamicRoutes:
     """The mounts of one database's webhooks, by id, and the `table` of their routes. `refresh` looks for changes; `run`
     does so every second."""
 
     def __init__(
-        self, database: Database, clock: Clock, rows: MadeWebhooks, *, on_change: Callable[[], None] = lambda: None
+        self, database: Database, clock: Clock, rows: DynamicWebhooks, *, on_change: Callable[[], None] = lambda: None
     ) -> None:
         """`on_change` is called when `mounts` is another mapping than before."""
-        self.mounts: Mapping[str, Mount] = {}
+        self.mounts: Mapping[str, MountedWebhook] = {}
         self.table: RouteTable = EMPTY_TABLE
         self.on_change = on_change
         self._database = database
@@ -59,7 +59,7 @@ class MadeRoutes:
                 if version == self._version:
                     return
                 rows = (await connection.execute(select(webhooks))).all()
-            mounts = {row.id: self._kept(row) or mount_made(row, self._rows) for row in rows}
+            mounts = {row.id: self._kept(row) or build_dynamic_route(row, self._rows) for row in rows}
             self._warn(mounts)
             self._updated = {row.id: row.updated_at for row in rows}
             self._version, self.mounts, self.table = version, mounts, RouteTable.of(mounts.values())
@@ -82,10 +82,10 @@ class MadeRoutes:
                 log.warning("changes of webhooks made at run time cannot be seen", reason=str(error))
             self._away = True
 
-    def _kept(self, row: Any) -> Mount | None:
+    def _kept(self, row: Any) -> MountedWebhook | None:
         return self.mounts.get(row.id) if self._updated.get(row.id) == row.updated_at else None
 
-    def _warn(self, mounts: Mapping[str, Mount]) -> None:
+    def _warn(self, mounts: Mapping[str, MountedWebhook]) -> None:
         """Say of each new one what its owner must know."""
         for webhook_id, entry in mounts.items():
             if self.mounts.get(webhook_id) is entry:
@@ -99,7 +99,7 @@ class MadeRoutes:
 SWITCHED_OFF: Final = "switched off"
 
 
-def mount_made(row: Any, rows: MadeWebhooks) -> Mount:
+def build_dynamic_route(row: Any, rows: DynamicWebhooks) -> MountedWebhook:
     """The mount of a whole row of the table; without a route when it is switched off, or its secret does not open."""
     secrets: tuple[Secret, ...] = ()
     route, problem = None, None
@@ -115,7 +115,7 @@ def mount_made(row: Any, rows: MadeWebhooks) -> Mount:
             problem = SWITCHED_OFF
     except Unsealable as error:
         problem = error.line()
-    return Mount(
+    return MountedWebhook(
         name=row.id,
         path=f"{PREFIX}{row.id}",
         agent=row.agent or None,

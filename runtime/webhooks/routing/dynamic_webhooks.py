@@ -42,7 +42,7 @@ _PUBLIC = ("id", "user_id", "title", "agent", "is_active", "created_at", "update
 _COLUMNS = ("id", "user_id", "title", "agent", "secret", "is_active", "created_at", "updated_at")
 
 
-class MadeWebhook(Struct, frozen=True, kw_only=True):
+class DynamicWebhook(Struct, frozen=True, kw_only=True):
     """A webhook without its secrets. Times are Unix milliseconds."""
 
     id: str
@@ -60,7 +60,7 @@ class MadeWebhook(Struct, frozen=True, kw_only=True):
     """Until when the secret before this one is good too."""
 
 
-class MadeWebhooks:
+class DynamicWebhooks:
     """The table of one database. Each method takes whose webhooks are meant, by the user's id: another's are not there.
     None: everybody's."""
 
@@ -72,7 +72,7 @@ class MadeWebhooks:
 
     async def create(
         self, user_id: str, title: str, agent: str | None, *, verified: bool
-    ) -> tuple[MadeWebhook, str | None]:
+    ) -> tuple[DynamicWebhook, str | None]:
         """A new webhook and its secret, which is nowhere else in clear; None when unverified requests are accepted.
 
         Raises Conflict when the user has 100 already, NotFound when there is no such user any more.
@@ -83,7 +83,7 @@ class MadeWebhooks:
         sealed = self._secret.close(plain, row=webhook_id, user_id=user_id)
         row = (webhook_id, user_id, title, agent or "", sealed, True, now, now)
 
-        def insert(connection: Connection) -> MadeWebhook:
+        def insert(connection: Connection) -> DynamicWebhook:
             if not users.exists(connection, user_id):
                 raise NotFound(f"there is no user {user_id}")
             # Before the count: whoever else makes one waits here, so that the count holds.
@@ -96,7 +96,7 @@ class MadeWebhooks:
 
         return await self._database.transact(insert), secret
 
-    async def page(self, user_id: str | None, limit: int, after: tuple[int, str] | None = None) -> list[MadeWebhook]:
+    async def page(self, user_id: str | None, limit: int, after: tuple[int, str] | None = None) -> list[DynamicWebhook]:
         """Up to `limit` of the user's webhooks, oldest first, from behind `after`: (created_at, id) of one."""
         query = select(*_shown()).where(*_owned(user_id))
         if after is not None:
@@ -105,7 +105,7 @@ class MadeWebhooks:
             rows = await connection.execute(query.order_by(webhooks.c.created_at, webhooks.c.id).limit(limit))
             return [self._webhook(row) for row in rows]
 
-    async def get(self, user_id: str | None, webhook_id: str) -> MadeWebhook | None:
+    async def get(self, user_id: str | None, webhook_id: str) -> DynamicWebhook | None:
         """The user's webhook, or None."""
         async with self._database.read() as connection:
             row = (await connection.execute(_query(webhook_id).where(*_owned(user_id)))).first()
@@ -113,7 +113,7 @@ class MadeWebhooks:
 
     async def change(
         self, user_id: str | None, webhook_id: str, *, title: str | None = None, is_active: bool | None = None
-    ) -> MadeWebhook | None:
+    ) -> DynamicWebhook | None:
         """Set what is given; the webhook as it is then, or None."""
         given = {"title": title, "is_active": is_active}
         return await self._update(user_id, webhook_id, {k: v for k, v in given.items() if v is not None})
@@ -130,14 +130,14 @@ class MadeWebhooks:
 
         return await self._database.transact(remove)
 
-    async def rotate(self, user_id: str | None, webhook_id: str, overlap_ms: int) -> tuple[MadeWebhook, str] | None:
+    async def rotate(self, user_id: str | None, webhook_id: str, overlap_ms: int) -> tuple[DynamicWebhook, str] | None:
         """Give it a new secret; the one before is good for `overlap_ms` milliseconds more, and an older one no longer.
 
         None when there is no such webhook. Raises Conflict when it has no secret.
         """
         now, secret = milliseconds(self._clock), make_secret()
 
-        def rotate(connection: Connection) -> MadeWebhook | None:
+        def rotate(connection: Connection) -> DynamicWebhook | None:
             chosen = webhooks.c.id == webhook_id
             query = select(webhooks.c.user_id, webhooks.c.secret).where(chosen, *_owned(user_id))
             row = connection.execute(query.with_for_update()).first()
@@ -173,10 +173,10 @@ class MadeWebhooks:
             return [newest]
         return [newest, self._previous.open(row.previous_secret, row=row.id, user_id=row.user_id)]
 
-    async def _update(self, user_id: str | None, webhook_id: str, values: dict[str, Any]) -> MadeWebhook | None:
+    async def _update(self, user_id: str | None, webhook_id: str, values: dict[str, Any]) -> DynamicWebhook | None:
         now = milliseconds(self._clock)
 
-        def update(connection: Connection) -> MadeWebhook | None:
+        def update(connection: Connection) -> DynamicWebhook | None:
             chosen = webhooks.update().where(webhooks.c.id == webhook_id, *_owned(user_id))
             if not connection.execute(chosen.values(**values, updated_at=_later(now))).rowcount:
                 return None
@@ -194,16 +194,16 @@ class MadeWebhooks:
             )
         return self._secret.open(sealed, row=webhook_id, user_id=user_id)
 
-    def _required(self, connection: Connection, webhook_id: str) -> MadeWebhook:
+    def _required(self, connection: Connection, webhook_id: str) -> DynamicWebhook:
         return self._webhook(connection.execute(_query(webhook_id)).one())
 
-    def _webhook(self, row: Any) -> MadeWebhook:
+    def _webhook(self, row: Any) -> DynamicWebhook:
         fields = row._asdict()
         try:
             verified = self._opened(fields.pop("secret"), row.id, row.user_id) != UNVERIFIED
         except Unsealable:
             verified = True  # It accepts nothing.
-        return MadeWebhook(
+        return DynamicWebhook(
             **{**fields, "agent": row.agent or None, "verified": verified, "is_active": bool(row.is_active)}
         )
 

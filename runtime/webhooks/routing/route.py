@@ -17,9 +17,9 @@ from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.field_source import Read, compile_sources, header_name
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import Scheme
-from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.token import Token
-from runtime.webhooks.verification.secret_rotation import Placed, placed
+from runtime.webhooks.verification.secret_rotation import IndexedSecrets, index_secrets
 from runtime.webhooks.verification.signing import sign_request
 from runtime.webhooks.verification.verifier import Verifier, prepare, prepare_unverified
 
@@ -69,7 +69,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class MountedWebhook:
     """A declared webhook: its route, or the reason why it has none.
 
     `secret_origins`: where its secrets are from, safe to show, or why one is not there. `missing`: why some of its
@@ -104,14 +104,14 @@ def secret_from(origins: Iterable[str], *, verified: bool) -> str:
     return ", ".join(origins) or none
 
 
-def mount(
+def build_route(
     webhook: Webhook,
     *,
     origin: str,
     secrets: Sequence[Secret | str],
     problem: str | None,
     options: Mapping[str, object] | None = None,
-) -> Mount:
+) -> MountedWebhook:
     """The route for `webhook` with its `secrets`, each resolved or the reason why it is not: one that is will do.
 
     There is no route when none is, when `problem` says why not, or when no secret can be a key.
@@ -128,17 +128,20 @@ def mount(
     route = None
     if problem is None and isinstance(row, Provider):
         try:
-            route = _route(webhook, row, placed(secrets))
+            route = _route(webhook, row, index_secrets(secrets))
         except ValueError as error:
             problem = str(error)
     shown = [f"not there: {secret}" if isinstance(secret, str) else secret.origin for secret in secrets]
-    return Mount(
+    return MountedWebhook(
         name=webhook.name,
         path=webhook.path,
         agent=webhook.wakes,
         provider=webhook.provider.name,
         origin=origin,
-        secret_origins=(*shown, *(secret.origin for secret in placed(secrets).secrets if secret.until is not None)),
+        secret_origins=(
+            *shown,
+            *(secret.origin for secret in index_secrets(secrets).secrets if secret.until is not None),
+        ),
         route=route,
         problem=problem,
         missing=missing,
@@ -172,7 +175,7 @@ def _tried(row: Provider, secret: Secret | str) -> Secret | str:
     return secret
 
 
-def _route(webhook: Webhook, configured: Provider, bound: Placed) -> Route:
+def _route(webhook: Webhook, configured: Provider, bound: IndexedSecrets) -> Route:
     secrets = bound.secrets
     if webhook.insecure_allow_unverified:
         if webhook.secret:
@@ -180,7 +183,7 @@ def _route(webhook: Webhook, configured: Provider, bound: Placed) -> Route:
         verifier = prepare_unverified(configured)
     else:
         verifier = prepare(configured, secrets, places=bound.places)
-        verifier.mountable(webhook.public_url)
+        verifier.check_mountable(webhook.public_url)
     row = verifier.provider
     handshake = row.handshake
     return Route(
@@ -213,7 +216,7 @@ def _credentials(scheme: Scheme) -> tuple[str, ...]:
     match scheme:
         case Token() | Jwt(body_claim=None):
             return (scheme.header.lower(),)
-        case BySecret():
+        case SecretPrefixScheme():
             return tuple(name for way in scheme.ways for name in _credentials(way))
     return ()
 
@@ -229,7 +232,7 @@ class RouteTable:
     by_path: Mapping[str, Route]
 
     @classmethod
-    def of(cls, mounts: Iterable[Mount]) -> RouteTable:
+    def of(cls, mounts: Iterable[MountedWebhook]) -> RouteTable:
         """The table of all that are mounted."""
         return cls(MappingProxyType({entry.path: entry.route for entry in mounts if entry.route is not None}))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 _SCHEME = "basic "
 
@@ -50,7 +50,7 @@ class Basic(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         return [("Authorization", "Basic " + base64.b64encode(credentials(secret)).decode())]
 
 

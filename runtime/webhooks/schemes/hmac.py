@@ -19,7 +19,7 @@ from runtime.webhooks.request.json_path import compile_path, plain_steps
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
 from runtime.webhooks.schemes.template import Signed, Template
 from runtime.webhooks.schemes.timestamp import Unit, check_fresh, read_time, write_time
@@ -149,30 +149,30 @@ class Hmac(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        timestamp = write_time(draft.now, self.unit) if self.tolerance is not None else ""
-        signed = Signed(draft.body, timestamp, draft.delivery_id, draft.url or "", draft.method)
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
+        timestamp = write_time(unsigned.now, self.unit) if self.tolerance is not None else ""
+        signed = Signed(unsigned.body, timestamp, unsigned.delivery_id, unsigned.url or "", unsigned.method)
         message = Template(self.payload).compile()(signed)
         text = Signing(self.algorithm, self.encoding).write(self.key(secret), message)
         headers = [(self.header, self.form.write(text, timestamp))]
         if self.timestamp_header is not None:
             headers.insert(0, (self.timestamp_header, timestamp))
         if self.id_header is not None:
-            headers.insert(0, (self.id_header, draft.delivery_id))
+            headers.insert(0, (self.id_header, unsigned.delivery_id))
         return headers
 
-    def embed(self, secret: bytes, draft: Draft) -> bytes:
+    def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
         """The draft's body, with the time in it where the sender writes it there. Raises ValueError when it can't."""
         steps = plain_steps(self.timestamp_path) if self.timestamp_path is not None else None
         if not steps:
-            return draft.body
+            return unsigned.body
         try:
-            value = msgspec.json.decode(draft.body)
+            value = msgspec.json.decode(unsigned.body)
         except ValueError:
             value = None
         if not isinstance(value, dict) or len(steps) != 1:
             raise ValueError(f"the body has no place for {self.timestamp_path}: it is a JSON object")
-        return msgspec.json.encode({**value, str(steps[0]): int(write_time(draft.now, self.unit))})
+        return msgspec.json.encode({**value, str(steps[0]): int(write_time(unsigned.now, self.unit))})
 
     def _signed(self, request: Request, timestamp: str) -> Signed:
         """The template's values. Raises `Refused` when a header they come from is missing or repeated."""

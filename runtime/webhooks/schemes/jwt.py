@@ -17,7 +17,7 @@ from runtime.webhooks.keys.jwt_key import JwtKey, check_family, encode, keys_of_
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match, Scheme
+from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh
 
 _TOKEN = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
@@ -89,7 +89,7 @@ class Jwt(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         try:
             key = keys_of_secret(secret, self.algorithms)[0]
         except ValueError:
@@ -101,12 +101,12 @@ class Jwt(Scheme):
                 "a public key verifies and cannot sign: a test delivery needs the private key as its secret"
             )
         algorithm = next(each for each in self.algorithms if each in key.algorithms)
-        token = encode(self._claims(draft), key, algorithm)
+        token = encode(self._claims(unsigned), key, algorithm)
         return [(self.header, f"Bearer {token}" if self.header.lower() == "authorization" else token)]
 
-    def _claims(self, draft: Draft) -> dict[str, Any]:
-        now = int(draft.now)
-        claims: dict[str, Any] = {"iat": now, "jti": draft.delivery_id, **dict(self.claims)}
+    def _claims(self, unsigned: UnsignedRequest) -> dict[str, Any]:
+        now = int(unsigned.now)
+        claims: dict[str, Any] = {"iat": now, "jti": unsigned.delivery_id, **dict(self.claims)}
         if self.expires:
             claims["exp"] = now + _LIFETIME
         if self.issuer:
@@ -114,7 +114,7 @@ class Jwt(Scheme):
         if self.audience:
             claims["aud"] = self.audience[0]
         if self.body_claim is not None:
-            claims[self.body_claim] = hashlib.sha256(draft.body).hexdigest()
+            claims[self.body_claim] = hashlib.sha256(unsigned.body).hexdigest()
         return claims
 
     def _given(self, secrets: Sequence[bytes]) -> _Keys:

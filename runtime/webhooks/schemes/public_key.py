@@ -13,7 +13,7 @@ from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.keys.public_key import Load
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
 from runtime.webhooks.schemes.template import Signed, Template
 from runtime.webhooks.schemes.timestamp import check_fresh, read_timestamp
@@ -72,18 +72,18 @@ class PublicKey(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         signer = self.key(secret).sign
         if signer is None:
             raise CannotSign(
                 "a public key verifies and cannot sign: a test delivery needs the private key as its secret"
             )
-        timestamp = str(int(draft.now))
-        signed = Signed(draft.body, timestamp, draft.delivery_id, draft.url or "", draft.method)
+        timestamp = str(int(unsigned.now))
+        signed = Signed(unsigned.body, timestamp, unsigned.delivery_id, unsigned.url or "", unsigned.method)
         raw = signer(Template(self.payload).compile()(signed))
         text = raw.hex() if self.encoding == "hex" else base64.b64encode(raw).decode()
         headers = [(self.timestamp_header, timestamp), (self.header, self.form.write(text, timestamp))]
-        return headers if self.id_header is None else [(self.id_header, draft.delivery_id), *headers]
+        return headers if self.id_header is None else [(self.id_header, unsigned.delivery_id), *headers]
 
     def _signed(self, request: Request) -> Signed:
         headers = request.headers

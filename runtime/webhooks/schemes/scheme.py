@@ -54,7 +54,7 @@ class CannotSign(ValueError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class UnsignedRequest:
     """A request to be signed. `now`: Unix seconds. `delivery_id`: for schemes that sign one."""
 
     body: bytes
@@ -96,15 +96,16 @@ class Scheme(ABC):
         without the secret, when one of them can't be a key. The check compares every secret, in constant time, and
         judges freshness after the match."""
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        """The headers that make `draft` pass the check: its inverse. Raises `CannotSign` for a secret that only
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
+        """The headers that make `unsigned` pass the check: its inverse. Raises `CannotSign` for a secret that only
         verifies."""
         return []
 
-    def embed(self, secret: bytes, draft: Draft) -> bytes:
-        """The body of `draft` as its sender would write it, with the proof or the time in it where it keeps them there.
+    def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
+        """Return the body as its sender would write it, with the proof or time in it if the scheme puts them there.
+
         Raises ValueError for a body that has no place for them."""
-        return draft.body
+        return unsigned.body
 
 
 _HEADERS = ("header", "timestamp_header", "id_header")

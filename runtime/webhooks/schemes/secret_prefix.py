@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 
 @dataclass(frozen=True, slots=True)
-class BySecret(Scheme):
+class SecretPrefixScheme(Scheme):
     """The scheme of the first of `choices` whose prefix the secret has, else `otherwise`.
 
     The secret decides, never the request: a sender with a signing key is not believed when it shows something
@@ -70,5 +70,5 @@ class BySecret(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        return self.of(secret).sign(secret, draft)
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
+        return self.of(secret).sign(secret, unsigned)

@@ -19,7 +19,7 @@ from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Decoder, decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 # More notifications than any sender puts into one delivery.
 _ITEMS = 10_000
@@ -55,7 +55,7 @@ class Token(Scheme):
 
         return verify
 
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+    def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         return [(self.header, self.prefix + token_key(secret).decode("ascii"))]
 
 
@@ -87,10 +87,10 @@ class BodyToken(Scheme):
 
         return verify
 
-    def embed(self, secret: bytes, draft: Draft) -> bytes:
+    def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
         """Raises ValueError for a body that is no JSON object."""
         try:
-            body = decode_json(draft.body)
+            body = decode_json(unsigned.body)
         except Refused:
             body = None
         if not isinstance(body, dict):

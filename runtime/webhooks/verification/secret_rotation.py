@@ -15,14 +15,14 @@ from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme
 
 
-class Placed(NamedTuple):
+class IndexedSecrets(NamedTuple):
     """Secrets to verify with, and what a match calls each of them."""
 
     secrets: tuple[Secret, ...]
     places: tuple[int, ...]
 
 
-def placed(secrets: Sequence[Secret | str]) -> Placed:
+def index_secrets(secrets: Sequence[Secret | str]) -> IndexedSecrets:
     """Those of `secrets` that are there, each called by its place among all, and behind them the ones before.
 
     So the number in the audit is the place in the program's list, whatever of that cannot be resolved today.
@@ -30,7 +30,7 @@ def placed(secrets: Sequence[Secret | str]) -> Placed:
     there = [(at, secret) for at, secret in enumerate(secrets) if isinstance(secret, Secret)]
     before = [secret.previous for _, secret in there if secret.previous is not None]
     all_ = [*there, *enumerate(before, len(secrets))]
-    return Placed(tuple(secret for _, secret in all_), tuple(at for at, _ in all_))
+    return IndexedSecrets(tuple(secret for _, secret in all_), tuple(at for at, _ in all_))
 
 
 def bind(

@@ -11,7 +11,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.keys.shared_secret import secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
-from runtime.webhooks.schemes.scheme import Draft
+from runtime.webhooks.schemes.scheme import UnsignedRequest
 
 
 def sign_request(
@@ -35,15 +35,15 @@ def sign_request(
     that only verifies.
     """
     row, key = find_provider(provider).configured(options), secret_bytes(secret)
-    draft = Draft(body, now, delivery_id, method, url)
+    unsigned = UnsignedRequest(body, now, delivery_id, method, url)
     try:
-        draft = replace(draft, body=row.scheme.embed(key, draft))
+        unsigned = replace(unsigned, body=row.scheme.embed(key, unsigned))
     except RecursionError:
         raise ValueError("the body is nested too deeply to write the proof into it") from None
-    return signed_headers(row, key, draft, event), draft.body
+    return signed_headers(row, key, unsigned, event), unsigned.body
 
 
-def signed_headers(row: Provider, key: bytes, draft: Draft, event: str | None) -> list[tuple[str, str]]:
-    """The headers of `draft` as its sender would write it."""
-    sent = row.headers(event, draft.delivery_id) + row.scheme.sign(key, draft)
+def signed_headers(row: Provider, key: bytes, unsigned: UnsignedRequest, event: str | None) -> list[tuple[str, str]]:
+    """The headers of `unsigned` as its sender would write it."""
+    sent = row.headers(event, unsigned.delivery_id) + row.scheme.sign(key, unsigned)
     return list({name.lower(): (name, value) for name, value in sent}.values())

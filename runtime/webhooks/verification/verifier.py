@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.keys.shared_secret import all_secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
@@ -18,7 +18,7 @@ from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.scheme import Check, Match
-from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.verification.secret_rotation import bind
 
 Options = Mapping[str, object] | BaseModel | None
@@ -43,23 +43,23 @@ class Verified(NamedTuple):
 class Verifier:
     """A provider's row, its options applied and its secrets bound: what a route keeps.
 
-    A receiver calls, in this order: `check` (raises `Refused`; nothing before it may change state), `greet`,
-    `identify`, each with the one `payload` of the request, so that a body is decoded at most once.
+    A receiver calls, in this order: `check` (raises `Refused`; nothing before it may change state),
+    `handshake_response`, `identify`. Each gets the one `payload` of the request, so a body is decoded at most once.
     """
 
     provider: Provider
     check: Check
-    _greeting: Greeting | None
+    _responder: HandshakeResponder | None
     _event: Read
     _delivery_id: Read
-    _greetings: Mapping[int, Greeting] = field(default_factory=dict)
+    _responders: Mapping[int, HandshakeResponder] = field(default_factory=dict)
 
     @property
     def tolerance(self) -> float | None:
         """Seconds for which a seen MAC must be remembered past its timestamp; None without a timestamp."""
         return self.provider.scheme.tolerance
 
-    def mountable(self, public_url: str | None) -> None:
+    def check_mountable(self, public_url: str | None) -> None:
         """Raise ValueError, in one line, for a webhook whose sender signs the URL but whose `public_url` is not set:
         none of its deliveries could ever be verified, and what Host says is not to be trusted."""
         if public_url is None and "url" in self.provider.signed:
@@ -71,7 +71,7 @@ class Verifier:
         """The request's body, to be decoded when something asks for it."""
         return self.provider.payload(request.body, request.headers.get("content-type"))
 
-    def greet(
+    def handshake_response(
         self, request: Request, payload: Payload, *, signed: bool, secret_index: int | None = None
     ) -> Answer | None:
         """The answer to a handshake, None for a request that is none. `signed=True` asks after the check, for the
@@ -80,10 +80,10 @@ class Verifier:
         `secret_index`: which secret matched. A proof is made with that one: the sender knows no other yet, or no more.
         """
         handshake = self.provider.handshake
-        if handshake is None or self._greeting is None or handshake.signed != signed:
+        if handshake is None or self._responder is None or handshake.signed != signed:
             return None
-        greeting = self._greeting if secret_index is None else self._greetings.get(secret_index, self._greeting)
-        return greeting(request, payload) if request.method in handshake.methods else None
+        responder = self._responder if secret_index is None else self._responders.get(secret_index, self._responder)
+        return responder(request, payload) if request.method in handshake.methods else None
 
     def identify(self, match: Match, request: Request, payload: Payload) -> Verified:
         """The match with event and delivery id. Raises `Refused`."""
@@ -115,7 +115,7 @@ def prepare(
     if row.keyless and secrets:
         raise ValueError(f"provider {row.name} has no secret here: it fetches the sender's keys; leave `secret` out")
     keys = () if row.keyless else all_secret_bytes(secrets)
-    if isinstance(row.scheme, BySecret):
+    if isinstance(row.scheme, SecretPrefixScheme):
         row = replace(row, scheme=row.scheme.narrowed(keys))
     each = (secrets,) if isinstance(secrets, str | bytes | Secret) else secrets
     untils = [secret.until if isinstance(secret, Secret) else None for secret in each]
@@ -137,8 +137,8 @@ def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...], places: S
     return Verifier(
         provider=row,
         check=check,
-        _greeting=None if handshake is None else handshake.greeting(secrets),
-        _greetings={} if handshake is None else {at: handshake.greeting((secret,)) for at, secret in by_place},
+        _responder=None if handshake is None else handshake.responder(secrets),
+        _responders={} if handshake is None else {at: handshake.responder((secret,)) for at, secret in by_place},
         _event=compile_sources(row.event, malformed="malformed_event"),
         _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id", every=True),
     )

@@ -28,7 +28,7 @@ from runtime.daemon.program.secret_resolution import Resolution
 from runtime.memory import identity_of
 from runtime.memory.memories import Memories
 from runtime.secrets.secret import Secret
-from runtime.webhooks.routing.route import RouteTable, mount
+from runtime.webhooks.routing.route import RouteTable, build_route
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.test_cli import dslc
 
@@ -363,7 +363,9 @@ _PAIRS = [(old, new) for old in _PROGRAMS for new in _PROGRAMS]
 
 def _generation(of: Program) -> Generation:
     secret = Secret(b"0123456789abcdef", "test")
-    mounts = {name: mount(webhook, origin="", secrets=[secret], problem=None) for name, webhook in of.webhooks.items()}
+    mounts = {
+        name: build_route(webhook, origin="", secrets=[secret], problem=None) for name, webhook in of.webhooks.items()
+    }
     opened: Any = dict.fromkeys(of.memories)
     found = opened if len(opened) == 1 else opened | {"default": None}
     unused: Any = None

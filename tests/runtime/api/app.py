@@ -25,8 +25,8 @@ from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
-from runtime.webhooks.routing.dynamic_routes import MadeRoutes
-from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
+from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
+from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
 from tests.clocks import ManualClock
 
 NOTES = Memory(name="notes", path="notes", embedding=Choice(name="hashing"))
@@ -45,8 +45,8 @@ class App:
         self.clock: Clock = clock
         self.audit: Audit | None = Audit(database, clock)
         self.tokens = Tokens(database, clock)
-        self.made = MadeWebhooks(database, clock)
-        self.made_routes = MadeRoutes(database, clock, self.made)
+        self.made = DynamicWebhooks(database, clock)
+        self.dynamic_routes = DynamicRoutes(database, clock, self.made)
         self.agents = ("reviewer", "planner")
         self.memories = memories_of({})
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
@@ -60,7 +60,7 @@ class App:
             agents=self.agents,
             memories=self.memories,
             webhooks=self.made,
-            routes=self.made_routes,
+            routes=self.dynamic_routes,
             audit=self.audit,
             public_url="https://hooks.example.com{}".format,
             progress=progress,

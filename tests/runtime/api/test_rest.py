@@ -16,7 +16,7 @@ from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.identity.token import make_token
-from runtime.webhooks.deliveries.delivery import Attempt
+from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -212,7 +212,7 @@ async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(a
     for number in range(7):
         for webhook, user in ((webhook_id, ada), (other, ada), (webhook_id, "owner")):
             app.audit.put(
-                Attempt(
+                RejectedRequest(
                     verdict="filtered",
                     reason="filtered",
                     status=200,

@@ -25,7 +25,7 @@ from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.daemon.program.secret_resolution import Resolution, resolve
 from runtime.database.connection import Database
 from runtime.secrets.backend import BackendUnavailable, SecretContext
-from runtime.webhooks.routing.route import Mount
+from runtime.webhooks.routing.route import MountedWebhook
 from tests.databases import migrated
 
 MANY = 10 * AT_A_TIME
@@ -165,7 +165,7 @@ async def test_requests_have_their_turn_while_a_replaced_generation_is_freed(tmp
     del generation
 
     def left() -> int:
-        return sum(isinstance(each, Mount) and each.path.startswith("/freed/") for each in gc.get_objects())
+        return sum(isinstance(each, MountedWebhook) and each.path.startswith("/freed/") for each in gc.get_objects())
 
     counts = [left()]
     while counts[-1]:

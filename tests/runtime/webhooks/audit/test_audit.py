@@ -15,7 +15,7 @@ from runtime.database.schema import attempts, metadata
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.audit.audit import Audit, chosen_headers, fair_share, noted_names
 from runtime.webhooks.audit.log import Asked, read
-from runtime.webhooks.deliveries.delivery import Attempt
+from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.request.headers import Headers
@@ -23,9 +23,9 @@ from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.candidates import candidate, rows
 
 
-def attempt(verdict: str = "refused", reason: str = "signature_mismatch", **more: Any) -> Attempt:
+def attempt(verdict: str = "refused", reason: str = "signature_mismatch", **more: Any) -> RejectedRequest:
     given: dict[str, Any] = {"status": 401, "size": 10, "webhook": "github-events", "source": "192.0.2.1", **more}
-    return Attempt(verdict=verdict, reason=reason, **given)
+    return RejectedRequest(verdict=verdict, reason=reason, **given)
 
 
 @pytest.fixture

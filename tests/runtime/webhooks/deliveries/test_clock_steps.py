@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runtime.database.connection import Database
 from runtime.webhooks.deliveries.retention import Retention
-from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -77,9 +77,9 @@ class Daemon:
         self.set_back = 0.0
 
     async def start(self) -> None:
-        space = Space()
-        self.retention = Retention(self.database, self.clock, space, keep_seconds=30 * DAY)
-        self.admission = Admission(self.database, self.clock, space=space)
+        usage = StorageUsage()
+        self.retention = Retention(self.database, self.clock, usage, keep_seconds=30 * DAY)
+        self.admission = Admission(self.database, self.clock, usage=usage)
         await self.retention.open()
 
     async def verdict(self, sent: Sent) -> str:

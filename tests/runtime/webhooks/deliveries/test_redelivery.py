@@ -16,7 +16,7 @@ from runtime.webhooks.audit import log
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.audit.log import Asked
 from runtime.webhooks.deliveries import queries
-from runtime.webhooks.deliveries.delivery import Attempt
+from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.queries import Wanted
 from runtime.webhooks.deliveries.redelivery import Sent, send_all_again
@@ -155,9 +155,11 @@ async def test_attempts_are_read_by_reason_status_and_time(database: Database, c
     audit = Audit(database, clock)
     begun = int(clock.now() * 1000)
     [first] = await ended(database, clock, "done")
-    audit.put(Attempt(verdict="refused", reason="signature_mismatch", status=401, size=2, webhook="github-events"))
+    audit.put(
+        RejectedRequest(verdict="refused", reason="signature_mismatch", status=401, size=2, webhook="github-events")
+    )
     clock.advance(1)
-    audit.put(Attempt(verdict="refused", reason="not_found", status=404, size=0))
+    audit.put(RejectedRequest(verdict="refused", reason="not_found", status=404, size=0))
     await audit.flush()
     clock.advance(1)
     [last] = await ended(database, clock, "done", webhook="payments", verified=False)

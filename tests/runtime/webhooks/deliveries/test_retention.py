@@ -22,7 +22,7 @@ from runtime.webhooks.deliveries.delivery import Candidate
 from runtime.webhooks.deliveries.expiry_clock import SlowClock
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention
-from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, Space
+from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, StorageUsage
 from runtime.webhooks.receiving.admission import Admission, Full
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.candidates import candidate, rows, verdicts
@@ -37,9 +37,9 @@ class Kept:
 
     def __init__(self, database: Database, clock: ManualClock, keep: int = 10_000) -> None:
         self.database = database
-        self.space = Space(keep)
-        self.retention = Retention(database, clock, self.space, keep_seconds=KEEP)
-        self.admission = Admission(database, clock, space=self.space)
+        self.usage = StorageUsage(keep)
+        self.retention = Retention(database, clock, self.usage, keep_seconds=KEEP)
+        self.admission = Admission(database, clock, usage=self.usage)
         self.inbox = Inbox(database, clock)
 
     async def handled(self, *names: str, state: str = "done") -> None:
@@ -88,7 +88,7 @@ async def test_the_oldest_handled_bodies_go_first_and_their_rows_stay(kept: Kept
     left = await kept.bodies()
     assert left == [str(number) for number in range(20 - len(left), 20)]
     assert 8 <= len(left) <= 9
-    assert kept.space.used <= kept.space.keep
+    assert kept.usage.used <= kept.usage.keep
     oldest = (await rows(kept.database, deliveries))[0]
     assert oldest.body_sha256 == hashlib.sha256(BODY).hexdigest()
     assert (await kept.admission.admit(candidate("0", body=BODY))).verdict == "repeated"
@@ -143,24 +143,24 @@ async def test_room_is_made_as_soon_as_there_is_none(kept: Kept) -> None:
 
 
 def test_what_comes_during_a_measurement_is_not_forgotten() -> None:
-    space = Space(10_000)
-    space.measured(8_000, began=space.counted)
-    began = space.counted
-    space.add(1_400 - EACH_BYTES)
-    assert not space.wanted.is_set()
-    space.measured(8_000, began=began)
-    assert space.used == 9_400
-    space.add(1_400 - EACH_BYTES)
-    assert space.wanted.is_set()
+    usage = StorageUsage(10_000)
+    usage.measured(8_000, began=usage.counted)
+    began = usage.counted
+    usage.add(1_400 - EACH_BYTES)
+    assert not usage.wanted.is_set()
+    usage.measured(8_000, began=began)
+    assert usage.used == 9_400
+    usage.add(1_400 - EACH_BYTES)
+    assert usage.wanted.is_set()
 
 
 def test_too_much_that_came_during_a_measurement_is_a_reason_for_another() -> None:
-    space = Space(10_000)
-    began = space.counted
-    space.add(3_000 - EACH_BYTES)
-    assert not space.wanted.is_set()
-    space.measured(8_000, began=began)
-    assert space.wanted.is_set()
+    usage = StorageUsage(10_000)
+    began = usage.counted
+    usage.add(3_000 - EACH_BYTES)
+    assert not usage.wanted.is_set()
+    usage.measured(8_000, began=began)
+    assert usage.wanted.is_set()
 
 
 async def test_when_what_waits_is_too_much_deliveries_are_refused_until_there_is_room(

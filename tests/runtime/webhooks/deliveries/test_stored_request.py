@@ -12,10 +12,10 @@ from runtime.database.schema import bodies
 from runtime.database.sealed import Seal
 from runtime.secrets.secret import Secret
 from runtime.webhooks.deliveries.inbox import Inbox
-from runtime.webhooks.deliveries.stored_request import body_of, hidden, pack, unpack
+from runtime.webhooks.deliveries.stored_request import body_of, pack, unpack, without_secrets
 from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.routing.route import Route, mount
+from runtime.webhooks.routing.route import Route, build_route
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.candidates import BODY, candidate, rows
 
@@ -44,7 +44,7 @@ def test_bytes_that_are_not_utf_8_are_kept_as_far_as_they_can_be() -> None:
 
 @pytest.mark.parametrize("name", ["Authorization", "cookie", "Proxy-Authorization"])
 def test_credentials_are_not_kept(name: str) -> None:
-    assert hidden(Headers([(name, "Basic YTpi"), ("X-Signature", "v1=ab")])) == (
+    assert without_secrets(Headers([(name, "Basic YTpi"), ("X-Signature", "v1=ab")])) == (
         (name, "***"),
         ("X-Signature", "v1=ab"),
     )
@@ -52,7 +52,7 @@ def test_credentials_are_not_kept(name: str) -> None:
 
 def test_a_shared_token_is_not_kept_and_a_signature_is() -> None:
     headers = Headers([("X-Gitlab-Token", "hunter22"), ("X-Mine", "Token hunter22"), ("X-Signature", "v1=ab")])
-    assert [value for _, value in hidden(headers, ["hunter22"])] == ["***", "***", "v1=ab"]
+    assert [value for _, value in without_secrets(headers, ["hunter22"])] == ["***", "***", "v1=ab"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_would_be_good_for_any_body_is_not_kept_whatever_its_value(
 ) -> None:
     route = mounted(provider, options, unverified=unverified)
     headers = Headers([(header, "eyJ0.eyJ1.c2ln"), ("X-Other", "1")])
-    assert hidden(headers, route.shown_secrets, route.credentials) == ((header, "***"), ("X-Other", "1"))
+    assert without_secrets(headers, route.shown_secrets, route.credentials) == ((header, "***"), ("X-Other", "1"))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_would_be_good_for_any_body_is_not_kept_whatever_its_value(
 )
 def test_what_is_good_for_one_body_alone_is_kept(provider: str, header: str) -> None:
     route = mounted(provider, {})
-    assert hidden(Headers([(header, "v")]), route.shown_secrets, route.credentials) == ((header, "v"),)
+    assert without_secrets(Headers([(header, "v")]), route.shown_secrets, route.credentials) == ((header, "v"),)
 
 
 def mounted(provider: str, options: dict[str, object], *, unverified: bool = False) -> Route:
@@ -91,7 +91,7 @@ def mounted(provider: str, options: dict[str, object], *, unverified: bool = Fal
             "insecure_allow_unverified": unverified,
         }
     )
-    route = mount(block, origin="x", secrets=secrets, problem=None).route
+    route = build_route(block, origin="x", secrets=secrets, problem=None).route
     assert route is not None
     return route
 

@@ -23,7 +23,7 @@ EVENT = {"specversion": "1.0", "id": "7", "source": "/orders", "type": "order.ma
 def asked(*headers: tuple[str, str], method: str = "OPTIONS") -> Answer | None:
     verifier = prepare("azure-event-grid", ["s"])
     request = Request(Headers(headers), b"", method)
-    return verifier.greet(request, verifier.payload(request), signed=False)
+    return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
 
 def test_who_names_itself_may_send() -> None:

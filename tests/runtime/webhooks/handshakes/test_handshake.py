@@ -24,10 +24,10 @@ def slack(body: bytes, method: str = "POST") -> Request:
     return Request(Headers(sign("slack", "s", body, now=NOW, delivery_id="")), body, method)
 
 
-def greeting(body: object, *, signed: bool = True, method: str = "POST") -> bytes | None:
+def answer_to(body: object, *, signed: bool = True, method: str = "POST") -> bytes | None:
     verifier = prepare("slack", ["s"])
     request = slack(json.dumps(body).encode(), method)
-    answer = verifier.greet(request, verifier.payload(request), signed=signed)
+    answer = verifier.handshake_response(request, verifier.payload(request), signed=signed)
     return None if answer is None else answer.body
 
 
@@ -35,15 +35,15 @@ def test_slacks_challenge_is_answered_as_plain_text() -> None:
     verifier = prepare("slack", ["s"])
     request = slack(b'{"token": "x", "challenge": "3eZbrw1a", "type": "url_verification"}')
     verifier.check(request, NOW)
-    answer = verifier.greet(request, verifier.payload(request), signed=True)
+    answer = verifier.handshake_response(request, verifier.payload(request), signed=True)
     assert answer is not None
     assert (answer.status, answer.content_type, answer.body) == (200, "text/plain; charset=utf-8", b"3eZbrw1a")
 
 
 def test_slacks_challenge_is_not_answered_before_it_is_verified() -> None:
     challenge = {"type": "url_verification", "challenge": "abc"}
-    assert greeting(challenge) == b"abc"
-    assert greeting(challenge, signed=False) is None
+    assert answer_to(challenge) == b"abc"
+    assert answer_to(challenge, signed=False) is None
 
 
 @pytest.mark.parametrize(
@@ -63,18 +63,18 @@ def test_slacks_challenge_is_not_answered_before_it_is_verified() -> None:
     ],
 )
 def test_what_is_no_challenge_is_a_delivery_like_others(body: object) -> None:
-    assert greeting(body) is None
+    assert answer_to(body) is None
 
 
 def test_a_handshake_comes_by_its_method_only() -> None:
-    assert greeting({"type": "url_verification", "challenge": "abc"}, method="PUT") is None
+    assert answer_to({"type": "url_verification", "challenge": "abc"}, method="PUT") is None
 
 
 def test_a_body_that_is_no_json_is_no_handshake() -> None:
     verifier = prepare("slack", ["s"])
     request = slack(b"{")
     payload = verifier.payload(request)
-    assert verifier.greet(request, payload, signed=True) is None
+    assert verifier.handshake_response(request, payload, signed=True) is None
     with pytest.raises(Refused):
         payload.value()
 
@@ -82,7 +82,7 @@ def test_a_body_that_is_no_json_is_no_handshake() -> None:
 def asked(verifier: Verifier, query: str = "", *, method: str = "GET", body: bytes = b"") -> Answer | None:
     """What an unsigned request is answered."""
     request = Request(Headers([]), body, method, None, query)
-    return verifier.greet(request, verifier.payload(request), signed=False)
+    return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
 
 META = "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
@@ -181,8 +181,8 @@ def test_zooms_token_is_answered_with_its_proof_once_the_request_is_verified() -
     verifier = prepare("zoom", ["s"])
     request = Request(Headers(sign("zoom", "s", body, now=NOW, delivery_id="")), body)
     verifier.check(request, NOW)
-    assert verifier.greet(request, verifier.payload(request), signed=False) is None
-    answer = verifier.greet(request, verifier.payload(request), signed=True)
+    assert verifier.handshake_response(request, verifier.payload(request), signed=False) is None
+    answer = verifier.handshake_response(request, verifier.payload(request), signed=True)
     assert answer is not None
     proof = hmac.digest(b"s", b"qgg8vlvZRS6UYooatFL8Aw", hashlib.sha256).hex()
     assert json.loads(answer.body) == {"plainToken": "qgg8vlvZRS6UYooatFL8Aw", "encryptedToken": proof}
@@ -195,7 +195,9 @@ def test_a_proof_is_made_with_the_secret_that_the_request_was_signed_with(signer
     verifier = prepare("zoom", secrets, places=[0, 1, 3])
     request = Request(Headers(sign("zoom", signer, body, now=NOW, delivery_id="")), body)
     match = verifier.check(request, NOW)
-    answer = verifier.greet(request, verifier.payload(request), signed=True, secret_index=match.secret_index)
+    answer = verifier.handshake_response(
+        request, verifier.payload(request), signed=True, secret_index=match.secret_index
+    )
     assert answer is not None
     assert json.loads(answer.body)["encryptedToken"] == hmac.digest(signer.encode(), b"abc", "sha256").hex()
 
@@ -205,7 +207,7 @@ def test_zoom_has_nothing_signed_that_could_be_a_delivery(token: object) -> None
     body = json.dumps({"event": "endpoint.url_validation", "payload": {"plainToken": token}}).encode()
     verifier = prepare("zoom", ["s"])
     request = Request(Headers([]), body)
-    assert verifier.greet(request, verifier.payload(request), signed=True) is None
+    assert verifier.handshake_response(request, verifier.payload(request), signed=True) is None
 
 
 @pytest.mark.parametrize("name", ["trello", "box"])

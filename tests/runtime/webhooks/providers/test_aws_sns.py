@@ -205,28 +205,28 @@ def test_a_body_of_another_shape_is_refused(body: bytes) -> None:
     assert reason(body) in {"missing_signature", "malformed_signature"}
 
 
-def greet(message: dict[str, Any]) -> tuple[object, list[Any]]:
+def answer_to(message: dict[str, Any]) -> tuple[object, list[Any]]:
     verifier = prepare("aws-sns", [], {"topic": TOPIC})
     request = Request(Headers([]), sealed(message), keys=lambda url: DOCUMENT)
     verifier.check(request, NOW)
     with capture_logs() as lines:
-        answer = verifier.greet(request, verifier.payload(request), signed=True)
+        answer = verifier.handshake_response(request, verifier.payload(request), signed=True)
     return answer, lines
 
 
 def test_a_subscription_is_shown_to_the_owner_and_never_confirmed_for_him() -> None:
-    answer, lines = greet(CONFIRMATION)
+    answer, lines = answer_to(CONFIRMATION)
     assert answer is not None
     assert [(line["topic"], line["url"]) for line in lines] == [(TOPIC, SUBSCRIBE)]
-    assert greet(NOTIFICATION) == (None, [])
-    assert greet({**CONFIRMATION, "Type": "UnsubscribeConfirmation"}) == (None, [])
+    assert answer_to(NOTIFICATION) == (None, [])
+    assert answer_to({**CONFIRMATION, "Type": "UnsubscribeConfirmation"}) == (None, [])
 
 
 @pytest.mark.parametrize(
     "url", ["https://evil.example/", SUBSCRIBE.replace("/?", ".evil.example/?"), SUBSCRIBE + " x\x1b"]
 )
 def test_a_url_that_is_not_amazons_is_not_shown(url: str) -> None:
-    _, lines = greet({**CONFIRMATION, "SubscribeURL": url})
+    _, lines = answer_to({**CONFIRMATION, "SubscribeURL": url})
     assert url not in str(lines)
 
 

@@ -14,7 +14,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.routing.route import Route, mount
+from runtime.webhooks.routing.route import Route, build_route
 from tests.clocks import ManualClock
 
 SENDER = Origin("192.0.2.1", False)
@@ -30,7 +30,7 @@ def route() -> Route:
     block = Webhook.model_validate(
         {"name": "github", "path": "/hooks/github", "provider": "github", "secret": ["secret://env/SECRET"]}
     )
-    made = mount(block, origin="x", secrets=[Secret(b"It's a secret", "env SECRET")], problem=None).route
+    made = build_route(block, origin="x", secrets=[Secret(b"It's a secret", "env SECRET")], problem=None).route
     assert made is not None
     return made
 

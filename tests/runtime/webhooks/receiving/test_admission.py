@@ -17,10 +17,10 @@ from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.database.text import storable
 from runtime.webhooks.deliveries.delivery import Decision
-from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.receiving.admission import Admission, Busy, First, decide
-from runtime.webhooks.receiving.pending_delivery import entry_of
+from runtime.webhooks.receiving.pending_delivery import prepare_delivery
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.candidates import BODY, candidate, cut_off, rows, verdicts
 
@@ -272,7 +272,7 @@ async def test_a_delivery_whose_commit_was_not_heard_of_is_accepted_once(
     database: Database, clock: ManualClock, given: dict[str, Any]
 ) -> None:
     admission = Admission(database, clock)
-    entry = entry_of(candidate(**given), clock, Space())
+    entry = prepare_delivery(candidate(**given), clock, StorageUsage())
     for _ in range(2):
         [decision] = await database.transact(lambda connection: admission._admit(connection, [entry]))
         assert decision == Decision("accepted", entry.delivery_id)

@@ -20,7 +20,7 @@ from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.receiving.receiver import Receiver
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
-from runtime.webhooks.routing.route import RouteTable, mount
+from runtime.webhooks.routing.route import RouteTable, build_route
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.keys.certificates import NOW
 from tests.runtime.webhooks.providers.test_paypal import BODY, DOCUMENT, URL, WEBHOOK, sent
@@ -30,7 +30,7 @@ PATH = "/hooks/paypal"
 
 def table() -> RouteTable:
     provider = Choice(name="paypal", options={"webhook_id": WEBHOOK})
-    mounted = mount(Webhook(name="paypal", path=PATH, provider=provider), origin="test", secrets=[], problem=None)
+    mounted = build_route(Webhook(name="paypal", path=PATH, provider=provider), origin="test", secrets=[], problem=None)
     assert mounted.route is not None, mounted.problem
     return RouteTable.of([mounted])
 
@@ -80,7 +80,7 @@ async def test_large_bodies_are_decoded_one_at_a_time_so_that_others_get_their_t
         return False
 
     webhook = Webhook(name="w", path="/w", insecure_allow_unverified=True, provider=Choice(name="custom"))
-    mounted = mount(webhook, origin="test", secrets=[], problem=None)
+    mounted = build_route(webhook, origin="test", secrets=[], problem=None)
     assert mounted.route is not None, mounted.problem
     route = replace(mounted.route, wanted=Filters((), None, (look,)), body_limit=OFF_THE_LOOP * 2)
     routes = RouteTable.of([replace(mounted, route=route)])

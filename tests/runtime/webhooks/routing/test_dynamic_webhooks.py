@@ -20,8 +20,8 @@ from runtime.identity import users
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.routing.dynamic_routes import MadeRoutes
-from runtime.webhooks.routing.dynamic_webhooks import PER_USER, MadeWebhooks, delete_all
+from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
+from runtime.webhooks.routing.dynamic_webhooks import PER_USER, DynamicWebhooks, delete_all
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
 from tests.databases import migrated
@@ -42,8 +42,8 @@ class Table:
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self.clock = clock
         self.changes = 0
-        self.rows = MadeWebhooks(database, clock)
-        self.routes = MadeRoutes(database, clock, self.rows, on_change=self._changed)
+        self.rows = DynamicWebhooks(database, clock)
+        self.routes = DynamicRoutes(database, clock, self.rows, on_change=self._changed)
 
     def _changed(self) -> None:
         self.changes += 1

@@ -7,7 +7,7 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.hmac import Hmac
-from runtime.webhooks.schemes.scheme import Draft
+from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.schemes.signature_header import Fields
 
 NOW = 1_700_000_000.75
@@ -16,7 +16,7 @@ NOW = 1_700_000_000.75
 def round_trip(
     scheme: Hmac, *, now: float = NOW, url: str | None = None, checked_url: str | None = None
 ) -> float | None:
-    headers = scheme.sign(b"a2V5", Draft(b"body", NOW, "id-1", "POST", url))
+    headers = scheme.sign(b"a2V5", UnsignedRequest(b"body", NOW, "id-1", "POST", url))
     request = Request(Headers(headers), b"body", "POST", url if checked_url is None else checked_url)
     return scheme.check([b"a2V5"])(request, now).timestamp
 
@@ -79,7 +79,7 @@ def test_parameters_that_contradict_each_other_are_an_error(contradiction: dict[
 
 def test_base64_that_decodes_to_the_same_bytes_but_is_written_otherwise_is_refused() -> None:
     scheme = Hmac(header="S", encoding="base64")
-    [(_, value)] = scheme.sign(b"k", Draft(b"", NOW, ""))
+    [(_, value)] = scheme.sign(b"k", UnsignedRequest(b"", NOW, ""))
     assert value.endswith("=")
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     # The last letter holds two bits that no byte uses.

@@ -5,7 +5,7 @@ import pytest
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.schemes.hmac import Hmac
-from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.token import Token
 from runtime.webhooks.verification.verifier import prepare
 from tests.signatures import sign, verify
@@ -38,7 +38,7 @@ def test_a_request_never_chooses_the_weaker_way() -> None:
 
 def test_while_one_is_changed_for_the_other_each_is_taken_with_its_own() -> None:
     secrets = [TOKEN, SIGNING]
-    assert isinstance(prepare("gitlab", secrets).provider.scheme, BySecret)
+    assert isinstance(prepare("gitlab", secrets).provider.scheme, SecretPrefixScheme)
     assert verify("gitlab", secrets, sent(TOKEN), BODY, now=NOW).secret_index == 0
     assert verify("gitlab", secrets, sent(SIGNING), BODY, now=NOW).secret_index == 1
     with pytest.raises(Refused, match="signature_mismatch"):

@@ -120,45 +120,45 @@ def test_a_test_delivery_with_a_token_in_it_needs_an_object() -> None:
 def test_graph_gets_its_token_back_as_plain_text_and_nothing_else(token: str, answered: bool) -> None:
     verifier = prepare("microsoft-graph", ["state"])
     request = Request(Headers([]), b"", "POST", None, f"validationToken={token}")
-    answer = verifier.greet(request, verifier.payload(request), signed=False)
+    answer = verifier.handshake_response(request, verifier.payload(request), signed=False)
     assert (answer is not None) is answered
     if answer is not None:
         assert answer.content_type.startswith("text/plain")
         assert answer.body.startswith(b"Validation: Testing client")
     delivery = request._replace(body=notifications("state"))
-    assert verifier.greet(delivery, verifier.payload(delivery), signed=False) is None
+    assert verifier.handshake_response(delivery, verifier.payload(delivery), signed=False) is None
 
 
 def test_okta_gets_its_challenge_back_once_it_asks_by_get() -> None:
     verifier = prepare("okta", ["s"])
 
-    def greet(value: str, method: str = "GET") -> object:
+    def answer_to(value: str, method: str = "GET") -> object:
         request = Request(Headers([("X-Okta-Verification-Challenge", value)]), b"", method)
-        return verifier.greet(request, verifier.payload(request), signed=False)
+        return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
-    answer = greet("a9f-3.x_Z=")
+    answer = answer_to("a9f-3.x_Z=")
     assert answer is not None
     assert json.loads(answer.body) == {"verification": "a9f-3.x_Z="}  # type: ignore[attr-defined]
-    assert greet("abc", "POST") is None
+    assert answer_to("abc", "POST") is None
     with pytest.raises(Refused):
-        greet("<script>")
+        answer_to("<script>")
 
 
 def test_event_grid_gets_its_code_back() -> None:
     verifier = prepare("azure-event-grid", ["s"])
 
-    def greet(data: object, kind: str = "Microsoft.EventGrid.SubscriptionValidationEvent") -> object:
+    def answer_to(data: object, kind: str = "Microsoft.EventGrid.SubscriptionValidationEvent") -> object:
         body = json.dumps([{"id": "1", "eventType": kind, "data": data}]).encode()
         request = Request(Headers([]), body)
-        return verifier.greet(request, verifier.payload(request), signed=False)
+        return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
-    answer = greet({"validationCode": "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"})
+    answer = answer_to({"validationCode": "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"})
     assert answer is not None
     assert json.loads(answer.body) == {"validationResponse": "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"}  # type: ignore[attr-defined]
-    assert greet({"validationCode": "<b>"}) is None
-    assert greet({"validationCode": 1}) is None
-    assert greet({}) is None
-    assert greet({"validationCode": "1"}, "SubscriptionValidation.Other") is None
+    assert answer_to({"validationCode": "<b>"}) is None
+    assert answer_to({"validationCode": 1}) is None
+    assert answer_to({}) is None
+    assert answer_to({"validationCode": "1"}, "SubscriptionValidation.Other") is None
 
 
 def basic(text: str) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.verification.secret_rotation import placed
+from runtime.webhooks.verification.secret_rotation import index_secrets
 from runtime.webhooks.verification.verifier import prepare
 from tests.signatures import sign
 
@@ -69,6 +69,6 @@ def test_secrets_that_all_end_are_no_secrets() -> None:
 def test_a_secret_keeps_its_number_when_another_cannot_be_resolved() -> None:
     before = secret("before", 10.0)
     there = secret("there", previous=before)
-    assert placed(["the variable A is not set", there]) == ((there, before), (1, 2))
-    assert placed([there, "gone", secret("x")]).places == (0, 2, 3)
-    assert placed(["gone"]) == ((), ())
+    assert index_secrets(["the variable A is not set", there]) == ((there, before), (1, 2))
+    assert index_secrets([there, "gone", secret("x")]).places == (0, 2, 3)
+    assert index_secrets(["gone"]) == ((), ())

@@ -84,7 +84,7 @@ def test_what_was_signed_is_identified_and_greeted_without_a_fault(
         assert refused.reason == "signature_mismatch"  # noqa: PT017
         assume(False)
     payload = verifier.payload(request)
-    verifier.greet(request, payload, signed=True)
+    verifier.handshake_response(request, payload, signed=True)
     with contextlib.suppress(Refused):
         verified = verifier.identify(match, request, payload)
         for text in (verified.event, verified.delivery_id):
