@@ -1,4 +1,4 @@
-"""The handshake of CloudEvents over HTTP: a sender asks whether it may send here."""
+"""The CloudEvents handshake: a sender requests permission to deliver."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 
-# A name in the DNS: what is given back stands in a header.
+# A DNS name, since it is echoed in a header.
 _ORIGIN = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """An OPTIONS whose `WebHook-Request-Origin` names a host: it may send, as often as it likes.
+    """Allow the host that an OPTIONS request names in `WebHook-Request-Origin` to send, at any rate.
 
-    HTTP 1.1 Web Hooks for Event Delivery, section 4. It grants nothing: each delivery still has to prove itself, and
-    limits are kept by answering 429. `WebHook-Request-Callback` is never called, since anybody may name any URL there.
+    HTTP 1.1 Web Hooks for Event Delivery, section 4. This grants nothing: each delivery is still verified, and limits
+    are enforced with 429. `WebHook-Request-Callback` is never called, since anyone may name any URL there.
     """
 
     signed: bool = False

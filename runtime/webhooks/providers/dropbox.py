@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.handshakes.handshake import QueryEcho
+from runtime.webhooks.handshakes.echo import QueryEcho
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Hmac

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dslc.blocks.block import Group
 from dslc.blocks.values.types import SecretReference
-from runtime.webhooks.handshakes.handshake import QueryEcho
+from runtime.webhooks.handshakes.echo import QueryEcho
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.handshakes.handshake import JsonEcho
+from runtime.webhooks.handshakes.echo import JsonEcho
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import json_or_form
 from runtime.webhooks.request.static_response import OK

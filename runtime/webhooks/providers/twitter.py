@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.handshakes.handshake import QueryProof
+from runtime.webhooks.handshakes.proof import QueryProof
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.handshakes.handshake import FormPing
+from runtime.webhooks.handshakes.echo import FormPing
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 

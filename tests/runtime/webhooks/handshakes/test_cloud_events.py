@@ -7,7 +7,8 @@ import json
 import pytest
 
 from runtime.webhooks.handshakes.cloud_events import Permission
-from runtime.webhooks.handshakes.handshake import ByMethod, JsonEcho, Present
+from runtime.webhooks.handshakes.echo import JsonEcho
+from runtime.webhooks.handshakes.handshake import ByMethod, Present
 from runtime.webhooks.receiving.response import answered
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
@@ -55,9 +56,9 @@ def test_who_names_nobody_or_two_is_not_answered() -> None:
 def test_each_handshake_of_a_sender_has_methods_of_its_own() -> None:
     both = ByMethod((Present(), Permission()))
     assert (both.signed, both.methods) == (False, ("HEAD", "OPTIONS"))
-    with pytest.raises(ValueError, match="differ by their methods"):
+    with pytest.raises(ValueError, match="must have different methods"):
         ByMethod((Present(), Present()))
-    with pytest.raises(ValueError, match="differ by their methods"):
+    with pytest.raises(ValueError, match="must have different methods"):
         ByMethod((Permission(), JsonEcho(where="$.a", equals="b", echo="$.c")))
 
 
