@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import serialization
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
+from runtime.memory import open_memory
 from tests.clocks import ManualClock
 from tests.databases import migrated
 from tests.lanes import examples
@@ -64,6 +65,9 @@ _FIRST = (
 setattr(  # noqa: B010 - it is no method of ours
     serialization, "load_pem_private_key", lru_cache(maxsize=500)(serialization.load_pem_private_key)
 )
+
+# A search waits no longer than this for the index; on a busy machine that is too short for what was just written.
+setattr(open_memory, "CATCH_UP_SECONDS", 60.0)  # noqa: B010 - it is final for everybody else
 
 # Until all tests are known, what is made is here to stay.
 gc.disable()
