@@ -223,10 +223,7 @@ def separator(mender: Mender, token: Token) -> bool:
     if not comma:
         if token.type != "JUNK" or not token.startswith(";") or scene.awaits_value or scene.lists:
             return False
-        after = mender.peek(1)
-        if scene.head and not scene.frames:  # what it ends is no block
-            return False
-        if _comment_sign(mender, token) and after.type == "WORD" and after not in scene.legal():
+        if (scene.head and not scene.frames) or _comment_sign(mender, token):  # what it ends is no block
             return False
     end = start + len(token) - len(token.lstrip(token[0]))
     where = {"RBRACE": " after `}`", "_COMMA": " after another comma", "_NL": " at the beginning of a line"}

@@ -50,8 +50,8 @@ class Heads:
         """Two lines or more that hold no brace and no head, one below the other, as of settings without a head or of
         another language. A line is more than one word; empty lines come only before a `[`, as in TOML."""
         head = rf"(?:{self._kinds}|{'|'.join(ELSEWHERE)})[ \t]++{NAME}"
-        line = rf'(?!{head}|{WORD}[ \t\r]*+(?:\n|\Z))(?=[ \t]*+[^\s{{}}])(?>(?!""")[^\n{{}}])*+(?=\n|\Z)'
-        return re.compile(rf"{line}(?>(?:\n(?:(?:[ \t\r]*+\n)*+(?=\[))?{line})+)")
+        line = rf'(?!{head}|{WORD}[ \t\r]*+(?:\n|\Z))(?=[ \t]*+[^\s{{}}])(?>(?:(?!""")[^\n{{}}])*)(?=\n|\Z)'
+        return re.compile(rf"{line}(?>(?:\n(?:(?>(?:[ \t\r]*+\n)*)(?=\[))?{line})+)")
 
     def beyond_lines(self, at: int) -> int:
         """Where such lines end that begin at `at`; `at` when there are none."""
