@@ -190,26 +190,26 @@ async def test_no_more_than_its_workers_run_at_the_same_time(database: Database,
     assert most == 4
 
 
-async def test_what_another_daemon_has_told_is_not_told_again(database: Database, clock: ManualClock) -> None:
+async def test_what_another_daemon_announced_is_not_announced_again(database: Database, clock: ManualClock) -> None:
     async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         await asyncio.Event().wait()
 
-    told = 0
+    announced = 0
 
-    def tell() -> None:
-        nonlocal told
-        told += 1
+    def announce() -> None:
+        nonlocal announced
+        announced += 1
 
-    dispatcher = Dispatcher(database, clock, [Inbox(database, clock)], run, workers=1, on_full=tell)
+    dispatcher = Dispatcher(database, clock, [Inbox(database, clock)], run, workers=1, on_full=announce)
     await Admission(database, clock).admit(candidate())
     task = asyncio.create_task(dispatcher.run())
-    await until(lambda: told == 1)
+    await until(lambda: announced == 1)
     for _ in range(3):
         dispatcher.heard()
         await asyncio.sleep(0.01)
-    assert told == 1
+    assert announced == 1
     dispatcher.wake()
-    await until(lambda: told == 2)
+    await until(lambda: announced == 2)
     await dispatcher.stop(0)
     await task
 

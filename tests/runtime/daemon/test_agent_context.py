@@ -1,0 +1,76 @@
+"""An agent acts for the user of its turn, and its tools know which agent, run and thread call them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.agents.turn import AgentContext
+from runtime.daemon import server
+from runtime.daemon.process.root import Root
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.systemd import Notifier
+from runtime.daemon.program.app import App
+from runtime.daemon.server import Daemon
+from runtime.threads.run_log import RunLog
+from runtime.threads.turns.turn import AgentGone
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
+from tests.runtime.daemon.running import write_program
+
+PROGRAM = """
+memory notes { path "data/notes" }
+memory other { path "data/other" }
+agent reviewer { memory notes }
+agent sleeper { enabled false memory notes }
+webhook w { path "/w" insecure_allow_unverified true agent reviewer memory other }
+"""
+
+
+def delivery(agent: str) -> ClaimedDelivery:
+    return ClaimedDelivery(
+        id="d1",
+        run_id="r1",
+        attempt=1,
+        tries=1,
+        agent=agent,
+        user_id="ada",
+        thread_id="t1",
+        webhook="w",
+        provider="custom",
+        event=None,
+        provider_delivery_id=None,
+        body=b"{}",
+        content_type=None,
+        headers=(),
+        source=None,
+        received_at=0,
+        verified=True,
+    )
+
+
+async def test_an_agent_acts_for_the_user_of_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[AgentContext] = []
+
+    async def act(turn: Any, log: RunLog, context: AgentContext) -> None:
+        given.append(context)
+
+    monkeypatch.setattr(server, "act", act)
+    file = write_program(tmp_path, PROGRAM)
+    (tmp_path / ".symbi").mkdir(0o700)
+    async with App.open(Root(tmp_path), Settings.read({})) as app:
+        await app.load([file])
+        daemon = Daemon(app, Notifier({}))
+        log = RunLog(app.database, app.clock, "r1", 1)
+        await daemon._run_agent(delivery("reviewer"), log)
+        for agent in ("sleeper", "nobody"):
+            with pytest.raises(AgentGone):
+                await daemon._run_agent(delivery(agent), log)
+        [context] = given
+        assert (context.agent.name, context.store) == ("reviewer", app.generation.memories["other"].store)
+        acting = context.tools.acting
+        assert acting is not None
+        assert (acting.agent, acting.run_id, acting.thread_id) == ("reviewer", "r1", "t1")
+        caller = context.tools.caller
+        assert (caller.user_id, caller.may("write"), caller.may("admin")) == ("ada", True, False)
