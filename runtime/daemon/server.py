@@ -39,8 +39,8 @@ from runtime.daemon.process.settings import Settings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
-from runtime.daemon.program.file_watch import changes
 from runtime.daemon.program.reload import Compiled, compile_paths
+from runtime.daemon.program.upkeep import check_database, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.errors import Unavailable
 from runtime.database.notifications import INBOX, WEBHOOKS, Notifications
@@ -151,7 +151,7 @@ def _room(connections: int) -> int:
     """How many senders' connections may be open; said when it is fewer than asked for."""
     room = room_for(connections)
     if room < connections:
-        log.warning("fewer connections than asked for: raise the limit of open files", asked=connections, room=room)
+        log.warning("connections_limited", asked=connections, room=room)
     return room
 
 
@@ -238,7 +238,7 @@ class Daemon:
             app.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **app.addresses})
             tasks.start("audit", self._audit.run())
             tasks.start("dispatcher", self._dispatcher.run())
-            tasks.start("watch", self._watch())
+            tasks.start("watch", reload_on_changes(app))
             tasks.start("guard", self._guard())
             tasks.start("notifications", self._notifications.run())
             tasks.start("retention", self._retention.run())
@@ -291,9 +291,9 @@ class Daemon:
 
     def _note_storage(self, problem: str | None) -> None:
         if problem is not None:
-            log.error("deliveries cannot be stored and are refused", reason=problem)
+            log.error("storage_unavailable", reason=problem)
         else:
-            log.info("deliveries are stored again")
+            log.info("storage_recovered")
 
     async def _run_agent(self, turn: Turn, run_log: RunLog) -> None:
         """Run the agent of the generation that is current when the attempt begins."""
@@ -306,29 +306,16 @@ class Daemon:
             store = generation.memories.of(turn.agent, turn.webhook).store
             await act(turn, run_log, AgentContext(agent, store, tools))
 
-    async def _watch(self) -> None:
-        app = self._app
-
-        def ignored() -> list[Path]:
-            return [app.root.state, *app.generation.folders]
-
-        async for _ in changes(app.paths, ignored):
-            await app.reload()
-
     async def _guard(self) -> None:
-        """Stop when the database is not ours any more, try a reload again that something outside prevented, and keep
-        the service manager's status line true."""
+        """Stop when the database belongs to another process, retry a reload that failed for a reason outside the files,
+        and update the status line of the service manager."""
         app = self._app
         mounts, problem = app.mounts, app.problem
         while True:
             await app.clock.sleep(GUARD_SECONDS)
-            if not app.database.intact():
-                self._tasks.fail(f"the database {app.database.shown} was removed or replaced while it was in use")
-            # While PostgreSQL is away nobody else gets it either.
-            with contextlib.suppress(Unavailable):
-                if not await app.database.keep_claim():
-                    self._tasks.fail(f"another daemon took the database {app.database.shown}")
-                if app.database.kind == "postgresql":
+            await check_database(app, self._tasks.fail)
+            if app.database.kind == "postgresql":
+                with contextlib.suppress(Unavailable):
                     await app.follow_secrets()
             if app.problem is not None and app.problem.file is None:
                 await app.reload()
@@ -344,7 +331,7 @@ class Daemon:
 
     def _on_hangup(self) -> None:
         if self._had_terminal and not _has_terminal():
-            log.info("the terminal was closed")
+            log.info("terminal_closed")
             self._tasks.stop()
         else:
             self._tasks.start("reload", self._reload())

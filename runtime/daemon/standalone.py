@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +21,8 @@ from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FIL
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.program.app import App, refuse_another_database
-from runtime.daemon.program.file_watch import changes
+from runtime.daemon.program.upkeep import check_database, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
-from runtime.database.errors import Unavailable
 from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS
 
@@ -100,7 +99,7 @@ async def _attend(app: App, tasks: Supervisor) -> None:
     tasks.start("removed users", Removal(app).run())
     tasks.start("guard", _guard(app, tasks))
     if app.paths:
-        tasks.start("watch", _watch(app))
+        tasks.start("watch", reload_on_changes(app))
     for name, backend in BACKENDS.items():
         if backend.keep is not None:
             tasks.start(f"secrets of {name}", backend.keep(app.secrets))
@@ -111,21 +110,8 @@ async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:
     on_failure()
 
 
-async def _watch(app: App) -> None:
-    def ignored() -> list[Path]:
-        return [app.root.state, *app.generation.folders]
-
-    async for _ in changes(app.paths, ignored):
-        await app.reload()
-
-
 async def _guard(app: App, tasks: Supervisor) -> None:
-    """Fail when the database is not ours any more."""
+    """Fail when the database belongs to another process."""
     while True:
         await asyncio.sleep(GUARD_SECONDS)
-        if not app.database.intact():
-            tasks.fail(f"the database {app.database.shown} was removed or replaced while it was in use")
-        # While PostgreSQL is away nobody else gets it either.
-        with suppress(Unavailable):
-            if not await app.database.keep_claim():
-                tasks.fail(f"another daemon took the database {app.database.shown}")
+        await check_database(app, tasks.fail)

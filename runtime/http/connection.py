@@ -330,7 +330,7 @@ class Connection(web.RequestHandler):
         if status == 400:
             return self.refused(_problem(exc, self._shared.limits))
         self._failed = True
-        log.error("a request could not be handled", exc_info=exc)
+        log.error("request_failed", exc_info=exc)
         if request.writer.output_size:
             raise ConnectionResetError("a part of another answer has been sent")
         return Written(failure(HttpError("internal_error")), alive=False)
@@ -374,7 +374,7 @@ class Connection(web.RequestHandler):
                 receive(b"")
         except Exception:
             # What the parser itself does not foresee, such as a target that it cannot take apart.
-            log.exception("a request could not be read")
+            log.exception("request_unreadable")
             if self._state is State.WORKING or messages:
                 self._link.abort()
             else:

@@ -57,5 +57,5 @@ class LocalBackend:
 
 def _unforeseen(what: str) -> Failed:
     """A mistake of ours: the log has it whole, the model hears that there was one."""
-    log.exception("a call failed", called=what)
+    log.exception("tool_call_failed", called=what)
     return Failed({"code": "provider_unavailable", "message": f"{what} failed; the log says why"})

@@ -105,5 +105,5 @@ def test_a_database_that_another_program_locks_is_told_and_nobody_waits_twice(tm
         answer = daemon.github(b"{}", "locked")
         assert answer.status == 202
         log = daemon.log.read_text()
-        assert log.count("deliveries cannot be stored and are refused") == 1
-        assert log.count("deliveries are stored again") == 1
+        assert log.count("storage_unavailable") == 1
+        assert log.count("storage_recovered") == 1

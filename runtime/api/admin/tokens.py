@@ -35,7 +35,7 @@ async def create(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     made = await context.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime)
     if made is None:
         raise unknown_name("user", user, (await users.names(context.database)).values())
-    log.info("a token was made", token=made.token_id, user_id=user_id, scopes=sorted(scopes))
+    log.info("token_created", token=made.token_id, user_id=user_id, scopes=sorted(scopes))
     return {"id": made.token_id, "user": user, "token": made.token, "expires_at": time_json(made.expires_at)}
 
 
@@ -62,7 +62,7 @@ async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> d
 async def revoke(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Revoke the token whose id begins with `id`."""
     revoked = await context.tokens.revoke(text(parameters, "id"))
-    log.info("a token was revoked", token=revoked)
+    log.info("token_revoked", token=revoked)
     return {"id": revoked}
 
 

@@ -51,9 +51,9 @@ async def erase(context: Context, user_id: str) -> Erased:
         remote = memory.block.store.options.get("remote")
         if count:
             done.items[name] = count
-            log.info("items of a removed user were deleted", user_id=user_id, memory=name, items=count)
+            log.info("user_items_deleted", user_id=user_id, memory=name, items=count)
             if remote is not None:
-                log.warning("copies of records stay at the remote", memory=name, remote=remote.name)
+                log.warning("remote_copies_remain", memory=name, remote=remote.name)
     if context.audit is not None:
         await context.audit.flush()
     try:

@@ -25,7 +25,7 @@ async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
     """Make the user `name`."""
     name = text(parameters, "name")
     user_id = await users.add(context.database, name, milliseconds(context.clock))
-    log.info("a user was added", user_id=user_id)
+    log.info("user_added", user_id=user_id)
     return {"user": name, "id": user_id}
 
 
@@ -58,7 +58,7 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     if removed is None and (keep or not name.startswith(users.ID)):
         raise unknown_name("user", name, (await users.names(context.database)).values())
     tokens, webhooks = removed or (0, 0)
-    log.info("a user was removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
+    log.info("user_removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
     # It is done; should the database not answer now, the routes follow as soon as it does.
     await context.routes.look()
     erased = Erased() if keep else await erase(context, user_id)

@@ -56,10 +56,10 @@ class Authenticator:
         now = self._clock.monotonic()
         if now - self._since >= WINDOW_SECONDS:
             if self._refused > LINES:
-                log.warning("tokens were refused without a line each", count=self._refused - LINES)
+                log.warning("token_refusals_not_logged", count=self._refused - LINES)
             self._since, self._refused = now, 0
         self._refused += 1
         if self._refused <= LINES:
-            log.warning("a token was refused", source=source, reason=refused.reason, token=refused.token_id)
+            log.warning("token_refused", source=source, reason=refused.reason, token=refused.token_id)
         if self._refused == LINES:
-            log.warning("further refused tokens are counted, not logged", seconds=WINDOW_SECONDS)
+            log.warning("token_refusals_limited", seconds=WINDOW_SECONDS)

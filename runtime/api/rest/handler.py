@@ -72,7 +72,7 @@ class RestHandler:
         except SymbiontError as error:
             return _refusal(_told(error, call))
         except Exception:
-            log.exception("a request failed", method=call.method, path=call.path)
+            log.exception("request_failed", method=call.method, path=call.path)
             return _refusal(Problem("internal", "the daemon's log says why"))
 
     async def _answer(self, call: ApiRequest) -> ApiResponse:
@@ -158,7 +158,7 @@ def _not_allowed(allowed: set[str]) -> Problem:
 def _told(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
     problem = problem_of(error, tool, caller)
     if problem.status >= 500:
-        log.warning("a request could not be answered", path=call.path, reason=error.line())
+        log.warning("request_unavailable", path=call.path, reason=error.line())
     return problem
 
 

@@ -36,7 +36,7 @@ async def bridged(
     try:
         await application({**_scope(request), **more}, exchange.receive, exchange.send)
     except Exception:
-        log.exception("a request failed", path=request.path)
+        log.exception("request_failed", path=request.path)
         exchange.drop()
     return exchange.response or web.Response(status=500)
 

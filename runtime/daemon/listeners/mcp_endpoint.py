@@ -138,7 +138,7 @@ class McpEndpoint:
         try:
             await manager.handle_request(scope, nothing, unread)
         except Exception:
-            log.exception("a session of /mcp could not be ended")
+            log.exception("mcp_session_end_failed")
 
     async def _manager(self) -> StreamableHTTPSessionManager:
         if self._starting is None or (self._running is not None and self._running.done()):
@@ -156,7 +156,7 @@ class McpEndpoint:
                 await self._stop.wait()
         except Exception as error:
             if started.done():
-                log.exception("the sessions of /mcp ended")
+                log.exception("mcp_sessions_ended")
             else:
                 started.set_exception(error)
 

@@ -177,7 +177,7 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
         except SymbiontError as error:
             return web.json_response({"error": error_json(error, tool)}, status=400)
         except Exception:
-            log.exception("an operation failed", operation=name)
+            log.exception("operation_failed", operation=name)
             answer = {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}
             return web.json_response({"error": answer}, status=500)
 

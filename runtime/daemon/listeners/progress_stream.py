@@ -48,7 +48,7 @@ async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamRe
         last = {"error": error_json(error, tool)}
     except Exception:
         name = request.match_info["operation"]
-        log.exception("an operation failed", operation=name)
+        log.exception("operation_failed", operation=name)
         last = {"error": {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}}
     finally:
         task.cancel()

@@ -42,7 +42,7 @@ class Supervisor:
             return
         error = task.exception()
         if error is not None:
-            log.critical("a background task died", task=task.get_name(), exc_info=error)
+            log.critical("background_task_died", task=task.get_name(), exc_info=error)
             self.fail(f"{task.get_name()} died: {type(error).__name__}")
 
     async def wait(self) -> None:

@@ -97,6 +97,7 @@ class App:
         self.removed: tuple[str, ...] = ()
         """The webhooks that the last reload took away, by name and path."""
         self._digest = b""
+        self._not_running: Compiled | None = None
         self._filled: set[str] = set()
         self._keeps_program = False
         self._secrets_version: str | None = None
@@ -113,7 +114,7 @@ class App:
             database = await Database.open(settings.database or root.state / DATABASE_FILE, key)
             stack.push_async_callback(database.close)
             if database.upgraded:
-                log.warning(database.upgraded)
+                log.warning("database_upgraded", what=database.upgraded)
             app = cls(root, settings, database, key, clock)
             stack.callback(app.secrets.close)
             stack.push_async_callback(app._retire)
@@ -270,7 +271,8 @@ class App:
         async with self._loading:
             began = self.clock.monotonic()
             try:
-                compiled = await self._settled(await compile_paths(self.paths))
+                # Kept while it cannot run: the guard retries every second.
+                compiled = self._not_running = await self._settled(await compile_paths(self.paths, self._not_running))
                 self._refuse_emptied(compiled)
                 if compiled.program is None:
                     # The same broken content is reported once, unless somebody asked for it.
@@ -279,7 +281,7 @@ class App:
                     return False
                 if compiled.digest == self._digest and not force:
                     # What was away is back as it was.
-                    self.problem = None
+                    self.problem = self._not_running = None
                     self.metrics.reloads.add("unchanged")
                     return False
                 await self._swap(compiled, began)
@@ -292,7 +294,7 @@ class App:
         """`compiled`, or what the files say once they stay as they are, when it takes away what runs."""
         while self._takes_away(compiled):
             await self.clock.sleep(SETTLE_SECONDS)
-            again = await compile_paths(self.paths)
+            again = await compile_paths(self.paths, compiled)
             if again.digest == compiled.digest:
                 break
             compiled = again
@@ -326,7 +328,7 @@ class App:
             except SymbiontError as error:
                 self._report([ReloadError(error.line())])
             else:
-                log.info("a generated secret was rotated", generation=running.number + 1)
+                log.info("secret_rotated", generation=running.number + 1)
 
     def _join(self) -> None:
         """Serve what is declared and what was made at run time; their paths are never the same."""
@@ -341,24 +343,24 @@ class App:
         self.problem = problems[0]
         self.metrics.reloads.add("refused")
         for problem in _most(problems):
-            log.error("reload refused; the running program is unchanged", problem=problem.text())
+            log.error("reload_rejected", problem=problem.text())
 
     async def _swap(self, compiled: Compiled, began: float) -> None:
         """`began`: when its files began to be read, in monotonic seconds."""
         assert compiled.program is not None
         generation, removed = await self._replace(compiled.program)
-        self._digest, self.problem, self.resumed = compiled.digest, None, False
+        self._digest, self.problem, self.resumed, self._not_running = compiled.digest, None, False, None
         self._filled = compiled.filled
         self.metrics.reloads.add("loaded")
         self.metrics.reload_seconds.observe(self.clock.monotonic() - began)
         for warning in _most([*generation.warnings, *compiled.warnings]):
-            log.warning(warning)
+            log.warning("program_warning", warning=warning)
         for entry in _most(removed):
-            log.warning("webhook was removed", webhook=entry.name, path=entry.path)
+            log.warning("webhook_removed", webhook=entry.name, path=entry.path)
         for entry in _most([entry for entry in generation.mounts.values() if entry.problem]):
-            log.warning("webhook is not mounted", webhook=entry.name, reason=entry.problem)
+            log.warning("webhook_not_mounted", webhook=entry.name, reason=entry.problem)
         log.info(
-            "program loaded",
+            "program_loaded",
             generation=generation.number,
             routes=len(generation.table),
             files=len(compiled.compilation.sources),
@@ -372,7 +374,7 @@ class App:
             await asyncio.to_thread(last_program.keep, self.root, self.key, self.paths, sources)
         except OSError as error:
             # What runs goes on; a restart has the program before it.
-            log.error("the program could not be kept for a restart", reason=error.strerror or str(error))
+            log.error("program_not_saved", reason=error.strerror or str(error))
 
     async def _replace(
         self, program: Program, again: Callable[[str], bool] = lambda _: True
@@ -448,5 +450,5 @@ def _removed(before: Generation, after: Generation) -> list[MountedWebhook]:
 def _most(lines: Sequence[Line]) -> Sequence[Line]:
     """The first MOST_LINES of `lines`; how many more there are is logged. Each takes the event loop's time."""
     if len(lines) > MOST_LINES:
-        log.warning("more of the same is not logged", lines=len(lines) - MOST_LINES)
+        log.warning("log_lines_omitted", lines=len(lines) - MOST_LINES)
     return lines[:MOST_LINES]

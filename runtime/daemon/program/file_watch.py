@@ -53,7 +53,7 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
             if polling:
                 raise
             # Most often the system's limit of inotify watches (inotify(7), max_user_watches).
-            log.warning("folders cannot be watched, so they are polled", reason=str(error))
+            log.warning("folders_polled", reason=str(error))
             polling = True
         if _identities(folders) != seen:
             yield

@@ -86,9 +86,11 @@ def _problem(item: Diagnostic, sources: Sequence[Source]) -> ReloadError:
     return ReloadError(item.message, item.file, place.line, place.column, item.code)
 
 
-def _compile(paths: Sequence[Path]) -> Compiled:
+def _compile(paths: Sequence[Path], known: Compiled | None) -> Compiled:
     left_out: list[Path] = []
     sources = [Source(str(file), files.read(file)) for file in files.find(paths, left_out=left_out)]
+    if known is not None and known.digest == _digest(sources) and known.left_out == tuple(left_out):
+        return known
     return compile_sources(sources, left_out)
 
 
@@ -104,14 +106,14 @@ def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) ->
     return Compiled(compilation, _digest(sources), tuple(left_out))
 
 
-async def compile_paths(paths: Sequence[Path]) -> Compiled:
-    """Read and compile everything under `paths`, off the event loop.
+async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) -> Compiled:
+    """Read and compile everything under `paths`, off the event loop; return `known` if it is of the same files.
 
     Raises UsageError when a path is missing or cannot be read, or when nothing is declared at all: an empty tree, or
     one of emptied files, is a mistake or a moment in somebody's checkout, and never means "delete everything".
     """
     try:
-        compiled = await asyncio.to_thread(_compile, paths)
+        compiled = await asyncio.to_thread(_compile, paths, known)
     except OSError as error:
         what = (error.strerror or "cannot be read").lower()
         raise UsageError(

@@ -33,7 +33,7 @@ class Removal:
             try:
                 await self.finish()
             except SymbiontError as error:
-                log.warning("what removed users left cannot be deleted now", reason=error.line())
+                log.warning("user_deletion_postponed", reason=error.line())
             await self._app.clock.sleep(LOOK_SECONDS)
 
     async def finish(self) -> None:
@@ -46,7 +46,7 @@ class Removal:
             async with app.open_context(OWNER_CALLER) as context:
                 done = await erase(context, user_id)
             for problem in done.problems:
-                log.warning("something of a removed user could not be deleted", user_id=user_id, reason=problem)
+                log.warning("user_deletion_incomplete", user_id=user_id, reason=problem)
             self._tried.add(user_id)
             if settled and not done.problems and not done.running:
                 await users.forget_removed(app.database, user_id)

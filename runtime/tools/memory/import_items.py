@@ -155,7 +155,7 @@ class _Import:
         """A line is not taken. What a store says of its files and its database is for administrators."""
         reason = error.line()
         if not isinstance(error, UsageError | RefusedItem) and not sees_all(self._context):
-            log.warning("an item was not imported", user_id=self._context.caller.user_id, reason=reason)
+            log.warning("item_not_imported", user_id=self._context.caller.user_id, reason=reason)
             reason = "it could not be kept; the daemon's log says why"
         self.done[number] = ImportedLine(outcome="refused", memory_id=None, reason=reason)
 

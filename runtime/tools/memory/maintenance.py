@@ -244,4 +244,4 @@ def _difficulty(problem: StoreProblem) -> Difficulty:
 
 def _noted(context: Context, done: str, agent: str | None, **more: str) -> None:
     caller = context.caller
-    log.info("a memory was changed", change=done, agent=agent, **more, user_id=caller.user_id, token=caller.token_id)
+    log.info("memory_changed", change=done, agent=agent, **more, user_id=caller.user_id, token=caller.token_id)

@@ -93,7 +93,7 @@ async def memory_move(
     problems = [] if dry_run else await _index(context, goal, [move.into for move in moves])
     rows = [await move.outcome() for move in moves]
     if not dry_run:
-        log.info("a memory was moved", source=source, target=target, items=sum(row.copied for row in rows))
+        log.info("memory_moved", source=source, target=target, items=sum(row.copied for row in rows))
     good = not problems and not any(row.problems for row in rows)
     return MovedMemory(
         source=source,

@@ -147,12 +147,12 @@ async def _changed(context: Context, done: str, webhook_id: str, *, there: bool 
     if not there:
         raise _not_found(webhook_id)
     caller = context.caller
-    log.info("a webhook was changed", change=done, webhook=webhook_id, user_id=caller.user_id, token=caller.token_id)
+    log.info("webhook_changed", change=done, webhook=webhook_id, user_id=caller.user_id, token=caller.token_id)
     try:
         await context.routes.refresh()
     except Unavailable as error:
         # It is stored; the routes follow as soon as the database answers again.
-        log.warning("a change does not count yet", webhook=webhook_id, reason=str(error))
+        log.warning("change_not_applied", webhook=webhook_id, reason=str(error))
 
 
 def _fields(webhook: DynamicWebhook, context: Context) -> dict[str, Any]:

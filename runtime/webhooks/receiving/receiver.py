@@ -152,7 +152,7 @@ class Receiver:
             self._note(arrival, "refused", "unavailable", 503)
             return refused(Refused("unavailable"), arrival.route, retry_after=5)
         except Exception:
-            log.exception("a request could not be handled", webhook=arrival.route and arrival.route.name)
+            log.exception("request_failed", webhook=arrival.route and arrival.route.name)
             self._note(arrival, "refused", "internal", 500)
             return refused(Refused("internal"), arrival.route)
 

@@ -91,7 +91,7 @@ class DynamicRoutes:
             if self.mounts.get(webhook_id) is entry:
                 continue
             if entry.problem and entry.route is None and entry.problem != SWITCHED_OFF:
-                log.warning("webhook is not mounted", webhook=webhook_id, reason=entry.problem)
+                log.warning("webhook_not_mounted", webhook=webhook_id, reason=entry.problem)
             elif entry.route is not None and not entry.route.verified:
                 log.warning("webhook accepts unverified requests", webhook=webhook_id, user_id=entry.user_id)
 

@@ -182,7 +182,7 @@ async def test_an_admin_switches_rotates_and_deletes_anybodys_webhook_and_the_lo
         assert rotated["secret"] != made["secret"]
         assert (await app.ask(admin, "GET", f"{path}/audit")).status == 200
         assert (await app.ask(admin, "DELETE", path)).status == 204
-    said = [(line["change"], line["user_id"]) for line in logged if line["event"] == "a webhook was changed"]
+    said = [(line["change"], line["user_id"]) for line in logged if line["event"] == "webhook_changed"]
     root = await app.user("root")
     assert said == [("switched off", root), ("rotated", root), ("deleted", root)]
     assert (await app.ask(ada, "GET", path)).status == 404

@@ -94,9 +94,9 @@ def test_webhooks_that_a_reload_takes_away_are_named(tmp_path: Path) -> None:
         second.unlink()
         until(lambda: not mounted(daemon))
         assert daemon.readyz().json()["removed"] == ["second (/hooks/second)"]
-        until(lambda: "webhook was removed" in daemon.log.read_text())
+        until(lambda: "webhook_removed" in daemon.log.read_text())
         lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
-        (said,) = [line for line in lines if line["event"] == "webhook was removed"]
+        (said,) = [line for line in lines if line["event"] == "webhook_removed"]
         assert (said["level"], said["webhook"], said["path"]) == ("warning", "second", "/hooks/second")
         write_program(tmp_path, GITHUB + "# changed\n")
         until(lambda: daemon.readyz().json()["removed"] == [])
@@ -152,7 +152,7 @@ def test_a_reload_that_was_asked_for_always_says_why_it_changed_nothing(tmp_path
         with running(tmp_path, "program", wait=True, NOTIFY_SOCKET=address) as daemon:
             file.write_text("webhook x {")
             until(lambda: last_error(daemon))
-            refused = "reload refused"
+            refused = "reload_rejected"
             assert daemon.log.read_text().count(refused) == 1
             daemon.process.send_signal(signal.SIGHUP)
             until(lambda: daemon.log.read_text().count(refused) == 2)
@@ -202,7 +202,7 @@ def test_a_daemon_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
     until(lambda: b"/hooks/github" in shown() and record.exists())
     # A hangup that somebody sends means what it always did.
     os.kill(process, signal.SIGHUP)
-    until(lambda: shown().count(b"program loaded") == 2)
+    until(lambda: shown().count(b"program_loaded") == 2)
     os.close(master)
     _, status = os.waitpid(process, 0)
     assert os.waitstatus_to_exitcode(status) == 0

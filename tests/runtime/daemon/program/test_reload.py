@@ -8,9 +8,17 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from dslc.source import Source
+from runtime.daemon.process.root import make
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.program import reload
+from runtime.daemon.program.app import App
 from tests.lanes import repeated
 from tests.runtime.daemon.running import GITHUB, SECOND, Daemon, running, until, write_program
 
@@ -268,3 +276,30 @@ def test_a_link_that_leads_out_of_the_folder_is_left_out_and_said(tmp_path: Path
         assert "link.symbiont: the link leads out of its folder" in daemon.log.read_text()
     with running(tmp_path, "program", "program/link.symbiont") as daemon:
         assert mounted(daemon)
+
+
+async def test_a_program_that_cannot_run_is_compiled_once_however_often_it_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = write_program(tmp_path, "agent a {}\n"), write_program(tmp_path, "agent b {}\n", "second.symbiont")
+    compiled: list[list[str]] = []
+    compile_sources = reload.compile_sources
+
+    def counting(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> reload.Compiled:
+        compiled.append([source.name for source in sources])
+        return compile_sources(sources, left_out)
+
+    async with App.open(make(tmp_path, os.environ, tmp_path), Settings.read({})) as app:
+        await app.load([tmp_path / "program"])
+        monkeypatch.setattr(reload, "compile_sources", counting)
+        second.write_text("")
+        for _ in range(3):
+            assert not await app.reload()
+            assert app.problem is not None
+            assert "empty now" in app.problem.text()
+        assert len(compiled) == 1
+        first.write_text("agent a {}\nagent c {}\n")
+        second.write_text("agent b {}\n")
+        assert await app.reload()
+        assert len(compiled) == 2
+        assert set(app.generation.program.agents) == {"a", "b", "c"}
