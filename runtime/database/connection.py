@@ -14,13 +14,12 @@ from sqlalchemy import Connection, delete
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from runtime.crypto import MasterKey
-from runtime.database.database_id import database_id
 from runtime.database.drivers.postgresql import ANSWER_SECONDS, PostgresConnections
 from runtime.database.drivers.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
 from runtime.database.errors import Collision, Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
-from runtime.database.key_check import check_key
 from runtime.database.location import Kind, Location, locate
+from runtime.database.meta import check_key, database_id
 from runtime.database.migrate import HEAD, migrate
 from runtime.database.outage import Outage
 from runtime.database.schema import meta

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Row, Select, select
 from runtime.clock import milliseconds
 from runtime.crypto import Unsealable
 from runtime.database import bulk
-from runtime.database.change_counter import advance, current
 from runtime.database.group_commit import Stage
+from runtime.database.meta import advance, current
 from runtime.database.schema import OWNER
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal

@@ -11,9 +11,9 @@ from sqlalchemy import select
 
 from runtime.clock import Clock
 from runtime.crypto import Unsealable
-from runtime.database.change_counter import current
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
+from runtime.database.meta import current
 from runtime.database.schema import webhooks
 from runtime.secrets.secret import Secret
 from runtime.webhooks.audit.audit import noted_names

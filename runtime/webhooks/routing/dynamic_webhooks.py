@@ -17,8 +17,8 @@ from sqlalchemy import Connection, case, delete, func, select, tuple_
 from runtime.clock import Clock, milliseconds
 from runtime.crypto import Unsealable
 from runtime.database import bulk
-from runtime.database.change_counter import advance
 from runtime.database.connection import Database
+from runtime.database.meta import advance
 from runtime.database.notifications import WEBHOOKS, notify
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal

@@ -20,11 +20,11 @@ from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from runtime.crypto import MasterKey
-from runtime.database import database_id
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable, unavailable
 from runtime.database.group_commit import Stage
 from runtime.database.location import locate
+from runtime.database.meta import DATABASE_ID
 from runtime.database.schema import meta
 from runtime.errors import UsageError
 
@@ -45,7 +45,7 @@ async def put(database: Database, name: str, value: str = "") -> None:
 
 async def count(database: Database) -> int:
     async with database.read() as connection:
-        query = select(func.count()).select_from(meta).where(meta.c.name != database_id.NAME)
+        query = select(func.count()).select_from(meta).where(meta.c.name != DATABASE_ID)
         return (await connection.execute(query)).scalar_one()
 
 
