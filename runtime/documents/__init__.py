@@ -98,7 +98,7 @@ def read(source: Path | bytes, encoding: str | None = None, *, name: str | None 
 
 
 def _read_file(path: Path, encoding: str | None) -> Document:
-    # Opening a pipe would wait for somebody to write into it.
+    # Opening a pipe would block until a writer opens it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - it is open
         status = os.fstat(descriptor)

@@ -232,7 +232,7 @@ async def _decoded(content: bytes, host: str, status: int) -> Any:
             return await asyncio.to_thread(msgspec.json.decode, content)
         return msgspec.json.decode(content)
     except (ValueError, RecursionError):
-        # What stands there may be anything; it is not shown.
+        # The content may be anything; it is not shown.
         failure = CallFailed(
             f"{host} answered something that is not JSON", hint="is the URL right?", status=status, passing=False
         )

@@ -149,7 +149,7 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
     if asked.cut:
         notes.append(f"only the first {LONGEST} characters of the question were read")
     if asked.only_stop_words:
-        notes.append("the question has nothing but stop words, so they were searched for as they stand")
+        notes.append("the question has only stop words, so they were searched for")
     if found.reason is not None:
         notes.append(f"{BY_KEYWORD}: {found.reason}")
     stats = found.stats

@@ -53,7 +53,7 @@ class Question:
         if self.limit < 1:
             raise UsageError(f"a search for {self.limit} hits finds nothing", hint="ask for one or more")
         if not 0 <= self.threshold <= 1:
-            raise UsageError(f"a threshold of {self.threshold:g} is none", hint="give a relevance, from 0 to 1")
+            raise UsageError(f"a threshold of {self.threshold:g} is invalid", hint="give a relevance, from 0 to 1")
         vector, keyword = self._weights
         if not (isfinite(vector) and isfinite(keyword)) or min(vector, keyword) < 0 or not vector + keyword > 0:
             raise UsageError(

@@ -407,7 +407,7 @@ def _delivery(item: Item) -> tuple[str, str, str] | None:
 
 
 def _fact(item: Item) -> tuple[object, ...] | None:
-    # Two summaries may say the same of different items, and a summary what somebody pushed.
+    # Two summaries of different items may have the same text, and so may a summary and a pushed text.
     if item.memory_type == "episodic" or is_summary_uri(item.source_uri):
         return None
     return identity_of(item), item.memory_type, PATTERN in item.tags

@@ -69,7 +69,7 @@ class EmbeddingQueue:
             await self._tell_model()
         except IndexFailed as error:
             self._index_failed = True
-            self._fail(error.line())  # It is told again before the next batch.
+            self._fail(error.line())  # The model is set again before the next batch.
         self._more.set()
 
     @property

@@ -9,7 +9,6 @@ from typing import Final
 
 import structlog
 from watchfiles import Change, awatch
-from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from runtime.memory.indexing.indexer import Indexer
 
@@ -43,7 +42,7 @@ class FileWatcher:
                 await self._listen(seen)
             except FileNotFoundError:
                 continue
-            except (OSError, WatchfilesRustInternalError) as error:
+            except (OSError, RuntimeError) as error:  # watchfiles' own error is a RuntimeError
                 # Most often the system's limit of inotify watches (inotify(7), max_user_watches).
                 self.blind = True
                 self._indexer.news.set()
@@ -69,7 +68,7 @@ class FileWatcher:
             async for burst in bursts:
                 agents = {self._agent(path) for _, path in burst}
                 if first:
-                    # What changed before anybody listened is in no burst.
+                    # Changes from before the watch began are in no burst.
                     agents.update(await self._indexer.agents())
                     first = False
                 if agents:

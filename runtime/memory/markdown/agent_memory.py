@@ -33,7 +33,7 @@ from runtime.memory.store_types import Append, Part
 MEMORY = "memory.md"
 LOGS = "logs"
 _TRIES = 50  # of a replacement, each against a person's edit that came in between
-_LEDGERS = 4  # days of one agent whose logs are remembered
+_LOG_STATES = 4  # cached days of one agent
 
 
 def part_name(agent_id: str, day: date | None) -> str:
@@ -129,7 +129,7 @@ class AgentMemory:
         def add(document: Document, otherwise: datetime) -> Document:
             there = long_term_items(self.agent_id, document, otherwise)
             keys = {delivery_key(item.source_uri) for item in there} - {None}
-            # A set for each user: what one knows is not kept from another, nor told by a refusal.
+            # A set for each user: one user's items neither suppress nor reveal another's.
             known = {(section_of(item), item.chunk_hash, item.user_id) for item in there}
             alike = Counter((section_of(item), item.chunk_hash, item.user_id) for item in there)
             new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
@@ -198,7 +198,7 @@ class AgentMemory:
     def _log_state(self, day: date) -> LogState:
         log_state = self._ledgers.setdefault(day, LogState(day))
         self._ledgers.move_to_end(day)
-        while len(self._ledgers) > _LEDGERS:
+        while len(self._ledgers) > _LOG_STATES:
             self._ledgers.popitem(last=False)
         return log_state
 

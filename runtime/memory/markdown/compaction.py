@@ -105,7 +105,7 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     # What is still being written has no end yet: a line of today's without one may be half of what it is to be.
     whole = written if day < today else written[: written.rfind(b"\n") + 1]
     found, left = look_through(agent_id, DailyLog.parse(day, whole))
-    if problem is not None:  # what is not text itself waits for a person to mend it
+    if problem is not None:  # a person must fix what is not text
         found = tuple(one for one in found if "\ufffd" not in one.item.text and "\0" not in one.item.text)
     kept = None
     if left:

@@ -42,8 +42,8 @@ class Left(NamedTuple):
     why: str
 
 
-_HIDDEN = "it stands in a code block or a comment"
-_A_DELIVERYS = "it stands in what a delivery said"
+_HIDDEN = "it is in a code block or a comment"
+_A_DELIVERYS = "it is in the payload of a delivery"
 
 
 class Found(NamedTuple):

@@ -35,7 +35,7 @@ from runtime.memory.store import Capability
 from runtime.memory.store_types import Compaction, ItemLocation, Part, Scan, StorePlace, StoreProblem
 from runtime.memory.write_batcher import WriteBatcher
 
-_AGENTS = 256  # agents whose logs are remembered
+_AGENTS = 256  # cached agents
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 

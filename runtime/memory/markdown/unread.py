@@ -77,7 +77,7 @@ def _in_log(agent_id: str, log: DailyLog) -> Iterator[tuple[int, str]]:
         if start in log.headings:
             yield start + 1, "this section is no entry: one begins `## HH:MM — title`"
         elif (at := _first_text(log.lines[start:end])) is not None:
-            yield start + at + 1, "what stands before the first entry is no entry"
+            yield start + at + 1, "text before the first entry is not an entry"
     for left in look_through(agent_id, log).left:
         yield left.line, f"this is marked to be kept for good and is put nowhere: {left.why}"
 

@@ -127,7 +127,7 @@ def _spoken(text: str, ways: tuple[str, ...], or_else: str = "nothing was given 
     if not colon or way not in ways:
         raise ValueError(f"it begins with none of {', '.join(f'{each}:' for each in ways)}")
     if not what.strip():
-        raise ValueError(f"nothing stands after {way}:")
+        raise ValueError(f"{way}: needs a value after the colon")
     return _bounded(text)
 
 

@@ -48,7 +48,7 @@ _INSTEAD: Mapping[Capability, str] = {
     "compact": "they do not expire; old ones may be moved elsewhere while no daemon runs",
     "remove": "move the agent's folder elsewhere, or delete it, while no daemon runs",
 }
-_WRITERS = 256  # agents whose folders are remembered
+_WRITERS = 256  # cached agents
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class RecordsStore(FileStore[RecordReader]):
     async def recover(self) -> None:
         """Finish what the last process left, and queue what it could not send."""
         agents: tuple[str, ...] = ()
-        with contextlib.suppress(StoreError):  # `ready` tells of it
+        with contextlib.suppress(StoreError):  # `ready` reports it
             agents = await self.agents()
         for agent in agents:
             with contextlib.suppress(StoreError):
@@ -282,7 +282,7 @@ class RecordsStore(FileStore[RecordReader]):
         if agent_id is not None:
             found = await self._in_thread(self._reader.parts, legal(agent_id))
         for agent in await self.agents() if agent_id is None else ():
-            with contextlib.suppress(StoreError):  # `stats` tells of it
+            with contextlib.suppress(StoreError):  # `stats` reports it
                 found += await self._in_thread(self._reader.parts, agent)
         self._index_later(self._reader.behind())
         return tuple(found)

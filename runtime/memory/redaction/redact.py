@@ -31,7 +31,7 @@ def _compile(regex: bytes, *, groups: bool = True) -> Any:
 
 
 _COMPILED = tuple((pattern, _compile(pattern.regex)) for pattern in PATTERNS)
-# Its groups are nobody's: to say of each that it matched nothing takes longer than to look through a text.
+# Without groups: reporting that each matched nothing takes longer than searching a text.
 _ANY_OF_THEM = _compile(b"|".join(rb"(?:" + pattern.regex + rb")" for pattern in PATTERNS), groups=False)
 
 

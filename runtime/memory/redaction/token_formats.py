@@ -58,7 +58,7 @@ _FORMS: tuple[Pattern, ...] = (
     Pattern("symbi_token", rb"\bsymbi_[0-9A-Za-z]{49}\b"),
     Pattern(
         "private_key",
-        # In a quoted mail `>` stands before each line.
+        # A quoted mail has `>` before each line.
         rb"-----BEGIN " + _PEM + rb"(?:[\s>|]|\\+[nr])*(?:[A-Za-z-]+: [^\n]*[\s>|]+)*"
         rb"[A-Za-z0-9+/=]{24}(?:[A-Za-z0-9+/=\s>|]|\\+[nr])*(?:-----END " + _PEM + rb")?",
     ),

@@ -174,7 +174,7 @@ class RemoteEmbedder(Embedder):
                 + (" as declared" if declared is not None else " as before"),
                 hint=f"write `dimension {wrong[0]}`, or name the model that has {wanted}"
                 if declared is not None
-                else "was its model changed? then `symbi memory reindex` embeds everything anew",
+                else "was its model changed? then `symbi memory reindex` embeds everything again",
             )
         dimension = min(found)
         if dimension == 0:

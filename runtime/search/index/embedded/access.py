@@ -185,7 +185,7 @@ class Access:
         try:
             apply(loaded)
         except BaseException:
-            # The file has it: whoever comes next reads it from there.
+            # The file has the change: the next operation loads it from there.
             self._forget()
             raise
 

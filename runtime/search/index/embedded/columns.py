@@ -52,7 +52,7 @@ class Rows:
         self.agent, self.user, self.project, self.type, self.source = (_numbers(_FIRST) for _ in range(5))
         self.author, self.group, self.part, self.time, self.order = (_numbers(_FIRST) for _ in range(5))
         self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
-        # Handles of an index that was thrown away are nobody's in the one that is made in its place.
+        # Handles of a deleted index are invalid in the one that replaces it.
         self.given = _numbers(_FIRST) + (next(_lives) % 2**14 << 16)
         self.alive: Mask = np.zeros(_FIRST, np.bool_)
         self.embedded: Mask = np.zeros(_FIRST, np.bool_)

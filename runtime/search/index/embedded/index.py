@@ -135,7 +135,7 @@ class EmbeddedIndex(Index):
         return await self._access.read(lambda loaded: loaded.newest(wanted, limit, before, begins))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:
-        tagged = wanted.tags_any or wanted.tags_all  # which entries are stands in the file
+        tagged = wanted.tags_any or wanted.tags_all  # only the file knows which entries these are
         look = self._access.read if tagged else self._access.glance
         return await look(lambda loaded: loaded.authors(wanted))
 

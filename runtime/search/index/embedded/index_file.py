@@ -121,7 +121,7 @@ class IndexFile:
     def _connect(self) -> sqlite3.Connection:
         connection = connect(self.path, self._key, _BUSY_SECONDS)
         self._open.append(connection)
-        # The log is copied by `tidy`, when nobody waits for it. What is deleted is overwritten.
+        # `tidy` copies the log after the write has returned. Deleted content is overwritten.
         for pragma in (
             *("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0", "temp_store = MEMORY"),
             *("cache_size = -16384", "cell_size_check = ON", "secure_delete = ON"),

@@ -43,7 +43,7 @@ class PostgresConnections:
             is_postgresql = False
         if not is_postgresql:
             raise UsageError(
-                "the url of the index postgres is none of a PostgreSQL",
+                "the url of the index postgres is not a PostgreSQL URL",
                 hint="write postgresql://USER:PASSWORD@HOST:PORT/NAME, best in a secret",
             )
         self.shown = location.shown

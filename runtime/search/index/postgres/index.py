@@ -46,7 +46,7 @@ async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
         url = url.reveal().decode(errors="replace")
     assert isinstance(url, str)
     if is_reference(url):
-        raise UsageError("the url of the index postgres could not be had", hint="is the secret set?")
+        raise UsageError("the url of the index postgres could not be resolved", hint="is the secret set?")
     schema = options.schema_ or f"symbiont_{place.name}"[:63]
     server = PostgresConnections(url, schema, place.name, pool=options.pool, seconds=options.timeout.total_seconds())
     return PostgresIndex(server, options)

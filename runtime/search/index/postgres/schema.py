@@ -102,7 +102,7 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> Made:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(schema))
         await _schema(connection, schema, shown)
-        # What is not qualified stands in the schema; pgvector may stand in any.
+        # Unqualified names are in the schema; pgvector may be in any.
         await connection.execute(f"SET LOCAL search_path = {quoted(schema)}, {quoted(where)}")
         state = await _state(connection, schema, name, shown)
         if state != "":
@@ -193,7 +193,7 @@ async def _state(connection: Any, schema: str, name: str, shown: str) -> str | N
             meta = {}
     if meta.get("product") != "symbiont index":
         raise IndexFailed(
-            f"the index in {shown}: the schema {schema} holds tables of somebody else",
+            f"the index in {shown}: the schema {schema} holds tables that are not of this index",
             hint="name another `schema`, or drop that one",
         )
     if meta.get("of") != name:

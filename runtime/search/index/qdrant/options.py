@@ -116,7 +116,7 @@ def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:
     return AsyncQdrantClient(
         url=options.url,
         port=PORT,
-        # As a header, for the client would warn of it on every start, and not where anybody reads it.
+        # As a header: given as an option, the client would warn at every start, outside our log.
         headers={} if key is None else {"api-key": key},
         timeout=int(-(-options.timeout.total_seconds() // 1)),
         check_compatibility=False,
@@ -134,7 +134,7 @@ def _key(given: Any) -> str | None:
         return None
     if isinstance(given, str):
         if is_reference(given):
-            raise UsageError("the key of the index qdrant could not be had", hint="is the secret set?")
+            raise UsageError("the key of the index qdrant could not be resolved", hint="is the secret set?")
         given = Secret(given.encode(), "written in the program")
     assert isinstance(given, Secret)
     # A file or a variable often ends in a line's end.
