@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ def spans(text: str, now: datetime) -> tuple[Span, ...]:
     A month, day or season without a year is the latest one that has begun. If a text names a day, month or year of the
     calendar, expressions relative to today ("last week before 3 May") are ignored.
     """
-    lower = " ".join(text.lower().replace("’", "'").split())
+    lower = " ".join(text.lower().split())
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return tuple(dict.fromkeys(_read(lower, today, _CALENDAR) or _read(lower, today, _FROM_TODAY)))
 
@@ -82,16 +83,13 @@ def _read(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Readin
                 found.append(reading(match, today))
             except (ValueError, OverflowError):
                 continue
-        text = form.sub(lambda match: "#" * len(match.group()), text)
+        text = form.sub("#", text)
     return found
 
 
 def _day(match: re.Match[str], today: datetime) -> Span:
     month, day = _month_of(match), int(match["day"])
-    if match["year"]:
-        start = datetime(int(match["year"]), month, day, tzinfo=UTC)
-    else:
-        start = next(_upwards(today, lambda year: datetime(year, month, day, tzinfo=UTC)))
+    start = datetime(int(match["year"]), month, day, tzinfo=UTC) if match["year"] else _latest(month, day, today)
     return Span(start, start + timedelta(days=1))
 
 
@@ -100,15 +98,13 @@ def _month_of(match: re.Match[str]) -> int:
     return int(month) if month.isdigit() else _MONTHS[month]
 
 
-def _upwards(today: datetime, date_in: Callable[[int], datetime]) -> Iterator[datetime]:
-    """Yield the matching dates of the last eight years, latest first; that includes a leap day."""
+def _latest(month: int, day: int, today: datetime) -> datetime:
+    """Return the latest such day that has begun; a leap day may be eight years ago. Raises ValueError for a day that
+    no calendar has."""
     for year in range(today.year, today.year - 9, -1):
-        try:
-            date = date_in(year)
-        except ValueError:
-            continue
-        if date <= today:
-            yield date
+        with suppress(ValueError):
+            if (date := datetime(year, month, day, tzinfo=UTC)) <= today:
+                return date
     raise ValueError("no such day")
 
 

@@ -57,8 +57,8 @@ def read_duration(text: str) -> timedelta:
         digits, unit = part.groups()
         length = _length(unit)
         if shortest and length >= shortest:
-            what = "twice" if length == shortest else "after a shorter unit"
-            raise Invalid(f"the unit `{unit}` stands {what}", hint="units descend, as in `1h30m`", fault="type")
+            what = "repeated" if length == shortest else "after a shorter unit"
+            raise Invalid(f"the unit `{unit}` is {what}", hint="units descend, as in `1h30m`", fault="type")
         shortest = length
         digits = digits.replace("_", "").lstrip("0") or "0"
         total += int(digits) * length if len(digits) <= _MOST_DIGITS else _LONGEST + 1

@@ -101,7 +101,7 @@ class Hmac(Scheme):
         if timed != ("timestamp" in fields):
             raise ValueError("a timestamp is sent and signed, or neither: {timestamp} and its header need one another")
         if timed and self.timestamp_path is not None:
-            raise ValueError("a timestamp stands in a header or in the body, not in both")
+            raise ValueError("a timestamp is in a header or in the body, not in both")
         if (timed or self.timestamp_path is not None) != (self.tolerance is not None):
             raise ValueError("a timestamp needs a tolerance, and a tolerance a timestamp")
         if (self.id_header is not None) != ("id" in fields):
@@ -134,7 +134,7 @@ class Hmac(Scheme):
             signed = self._signed(request, sent)
             time = read_time(signed.timestamp, unit) if tolerance is not None and in_body is None else None
             messages: tuple[bytes, ...] = (fill(signed),)
-            if written is not str and written(signed.url) != signed.url:
+            if written(signed.url) != signed.url:
                 messages += (fill(signed._replace(url=written(signed.url))),)
             if rewritten is not None:
                 messages += (fill(signed._replace(body=rewritten(signed.body))),)
@@ -150,7 +150,7 @@ class Hmac(Scheme):
         return verify
 
     def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
-        timestamp = write_time(unsigned.now, self.unit) if self.tolerance is not None else ""
+        timestamp = write_time(unsigned.now, self.unit)
         signed = Signed(unsigned.body, timestamp, unsigned.delivery_id, unsigned.url or "", unsigned.method)
         message = Template(self.payload).compile()(signed)
         text = Signing(self.algorithm, self.encoding).write(self.key(secret), message)
@@ -195,15 +195,10 @@ def _read(headers: Headers, names: tuple[str, ...], form: SignatureHeader) -> tu
 
 
 def _body_time(nodes: list[object], unit: Unit) -> float:
-    """The time that a signed body names, of its only node: a number, or a text where `unit` is one."""
+    """Return the time in a signed body, a whole number at its node. Raises `Refused`."""
     if not nodes:
         raise Refused("missing_timestamp")
-    node = nodes[0]
-    if isinstance(node, int) and not isinstance(node, bool) and unit != "rfc3339":
-        node = str(node)
-    elif unit != "rfc3339":
-        node = ""
-    return read_time(node if isinstance(node, str) else "", unit)
+    return read_time(str(nodes[0]) if type(nodes[0]) is int else "", unit)
 
 
 def _hex(mac: bytes) -> bytes:

@@ -80,6 +80,42 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     assert refused.value.fault == "type"
 
 
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("100_000_000_000_000ms", 10**14), ("0_000_000_000_000_000_005ms", 5), ("00000000000000000005ms", 5)],
+)
+def test_neither_zeros_in_front_nor_what_parts_digits_makes_a_number_longer(text: str, milliseconds: int) -> None:
+    assert read_duration(text) == timedelta(milliseconds=milliseconds)
+
+
+_UNITS = "units are ms, s, m, h, d, w, months, y"
+_SUCH_AS = "such as `90d`, `1h30m` or `250ms`"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("-5d", "a duration cannot be negative", _SUCH_AS),
+        ("90", "a duration needs a unit", "`90d` for days, or ms, s, m, h, d, w, months, y"),
+        ("7" * 18, "a duration needs a unit", f"`{'7' * 18}d` for days, or ms, s, m, h, d, w, months, y"),
+        ("7" * 19, "a duration needs a unit", "`90d` for days, or ms, s, m, h, d, w, months, y"),
+        ("1.5h", "not a duration", _SUCH_AS),
+        ("1h30m ", "not a duration", _SUCH_AS),
+        ("1m1m", "the unit `m` is repeated", "units descend, as in `1h30m`"),
+        ("1m2h", "the unit `h` is after a shorter unit", "units descend, as in `1h30m`"),
+        ("1M", "no unit of time is called `M`", "`m` is minutes, `months` is months"),
+        ("1mo", "no unit of time is called `mo`", "`m` is minutes, `months` is months"),
+        ("1H", "no unit of time is called `H`", "units are case-sensitive: `h`"),
+        ("1" + "d" * 30, f"no unit of time is called `{'d' * 20}`", _UNITS),
+        ("300000000y", "the duration is too long", "at most 999999999d23h59m59s999ms"),
+    ],
+)
+def test_a_refusal_says_why_and_how_a_duration_is_written(text: str, message: str, hint: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_duration(text)
+    assert (str(refused.value), refused.value.hint) == (message, hint)
+
+
 @pytest.mark.parametrize("text", ["9" * 5000 + "d", "999999999999y", f"{10**18}ms" + "", "300000000y"])
 def test_what_no_timedelta_can_hold_is_outside_the_bounds(text: str) -> None:
     with pytest.raises(Invalid) as refused:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from runtime.search.dates import spans
 
-NOW = datetime(2026, 11, 22, 10, 30, tzinfo=UTC)
+NOW = datetime(2026, 11, 22, 10, 30, 15, 250_000, tzinfo=UTC)
 """A Sunday."""
 WORDS_OF_TIME = [
     *("last", "this", "past", "two", "3", "days", "weeks", "ago", "in", "on", "of", "may", "2023", "2023-05-03"),
@@ -53,10 +54,14 @@ def test_a_month_of_a_year_is_all_of_it(text: str) -> None:
         ("in May", "2026-05-01", "2026-05-31"),
         ("in december", "2025-12-01", "2025-12-31"),
         ("last March", "2026-03-01", "2026-03-31"),
+        ("in November", "2026-11-01", "2026-11-30"),
         ("on 4 July", "2026-07-04", "2026-07-04"),
+        ("on 22 November", "2026-11-22", "2026-11-22"),
         ("on December 24", "2025-12-24", "2025-12-24"),
         ("on 29 February", "2024-02-29", "2024-02-29"),
         ("today", "2026-11-22", "2026-11-22"),
+        ("this morning", "2026-11-22", "2026-11-22"),
+        ("tonight", "2026-11-22", "2026-11-22"),
         ("yesterday", "2026-11-21", "2026-11-21"),
         ("the day before yesterday", "2026-11-20", "2026-11-20"),
         ("last night", "2026-11-21", "2026-11-21"),
@@ -81,18 +86,54 @@ def test_a_month_of_a_year_is_all_of_it(text: str) -> None:
         ("ten years ago", "2016-01-01", "2016-12-31"),
         ("in the last 3 days", "2026-11-19", "2026-11-22"),
         ("over the past two weeks", "2026-11-08", "2026-11-22"),
+        ("in the last two months", "2026-09-23", "2026-11-22"),
+        ("in the past 2 years", "2024-11-22", "2026-11-22"),
     ],
 )
 def test_times_are_understood_from_today(text: str, first: str, last: str) -> None:
     assert days(f"What did she say {text}?") == [(first, last)]
 
 
-def test_last_summer_is_over() -> None:
-    assert days("last summer", datetime(2026, 7, 10, tzinfo=UTC)) == [("2025-06-01", "2025-08-31")]
+@pytest.mark.parametrize(
+    "text", ["on 3 May 2023", "on 4 July", "in May", "winter 2022", "today", "last Sunday", "last week"]
+)
+def test_a_span_begins_and_ends_at_midnight_in_utc(text: str) -> None:
+    [span] = spans(text, NOW)
+    for moment in span:
+        assert moment.tzinfo is UTC
+        assert moment.time() == datetime.min.time()
+
+
+@pytest.mark.parametrize(
+    ("today", "summer"),
+    [
+        (datetime(2026, 7, 10, tzinfo=UTC), 2025),
+        (datetime(2026, 8, 31, tzinfo=UTC), 2025),
+        (datetime(2026, 9, 1, tzinfo=UTC), 2026),
+    ],
+)
+def test_last_summer_is_over(today: datetime, summer: int) -> None:
+    assert days("last summer", today) == [(f"{summer}-06-01", f"{summer}-08-31")]
+
+
+def test_this_summer_has_begun_on_its_first_day() -> None:
+    assert days("this summer", datetime(2026, 6, 1, tzinfo=UTC)) == [("2026-06-01", "2026-08-31")]
+
+
+def test_a_leap_day_may_be_eight_years_ago() -> None:
+    assert days("on 29 February", datetime(2104, 2, 28, tzinfo=UTC)) == [("2096-02-29", "2096-02-29")]
 
 
 def test_several_times_are_all_found() -> None:
     assert days("between May 2023 and 3 June 2023") == [("2023-06-03", "2023-06-03"), ("2023-05-01", "2023-05-31")]
+
+
+def test_after_a_day_that_no_calendar_has_the_next_one_is_found() -> None:
+    assert days("was it 31 June 2023 or 3 May 2023?") == [("2023-05-03", "2023-05-03")]
+
+
+def test_what_surrounds_a_date_is_not_read_as_one() -> None:
+    assert days("May,2023-06-03 2022") == [("2023-06-03", "2023-06-03")]
 
 
 def test_beside_a_day_of_the_calendar_today_counts_nothing() -> None:
@@ -120,6 +161,15 @@ def test_what_is_no_time_prefers_none(text: str) -> None:
 def test_days_are_those_of_utc() -> None:
     evening = datetime(2026, 11, 22, 20, tzinfo=timezone(timedelta(hours=-8)))
     assert days("yesterday", evening) == [("2026-11-22", "2026-11-22")]
+
+
+def test_days_are_those_of_utc_whatever_the_time_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setenv("TZ", "<+14>-14")
+        time.tzset()
+        found = days("yesterday", datetime(2026, 11, 22, 20, tzinfo=UTC))
+    time.tzset()
+    assert found == [("2026-11-21", "2026-11-21")]
 
 
 @pytest.mark.parametrize("year", [1, 2, 9999])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -31,6 +32,7 @@ def test_candidates_of_both_sides_are_weighed_once() -> None:
 
 def test_a_key_has_a_place_among_the_candidates_or_none() -> None:
     assert fusion.places(keys(1, 3, 5), keys(5, 0, 4, 9, 1)).tolist() == [2, -1, -1, -1, 0]
+    assert fusion.places(keys(3), keys(5, 3)).tolist() == [-1, 0]
     assert fusion.places(keys(), keys(5, 0)).tolist() == [-1, -1]
 
 
@@ -88,6 +90,49 @@ def test_closeness_fades_on_both_sides_and_never_ends() -> None:
     before = fusion.closeness(microseconds(*(MAY.start - timedelta(days=n) for n in days)), [MAY]).tolist()
     assert after == pytest.approx(before)
     assert 1 > after[0] > after[1] > after[2] > 0
+
+
+@pytest.mark.parametrize(
+    ("span", "days"),
+    [
+        (Span(datetime(2023, 5, 3, tzinfo=UTC), datetime(2023, 5, 4, tzinfo=UTC)), 3),
+        (MAY, 31 / 4),
+        (Span(datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)), 365 / 4),
+    ],
+    ids=["day", "month", "year"],
+)
+def test_closeness_falls_to_1_of_e_in_three_days_or_a_quarter_of_the_span(span: Span, days: float) -> None:
+    off = timedelta(days=days)
+    each = fusion.closeness(microseconds(span.start - off, span.end + off), [span])
+    assert each.tolist() == pytest.approx([1 / math.e, 1 / math.e])
+
+
+def test_scores_have_32_bits() -> None:
+    assert fusion.spread(keys(1, 3), keys(3), floats(0.5)).dtype == np.float32
+    assert fusion.closeness(microseconds(MAY.start), [MAY]).dtype == np.float32
+    assert fusion.closeness(microseconds(MAY.start), []).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("cosine", "share", "relevance"),
+    [
+        (0.5, 0.0, 0.5),
+        (0.0, 0.5, 0.5),
+        (0.5, 0.5, 0.75),
+        (math.nan, 0.25, 0.25),
+        (-0.5, 0.25, 0.25),
+        (1.0, 0.25, 1.0),
+        (0.5, 1.0, 1.0),
+        (1.5, 0.0, 1.0),
+        (0.5, 2.0, 1.0),
+        (0.5, -1.0, 0.5),
+        (math.nan, 0.0, 0.0),
+    ],
+)
+def test_relevance_adds_what_one_of_meaning_and_words_leaves_open(
+    cosine: float, share: float, relevance: float
+) -> None:
+    assert fusion.relevance(np.array([cosine]), np.array([share])).tolist() == [relevance]
 
 
 def test_of_several_spans_the_nearest_counts() -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import hmac
+import re
+
 import pytest
 
 from runtime.webhooks.keys.shared_secret import base64_key
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.hmac import Encoding, Hmac
 from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.schemes.signature_header import Fields
 
@@ -39,6 +42,146 @@ def test_signing_is_the_inverse_of_checking(scheme: Hmac) -> None:
     assert timestamp == (1_700_000_000 if scheme.tolerance else None)
 
 
+def test_what_a_payload_names_is_signed_and_sent_in_the_order_of_id_time_and_signature() -> None:
+    scheme = Hmac(header="S", payload="{id}.{timestamp}.{body}", id_header="I", timestamp_header="T", tolerance=5)
+    signature = hmac.digest(b"key", b"id-1.1700000000.body", "sha256").hex()
+    headers = [("I", "id-1"), ("T", "1700000000"), ("S", signature)]
+    assert scheme.sign(b"key", UnsignedRequest(b"body", NOW, "id-1")) == headers
+    assert scheme.check([b"other", b"key"])(Request(Headers(headers), b"body"), NOW) == (
+        bytes.fromhex(signature),
+        1_700_000_000,
+        1,
+        None,
+    )
+
+
+def test_an_address_that_is_not_known_is_signed_as_an_empty_text() -> None:
+    scheme = Hmac(header="S", payload="{url}{body}")
+    signature = hmac.digest(b"key", b"body", "sha256").hex()
+    assert scheme.sign(b"key", UnsignedRequest(b"body", NOW, "")) == [("S", signature)]
+    assert scheme.check([b"key"])(Request(Headers([("S", signature)]), b"body"), NOW).timestamp is None
+
+
+@pytest.mark.parametrize(
+    ("encoding", "signature", "reason"),
+    [
+        ("hex", "0" * 64, "signature_mismatch"),
+        ("hex", "0" * 63, "malformed_signature"),
+        ("hex", "0" * 65, "malformed_signature"),
+        ("hex", "A" * 64, "malformed_signature"),
+        ("hex", "\ud800" * 64, "malformed_signature"),
+        ("base64", f"{'A' * 43}=", "signature_mismatch"),
+        ("base64", f"{'A' * 42}==", "malformed_signature"),
+        ("base64", "A" * 44, "malformed_signature"),
+        ("base64", "\ud800", "malformed_signature"),
+    ],
+)
+def test_a_signature_that_could_be_one_mismatches_and_any_other_is_malformed(
+    encoding: Encoding, signature: str, reason: str
+) -> None:
+    scheme = Hmac(header="S", encoding=encoding)
+    with pytest.raises(Refused, match=f"^{reason}$"):
+        scheme.check([b"key"])(Request(Headers([("S", signature)]), b"body"), NOW)
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason"), [("S", "missing_signature"), ("T", "missing_timestamp"), ("I", "missing_id")]
+)
+def test_a_missing_header_is_named(missing: str, reason: str) -> None:
+    scheme = Hmac(header="S", payload="{id}.{timestamp}.{body}", id_header="I", timestamp_header="T", tolerance=5)
+    headers = scheme.sign(b"key", UnsignedRequest(b"body", NOW, "id-1"))
+    without = Headers([pair for pair in headers if pair[0] != missing])
+    with pytest.raises(Refused, match=f"^{reason}$"):
+        scheme.check([b"key"])(Request(without, b"body"), NOW)
+
+
+def test_each_of_several_headers_may_hold_the_signature_and_only_once() -> None:
+    scheme = Hmac(header="S", more_headers=("S2", "S3"))
+    [(_, good)] = scheme.sign(b"key", UnsignedRequest(b"body", NOW, ""))
+    check = scheme.check([b"key"])
+    bad = "0" * 64
+    for first, second, third in ((good, bad, bad), (bad, good, bad), (bad, bad, good)):
+        headers = [("s", first), ("s2", second), ("s3", third)]
+        assert check(Request(Headers(headers), b"body"), NOW).mac.hex() == good
+    with pytest.raises(Refused, match=r"^signature_mismatch$"):
+        check(Request(Headers([("S", bad), ("S2", bad), ("S3", bad)]), b"body"), NOW)
+    with pytest.raises(Refused, match=r"^ambiguous_signature$"):
+        check(Request(Headers([("S", good), ("S2", good), ("S2", good)]), b"body"), NOW)
+
+
+def test_a_sender_may_sign_its_url_and_its_body_in_a_second_form() -> None:
+    scheme = Hmac(header="S", payload="{url}|{body}", url=str.lower, rewritten=bytes.upper)
+    check = scheme.check([b"key"])
+
+    def accepted(message: bytes) -> bool:
+        signature = hmac.digest(b"key", message, "sha256").hex()
+        try:
+            check(Request(Headers([("S", signature)]), b"body", "POST", "https://h.example/X"), NOW)
+        except Refused:
+            return False
+        return True
+
+    assert accepted(b"https://h.example/X|body")
+    assert accepted(b"https://h.example/x|body")
+    assert accepted(b"https://h.example/X|BODY")
+    assert not accepted(b"https://h.example/X|")
+    assert not accepted(b"|body")
+
+
+def test_a_key_signs_only_bodies_that_begin_as_the_senders_do() -> None:
+    scheme = Hmac(header="S", begins=b"{")
+    check = scheme.check([b"key"])
+    for body in (b"{}", b"{"):
+        assert check(Request(Headers(scheme.sign(b"key", UnsignedRequest(body, NOW, ""))), body), NOW).mac
+    with pytest.raises(Refused, match=r"^signature_mismatch$"):
+        check(Request(Headers(scheme.sign(b"key", UnsignedRequest(b"[]", NOW, ""))), b"[]"), NOW)
+
+
+IN_BODY = Hmac(header="S", timestamp_path="$.time", unit="ms", tolerance=5)
+
+
+def of_body(body: bytes, now: float = NOW) -> float | None:
+    headers = IN_BODY.sign(b"key", UnsignedRequest(body, NOW, ""))
+    return IN_BODY.check([b"key"])(Request(Headers(headers), body), now).timestamp
+
+
+def test_a_time_in_the_body_is_written_and_read_there() -> None:
+    body = IN_BODY.embed(b"key", UnsignedRequest(b'{"a": 1, "time": 3}', NOW, ""))
+    assert body == b'{"a":1,"time":1700000000750}'
+    assert of_body(body, NOW + 5) == 1_700_000_000
+    with pytest.raises(Refused, match=r"^stale$"):
+        of_body(body, NOW + 5.001)
+    with pytest.raises(Refused, match=r"^future$"):
+        of_body(body, NOW - 5.001)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"{}", "missing_timestamp"),
+        (b'{"time": "1700000000750"}', "malformed_timestamp"),
+        (b'{"time": 1700000000750.0}', "malformed_timestamp"),
+        (b'{"time": true}', "malformed_timestamp"),
+        (b'{"time": null}', "malformed_timestamp"),
+        (b'{"time": -1}', "malformed_timestamp"),
+    ],
+)
+def test_a_body_without_a_number_for_its_time_is_refused(body: bytes, reason: str) -> None:
+    with pytest.raises(Refused, match=f"^{reason}$"):
+        of_body(body)
+
+
+@pytest.mark.parametrize(("path", "body"), [("$.time", b"[]"), ("$.time", b"{"), ("$.a.time", b"{}")])
+def test_a_body_that_cannot_hold_the_time_cannot_be_signed(path: str, body: bytes) -> None:
+    scheme = Hmac(header="S", timestamp_path=path, tolerance=5)
+    with pytest.raises(ValueError, match=f"^the body has no place for {re.escape(path)}: it is a JSON object$"):
+        scheme.embed(b"key", UnsignedRequest(body, NOW, ""))
+
+
+def test_without_a_time_in_it_a_body_is_signed_as_it_is() -> None:
+    assert Hmac(header="S").embed(b"key", UnsignedRequest(b"[", NOW, "")) == b"["
+
+
 def test_milliseconds_are_judged_to_the_millisecond() -> None:
     scheme = Hmac(header="S", payload="{timestamp}{body}", timestamp_header="T", unit="ms", tolerance=5)
     assert round_trip(scheme, now=NOW + 5) == 1_700_000_000
@@ -60,20 +203,31 @@ def test_the_signed_parts_are_those_of_the_payload() -> None:
     }
 
 
+SENT_AND_SIGNED = "a timestamp is sent and signed, or neither: {timestamp} and its header need one another"
+ONE_PLACE = "a timestamp is in a header or in the body, not in both"
+TOLERANCE = "a timestamp needs a tolerance, and a tolerance a timestamp"
+ID = "{id} and its header need one another"
+ONE_HEADER = "a header that holds the timestamp too is the only one"
+TIMED = {"payload": "{timestamp}{body}", "tolerance": 1}
+
+
 @pytest.mark.parametrize(
-    "contradiction",
+    ("contradiction", "wrong"),
     [
-        {"timestamp_header": "T", "tolerance": 1},
-        {"payload": "{timestamp}{body}", "tolerance": 1},
-        {"payload": "{timestamp}{body}", "timestamp_header": "T"},
-        {"tolerance": 1},
-        {"form": Fields()},
-        {"id_header": "I"},
-        {"payload": "{id}.{body}"},
+        ({"timestamp_header": "T", "tolerance": 1}, SENT_AND_SIGNED),
+        (TIMED, SENT_AND_SIGNED),
+        ({"form": Fields()}, SENT_AND_SIGNED),
+        ({**TIMED, "timestamp_header": "T", "timestamp_path": "$.time"}, ONE_PLACE),
+        ({"payload": "{timestamp}{body}", "timestamp_header": "T"}, TOLERANCE),
+        ({"tolerance": 1}, TOLERANCE),
+        ({"timestamp_path": "$.time"}, TOLERANCE),
+        ({"id_header": "I"}, ID),
+        ({"payload": "{id}.{body}"}, ID),
+        ({**TIMED, "form": Fields(), "more_headers": ("M",)}, ONE_HEADER),
     ],
 )
-def test_parameters_that_contradict_each_other_are_an_error(contradiction: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="need"):
+def test_parameters_that_contradict_each_other_are_an_error(contradiction: dict[str, object], wrong: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(wrong)}$"):
         Hmac(header="S", **contradiction)  # type: ignore[arg-type]
 
 
