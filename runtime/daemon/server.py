@@ -79,8 +79,8 @@ AGENT_SCOPES: Final[frozenset[Scope]] = frozenset({"write"})
 
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
-"""How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager. Also
-how long a body is read that nobody asked for."""
+"""Seconds for which a stop waits for operators' requests; aiohttp's default of a minute outlasts the service
+manager. Also how long an unread body is read."""
 
 # Nobody here reads compressed bodies, and whoever may not ask at all must not have any inflated either.
 _COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
@@ -148,7 +148,7 @@ def _owned(find: Callable[[], Root], stack: ExitStack) -> Root:
 
 
 def _room(connections: int) -> int:
-    """How many senders' connections may be open; said when it is fewer than asked for."""
+    """Return how many connections of senders may be open; log it if it is fewer than configured."""
     room = room_for(connections)
     if room < connections:
         log.warning("connections_limited", asked=connections, room=room)
@@ -269,7 +269,7 @@ class Daemon:
         await self._keys.fetch(needed.url, outdated=needed.outdated, configured=needed.configured, named_by=named_by)
 
     async def _stop(self) -> None:
-        """What is left to do when no more deliveries come in; what was accepted is on disk."""
+        """Finish the stop after the last delivery came in; accepted ones are on disk."""
         (self._app.root.state / DAEMON_FILE).unlink(missing_ok=True)
         await self._keys.close()
         await self._dispatcher.stop(max(0.0, self._drained_by - asyncio.get_running_loop().time()))
@@ -282,8 +282,9 @@ class Daemon:
         return ConcurrencyLimits(self._app.generation.concurrency)
 
     def _has_no_agent(self) -> bool:
-        """Whether nothing in this program could run what waits while another daemon's may: memories that are files keep
-        agents to one of those that share a database, and this one is not to bury what waits for that."""
+        """True if no agent of this program could run waiting deliveries while another daemon's may. Memories that
+        are files keep agents to one of the daemons that share a database, and this one must not bury what waits for
+        that."""
         return self._app.database.kind == "postgresql" and not self._app.generation.agents
 
     def _is_serving(self) -> bool:
@@ -356,7 +357,7 @@ class Daemon:
 
 
 def _has_terminal() -> bool:
-    """Whether this process still has the terminal that it was started from."""
+    """True if this process still has the terminal that it was started from."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:

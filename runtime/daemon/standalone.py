@@ -29,7 +29,7 @@ from runtime.secrets import BACKENDS
 log = structlog.get_logger("symbiont.daemon")
 
 DRAIN_SECONDS: Final = 2
-"""How long an end waits for what others have asked."""
+"""Seconds for which the end waits for requests of other processes."""
 GUARD_SECONDS: Final = 1
 
 OnEnd = Callable[[], None]
@@ -39,8 +39,8 @@ OnEnd = Callable[[], None]
 async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: OnEnd) -> AsyncIterator[App]:
     """Own `root` while inside, with the programs under `paths`, else its last one, else none.
 
-    `command` is what others are told of who owns it. `on_failure` is called when it cannot be kept any longer. Raises
-    Owned at once when another process has it, and SymbiontError.
+    `command`: name of the owner for other processes. `on_failure` is called when the root cannot be held any longer.
+    Raises Owned at once if another process owns it, and SymbiontError.
     """
     settings = Settings.read({})
     least = settings.log_level if "log_level" in settings.model_fields_set else "warning"
@@ -87,7 +87,7 @@ async def _served(app: App, command: str) -> AsyncIterator[None]:
 
 
 async def _attend(app: App, tasks: Supervisor) -> None:
-    """What a daemon does of itself for memories and secrets."""
+    """Start the background tasks of a daemon for memories and secrets."""
     await app.start_background(tasks.start)
     compactor = Compactor(
         app.pinned_memories,

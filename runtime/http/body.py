@@ -19,7 +19,7 @@ LEAST_FRAMING: Final = 5
 """Bytes around each chunk: a digit and two line ends."""
 
 READ_AHEAD: Final = 512 * 1024
-"""Bytes that may have come and not been decoded yet: what the event loop reads at once, twice."""
+"""Bytes that may have arrived without being decoded: two reads of the event loop."""
 
 
 class BodyReader:
@@ -73,7 +73,7 @@ class BodyReader:
         self.size = 0
 
     def late(self, now: float, limits: Limits) -> bool:
-        """Whether it takes too long, or comes too slowly: a sender must not hold a connection with a byte now and
+        """True if it takes too long, or arrives too slowly: a sender must not hold a connection with a byte now and
         then."""
         passed = now - self.began
         return passed >= limits.body_seconds or (passed > limits.body_grace and self.size < passed * limits.body_rate)
@@ -107,8 +107,8 @@ class Bodies:
         return True
 
     def _make_room(self, more: int, by: BodyReader | None) -> bool:
-        """Give up those that come slowest, of those that have had the time to come: whoever sends at once what it has
-        to send need not wait until the slow ones are given up for their own sake."""
+        """Drop the slowest bodies of those past their grace period, so that a fast sender need not wait until slow
+        ones time out."""
         limits, now = self._limits, self.now
         while self.size + more > limits.gathered:
             others = [each for each in self.gathering if each is not by and now - each.began >= limits.body_grace]

@@ -1,4 +1,4 @@
-"""What addresses are counted under."""
+"""Grouping of client addresses for counting."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import socket
 
 
 def network(address: str | None) -> bytes | None:
-    """Whose `address` is, packed: itself for IPv4, mapped into IPv6 or not, and of IPv6 the /64 that one customer has.
-    None for what is no address, such as a Unix socket's."""
+    """Return the packed network of `address`: the address itself for IPv4, mapped into IPv6 or not; for IPv6 the /64
+    of one customer. None if it is no address, such as a Unix socket's."""
     if not address:
         return None
     try:

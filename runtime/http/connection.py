@@ -1,8 +1,8 @@
-"""One connection: aiohttp's, with the bounds and the manners that aiohttp does not have.
+"""One connection: aiohttp's, with limits that aiohttp does not have.
 
-aiohttp reads requests and hands them on one at a time, in order. What is added: how long a head, an idle connection
-and an unread answer may last, who gives way when all connections are taken, what a half-closed connection still gets,
-that nothing is read ahead of what is handled, and that a refusal arrives before the connection ends.
+aiohttp reads requests and passes them on one at a time, in order. Added are: limits on the time of a head, an idle
+connection and an unread answer; eviction when all connections are taken; answers on a half-closed connection; no
+reading ahead of the handled request; and a refusal that arrives before the connection ends.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Refuse = Callable[[HttpError, str | None], Response]
 
 
 def parses_strictly() -> bool:
-    """Whether aiohttp has its parser in C, llhttp's, here: the one in Python, which it takes in its place, is another
-    one, and it is not the one that tests hold."""
+    """True if aiohttp has its parser in C (llhttp): its fallback in Python parses differently, and is not the one
+    tested."""
     return HttpRequestParser is not HttpRequestParserPy
 
 
@@ -53,9 +53,9 @@ def say(problem: HttpError, _peer: str | None) -> Response:
 
 
 class State(Enum):
-    """What a connection does. `IDLE`: nothing of a next request has come. `HEAD`: a part of a head has. `WORKING`: a
-    request is handled, or its body awaited. `SKIPPING`: the rest of a refused body is read. `LINGERING`: everything
-    has been said, and what still comes is thrown away. `GONE`: it has ended."""
+    """State of a connection. `IDLE`: nothing of a next request has arrived. `HEAD`: a part of a head has. `WORKING`:
+    a request is handled, or its body awaited. `SKIPPING`: the rest of a refused body is read. `LINGERING`: the last
+    answer was sent, and further input is discarded. `GONE`: it has ended."""
 
     IDLE = auto()
     HEAD = auto()
@@ -67,8 +67,8 @@ class State(Enum):
 
 @dataclass(slots=True)
 class Shared:
-    """What the connections of one listener share. `now`: the event loop's time, at most a second old. `draining`: the
-    listener stops. `empty`: no connection is open."""
+    """State that the connections of one listener share. `now`: the event loop's time, at most a second old.
+    `draining`: the listener stops. `empty`: no connection is open."""
 
     limits: Limits
     refuse: Refuse = say
@@ -144,12 +144,12 @@ class Connection(web.RequestHandler):
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for its next request, and nothing of that has come."""
+        """True if it waits for its next request, and nothing of that has arrived."""
         return self._state is State.IDLE
 
     @property
     def ended(self) -> bool:
-        """Whether the peer sends no more."""
+        """True if the peer sends no more."""
         return self._ended
 
     # What the event loop says.
@@ -246,7 +246,7 @@ class Connection(web.RequestHandler):
     # What the listener says.
 
     def look(self, now: float) -> None:
-        """See whether the deadline has passed, or that of a body."""
+        """Check the deadlines of the connection and of its body."""
         if now >= self.deadline:
             self.expire()
         elif self._gathering is not None and self._gathering.late(now, self._shared.limits):
@@ -262,7 +262,7 @@ class Connection(web.RequestHandler):
             self.force_close()
 
     def evict(self) -> None:
-        """Another connection needs the place: end at once, and tell a sender whose body was awaited."""
+        """Free the place for another connection: end at once, and answer a sender whose body was awaited."""
         self._group = None
         if self._gathering is not None:
             self._gathering.fail(HttpError("overloaded"))
@@ -416,7 +416,7 @@ class Connection(web.RequestHandler):
             self._resume_transport_reading()
 
     def _hold(self) -> None:
-        """Read no further: what is here already has to be handled first."""
+        """Stop reading until the present input has been handled."""
         self._held = True
         self._pause_transport_reading()
 
@@ -439,7 +439,7 @@ class Connection(web.RequestHandler):
         self.force_close()
 
     def _linger(self) -> None:
-        """Everything has been said. What the sender still sends is let pass for a while, or it could not read it."""
+        """Discard further input for a while after the last answer, so that the sender can read it."""
         self._state = State.LINGERING
         self.deadline = self._shared.now + self._shared.limits.linger_seconds + 1
         if self._group is not None:
@@ -453,7 +453,7 @@ class Connection(web.RequestHandler):
 
 
 def _problem(error: BaseException | None, limits: Limits) -> HttpError:
-    """What the parser found, in our words. Its own repeat, behind an empty line, what was sent."""
+    """Convert a parser error. Its own message repeats the input after an empty line."""
     if isinstance(error, LineTooLong):
         return HttpError("target_too_long" if error.args[1] == limits.line else "headers_too_large")
     said = str(getattr(error, "message", "")).partition("\n\n")[0]

@@ -1,4 +1,4 @@
-"""Who gives way when all connections are taken: whoever has most of them, and of those the one that is needed least."""
+"""Eviction when all connections are taken: from the address that has most of them, the least needed one."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class AddressGroup:
 
 
 class ConnectionTable:
-    """At most `most` connections, each with its address. For one more, one of the address that has most of them gives
-    way: the longest idle one, else the one that waits longest for its peer. So whoever opens as many as there may be,
-    and is slow on each, is in nobody's way but its own."""
+    """At most `most` connections, each with its address. When full, evicts a connection of the address that has
+    most: the longest idle, else the one waiting longest for its peer. So an attacker evicts only its own
+    connections."""
 
     def __init__(self, most: int) -> None:
         self._most = most

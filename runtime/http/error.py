@@ -1,4 +1,4 @@
-"""What is wrong with a request as HTTP, before anybody asks what it is for."""
+"""Errors of a request at the level of HTTP, before routing."""
 
 from __future__ import annotations
 

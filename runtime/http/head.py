@@ -1,8 +1,8 @@
-"""The head of a request, as a handler sees it, and what we ask of it beyond what llhttp does.
+"""The head of a request, and checks beyond those of llhttp.
 
-aiohttp's parser has read it. What is checked here is what lets two servers read one request differently, or lets one
-of them be held up by it: one Host, one plain statement of the body's length, a target of visible ASCII. All of it is
-decided on bytes, since `"\\u212a".lower()` is `"k"`.
+aiohttp's parser has read it. The checks here refuse input that two servers may read differently, or that could hold
+one of them up: one Host, one plain statement of the body's length, a target of visible ASCII. They work on bytes,
+because `"\u212a".lower()` is `"k"`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def _minor(message: RawRequestMessage) -> int:
 
 @lru_cache(maxsize=256)
 def _target(target: str) -> tuple[str, str]:
-    """Path and query. A host in the target stands for the one in Host (RFC 9112 section 3.2.2); neither is used."""
+    """Return path and query. A host in the target replaces the one in Host (RFC 9112 section 3.2.2); neither is
+    used."""
     found = None if target == "*" else _TARGET.fullmatch(target)
     if found is None:
         if target != "*":
@@ -124,8 +125,8 @@ def _is_host(value: str | None) -> bool:
 
 
 def _length(message: RawRequestMessage, fields: dict[str, str], repeated: frozenset[str], minor: int) -> int:
-    """How long the body is (RFC 9112 section 6.3); only one plain statement of it is taken, and only one that the
-    parser reads alike."""
+    """Return the length of the body (RFC 9112 section 6.3); only one plain statement of it is accepted, and only one
+    that the parser reads alike."""
     coding, length = fields.get("transfer-encoding"), fields.get("content-length")
     if coding is None and length is None and not message.chunked:
         return 0

@@ -1,4 +1,4 @@
-"""How much of what a sender may send, and how long it may take."""
+"""Limits on the size and time of requests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Limits:
     fields: int = 100
     """Header lines."""
     gathered: int = 256 * 1024 * 1024
-    """Bodies of all requests that are being received or handled; over it those that come slowest are given up, once
-    they had `body_grace`, and when there is none, the one that wants more."""
+    """Bytes of all bodies that are being received or handled. Above it the slowest are dropped after `body_grace`;
+    if there are none, the one that asks for more."""
     discarded: int = 256 * 1024
     """A refused body up to this size is read to its end, so that the connection can be used again."""
     head_seconds: float = 10
@@ -31,9 +31,9 @@ class Limits:
     """Bytes of body a second, on average, after `body_grace` seconds."""
     body_grace: float = 5
     idle_seconds: float = 75
-    """How long a connection may wait for its next request."""
+    """Seconds for which a connection may wait for its next request."""
     write_seconds: float = 30
-    """How long a sender may leave its answers unread before it is cut off."""
+    """Seconds for which a sender may leave its answers unread before it is cut off."""
     linger_seconds: float = 2
-    """How long what a refused sender still sends is thrown away, so that it can read why it was refused: closing at
-    once would reset the connection and take the answer with it (RFC 9112 section 9.6)."""
+    """Seconds for which further input of a refused sender is discarded, so that it can read the reason: closing at
+    once would reset the connection and lose the answer (RFC 9112 section 9.6)."""

@@ -54,7 +54,7 @@ class Request:
         self._held = 0
 
     def unread(self) -> int | None:
-        """Bytes of the body that nobody asked for and that may still come; None when they are not known."""
+        """Return the bytes of the unread body that may still arrive; None if unknown."""
         if self.failed:
             return None
         if self._asked or self._content.is_eof():

@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Response(NamedTuple):
-    """What a handler answers. `extra`: further header lines, each with its CRLF. `close`: end the connection. With 204
+    """Answer of a handler. `extra`: further header lines, each with its CRLF. `close`: end the connection. With 204
     and 304 neither `content_type` nor `body` is sent."""
 
     status: int
@@ -66,8 +66,8 @@ def refusal(error: str, message: str) -> bytes:
 
 
 def render(response: Response, *, alive: bool, minor: int = 1, without_body: bool = False) -> bytes:
-    """`response` as it is sent (RFC 9112). `alive`: whether the connection is used again; `minor`: of the request's
-    HTTP/1.x; `without_body`: the answer to HEAD."""
+    """Render `response` (RFC 9112). `alive`: the connection is used again; `minor`: of the request's HTTP/1.x;
+    `without_body`: the answer to HEAD."""
     status, content_type, body, extra, _ = response
     connection = b""
     if not alive:

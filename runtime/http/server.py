@@ -1,4 +1,4 @@
-"""A listener's connections: how many there may be, how long each may take, and how they end."""
+"""A listener: the number of its connections, their deadlines and their end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from runtime.http.request import Request
 from runtime.http.response import Response, Written
 
 SWEEP_SECONDS = 1.0
-"""How often deadlines are looked at: one look for all of them costs less than a timer for each request."""
+"""Interval of the deadline checks in seconds: one check for all costs less than a timer for each request."""
 END_SECONDS = 0.05
-"""How long a handler that is cancelled at the end of a stop may take to end, twice."""
+"""Seconds that a cancelled handler may take to end, twice, at the end of a stop."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 """Answers a request."""
@@ -30,7 +30,7 @@ Make = Callable[..., web.BaseRequest]
 
 
 class Listener(web.Server):
-    """aiohttp's server with bounds, see `Limits`. `shared`: what its connections share."""
+    """aiohttp's server with limits, see `Limits`. `shared`: state that its connections share."""
 
     def __init__(
         self,

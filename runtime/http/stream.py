@@ -15,9 +15,9 @@ from runtime.http.connection import Connection
 log = structlog.get_logger("symbiont.http")
 
 LOOK_SECONDS: Final = 0.2
-"""How often a stream checks that its client is connected: aiohttp does not report that it left."""
+"""Interval in seconds of the check that the client is connected: aiohttp does not report that it left."""
 HEARTBEAT_SECONDS: Final = 10.0
-"""How long a stream is silent at most, if it has a heartbeat."""
+"""Maximum silence of a stream with a heartbeat, in seconds."""
 
 
 class StreamSender:
@@ -85,7 +85,7 @@ class StreamSender:
         silent_since: float | None = loop.time()
 
         async def watch() -> None:
-            """Expire `scope` when nobody reads any more or the listener stops, and send heartbeats."""
+            """Expire `scope` when the client leaves or the listener stops; send heartbeats."""
             nonlocal silent_since
             with suppress(ConnectionError):
                 while not self._stopping and not client_left(request):

@@ -18,7 +18,7 @@ _NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetErro
 
 
 class Gone(Exception):  # noqa: N818 - it says what is the case
-    """Nobody answers. `asked`: somebody may have begun with what was asked."""
+    """The root's owner does not respond. `asked`: the operation may have started."""
 
     def __init__(self, *, asked: bool) -> None:
         super().__init__("the process that owns the root does not answer")
@@ -28,11 +28,9 @@ class Gone(Exception):  # noqa: N818 - it says what is the case
 async def ask(
     address: str, root: str, name: str, parameters: Mapping[str, Any], progress: Progress | None = None
 ) -> Any:
-    """What the operation `name` of the socket at `address` answers, which is that of the root with the identity `root`.
+    """Return the answer of the operation `name` of the socket at `address`, for the root with the identity `root`.
 
-    Raises Gone, and Failed as the operation did.
-
-    When this is cancelled, so is the operation.
+    Raises Gone, and Failed as the operation did. Cancelling this cancels the operation.
     """
     try:
         reader, writer = await asyncio.open_unix_connection(address)

@@ -1,4 +1,4 @@
-"""What the protocol is served from: an opened root in this process, or one that another process owns."""
+"""Backends of the protocol: an open root in this process, or the process that owns the root."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from runtime.identity.caller import Scope
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and how much there is."""
+"""Called with a step's name, its amount done, and its total."""
 
 
 class Answer(NamedTuple):
@@ -24,13 +24,13 @@ class Backend(Protocol):
     """Tools and resources for one caller; what there is to call and to read says `listing`."""
 
     def may(self, scope: Scope) -> bool:
-        """Whether the caller may do what needs `scope`. Waits for nothing."""
+        """True if the caller has the scope. Does not wait."""
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
-        """What a tool answers that is listed for the caller. Raises Failed."""
+        """Return the answer of a tool that is listed for the caller. Raises Failed."""
 
     async def read(self, uri: str) -> Answer:
-        """What a resource says. Raises Failed."""
+        """Return the content of a resource. Raises Failed."""
 
 
 class Failed(Exception):  # noqa: N818 - it says what is the case

@@ -1,7 +1,7 @@
-"""What there is to call and to read, as the protocol lists it: read from `listing.json`, written from the tables.
+"""Tools and resources as the protocol lists them, read from `listing.json`, which is generated from the tables.
 
-The tables themselves stand on everything that their functions use, which takes a second to load and to open; a client's
-first question does not wait for it.
+Loading the tables takes a second, because of everything that their functions import; a client's first request does
+not wait for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FILE: Final = Path(__file__).with_name("listing.json")
 """Written by `python -m runtime.generate.mcp_listing`: tools, each with the scope that it needs, and resources."""
 
 May = Callable[["Scope"], bool]
-"""Whether a caller may do what needs a scope."""
+"""True if a caller has a scope."""
 
 
 def tools(may: May) -> Sequence[Mapping[str, Any]]:
@@ -28,13 +28,14 @@ def tools(may: May) -> Sequence[Mapping[str, Any]]:
 
 
 def tool(name: str, may: May) -> Mapping[str, Any] | None:
-    """The tool of this name; None when there is none, or not for this caller: the two look the same."""
+    """Return the tool of this name; None if there is none, or not for this caller."""
     row = _tools().get(name)
     return row["tool"] if row is not None and may(row["scope"]) else None
 
 
 def resources(may: May) -> Sequence[Mapping[str, Any]]:
-    """The resources that the caller may read; one whose address has parameters has a `uriTemplate` and no `uri`."""
+    """Return the resources that the caller may read; one whose address has parameters has a `uriTemplate` and no
+    `uri`."""
     found: list[Mapping[str, Any]] = _listing()["resources"]
     return found if may("read") else []
 

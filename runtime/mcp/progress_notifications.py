@@ -1,4 +1,4 @@
-"""Work done for a client: in a task of its own, which is cancelled once, and whose progress is told on."""
+"""Work for a client in a task of its own, which is cancelled once, with progress notifications."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from runtime.mcp.backend import Progress
 T = TypeVar("T")
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Sends one progress notification: how much is done, how much there is, what is being done."""
+"""Sends one progress notification: amount done, total, name of the step."""
 
 LOOK_SECONDS: Final = 0.1
-"""How often a client is told at most."""
+"""Minimum seconds between two notifications."""
 
 
 async def with_progress(work: Callable[[Progress | None], Coroutine[Any, Any, T]], report: Report | None) -> T:
-    """The result of `work`, whose progress goes to `report`. Raises what it raises.
+    """Return the result of `work`; its progress goes to `report`. Raises what it raises.
 
-    The SDK cancels a handler again at each of its awaits until it has ended, in which no transaction could be rolled
-    back; the task is cancelled once, and ends as it has to.
+    The SDK cancels a handler again at each of its awaits until it has ended, which would interrupt a rollback; this
+    task is cancelled only once.
     """
     steps = _Steps()
     task = asyncio.ensure_future(work(steps.note if report is not None else None))
@@ -40,7 +40,7 @@ async def with_progress(work: Callable[[Progress | None], Coroutine[Any, Any, T]
 
 
 def _let_go(task: asyncio.Future[Any]) -> None:
-    """Nobody asks any more how it ended."""
+    """Retrieve the task's exception, so that it is not logged as unhandled."""
     if not task.cancelled():
         task.exception()
 
@@ -62,7 +62,7 @@ class _Steps:
         self._what, self._done, self._total = what, done, total
 
     def news(self) -> tuple[float, float | None, str | None] | None:
-        """What is to be told; None when that was told already."""
+        """Return the next progress notification, or None if nothing changed."""
         now = self._before + self._done
         if now <= self._told or not self._what:
             return None

@@ -1,4 +1,4 @@
-"""The server: what each request of the protocol asks of a backend."""
+"""The MCP server: maps the protocol's requests to a backend."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ _HINTS: Final[dict[Any, CacheHint]] = {
 
 
 _DONE: Final = {"resultType": "complete"}
-"""What each result of the revision of 2026-07-28 has to say; the SDK leaves it out for older ones."""
+"""Field of each result since the revision of 2026-07-28; the SDK leaves it out for older ones."""
 
 
 def make_server(backend_of: BackendOf) -> Server[Any]:
-    """A server that asks `backend_of` whose tools and resources a request is for."""
+    """Return a server that calls `backend_of` for the backend of each request."""
     server: Server[Any] = Server(
         NAME,
         version=metadata.version("symbiont"),

@@ -1,4 +1,4 @@
-"""A thread for calls that may wait for ever, such as the reading of a pipe: the end of the process waits for none."""
+"""A daemon thread for blocking calls that may never return (reading a pipe); it does not delay process exit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SideThread:
         Thread(target=self._run, name=name, daemon=True).start()
 
     async def call(self, function: Callable[..., T], *given: Any) -> T:
-        """What `function` returns or raises. When this is cancelled, it is called to its end all the same."""
+        """Return or raise the outcome of `function`. If this is cancelled, the function still runs to its end."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 

@@ -34,7 +34,7 @@ LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of one message; what is longer is read over and refused."""
 
 ANSWER_SECONDS: Final = 30.0
-"""How long what was asked before the input ended may take to be answered."""
+"""Seconds in which requests sent before the end of input are answered."""
 
 _CHUNK: Final = 256 * 1024
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")

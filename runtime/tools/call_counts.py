@@ -1,4 +1,4 @@
-"""How often each tool was called since the process began."""
+"""Number of calls of each tool since the process began."""
 
 from __future__ import annotations
 

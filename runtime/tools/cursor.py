@@ -1,4 +1,4 @@
-"""Where a list goes on: an opaque text, so that nobody leans on what is in it."""
+"""Cursors of lists: an opaque text, so that clients do not depend on its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 200
 
 
 def write_cursor(*parts: int | str) -> str:
-    """The cursor for `parts`: what the order of the list goes by, of the last row that was shown."""
+    """Return the cursor for `parts`: the sort key of the last row that was returned."""
     return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 
 

@@ -1,5 +1,5 @@
-"""What went wrong with a call of a tool, as every surface tells it: one of three kinds, so that the caller knows
-whether to ask otherwise or to ask again (the fifth design, M8)."""
+"""Failures of tool calls, the same on every surface: one of three kinds, so that the caller knows if it must change
+the call or repeat it (the fifth design, M8)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Fo
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`field`: the parameter that is wrong, with dots between names and positions; `example`: parameters that would be
-    right, as a JSON object; `hint`: what to do. None where there is nothing to say."""
+    """`field`: the wrong parameter, with dots between names and positions; `example`: correct parameters, as a JSON
+    object; `hint`: what to do. None if unknown."""
 
     code: Code
     message: str
@@ -54,7 +54,7 @@ class Failure:
         return told
 
     def json(self) -> dict[str, Any]:
-        """As a JSON object; what is not known is left out."""
+        """Return the failure as a JSON object, without fields that are None."""
         parts = {"field": self.field, "hint": self.hint, "example": self.example}
         return {"code": self.code, "message": self.message} | {key: it for key, it in parts.items() if it is not None}
 
@@ -66,9 +66,9 @@ def wrong(field: str, what: str, *, hint: str | None = None, example: Any = None
 
 
 def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = None) -> Failure:
-    """What `error` is to who called `tool` (None: something else was asked for, such as a resource).
+    """Return `error` as the caller of `tool` sees it (None: of something else, such as a resource).
 
-    `caller`: whom it is told; where files and services are is told to administrators alone. None: to one of them.
+    `caller`: files and services are named to administrators only; None is one of them.
     """
     if isinstance(error, WrongParameters) and error.problems:
         return _of_parameters(error, tool)
@@ -79,7 +79,7 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
 
 
 def code_of(error: SymbiontError, tool: Tool | None) -> Code:
-    """Which kind of failure an error is."""
+    """Return the kind of failure of an error."""
     if isinstance(error, EmbeddingMismatch):
         return "provider_unavailable"
     if isinstance(error, _ASKED_WRONGLY):

@@ -1,4 +1,4 @@
-"""What the readables answer."""
+"""Results of resources."""
 
 from __future__ import annotations
 

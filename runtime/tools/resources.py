@@ -1,4 +1,4 @@
-"""TABLE of readables: what a client may look at before it calls a tool. Served as MCP resources under two schemes,
+"""TABLE of resources: information for clients before they call a tool. Served as MCP resources under two schemes,
 below `/v1` and on the admin socket (the fifth design, M4, M5 and M8)."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tools import resource_results
 from runtime.tools.context import Context
 
 SCHEMES: Final = ("mcp://rusty-mem/", "symbiont://")
-"""What stands before a path in the address of a resource; both mean the same."""
+"""Prefixes of the address of a resource; both mean the same."""
 
 Function = Callable[..., Awaitable[BaseModel]]
 """`async def name(context, *, project_id: str) -> Result`: a parameter for each name in the path, text."""
@@ -38,7 +38,7 @@ class Resource:
 
     @property
     def name(self) -> str:
-        """The path: what tells one from another."""
+        """The path, which is unique."""
         return self.path
 
     @property
@@ -48,7 +48,7 @@ class Resource:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What the path leaves open, by name; for the others there is one address."""
+        """Names of the parameters in the path; without any there is one address."""
         return tuple(_NAMED.findall(self.path))
 
     @property
@@ -58,7 +58,7 @@ class Resource:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What a path must be, wholly."""
+        """Pattern of the whole path."""
         return re.compile(_NAMED.sub(r"(?P<\1>[^/]+)", re.escape(self.path).replace(r"\{", "{").replace(r"\}", "}")))
 
     @cached_property
@@ -88,7 +88,7 @@ RESOURCES = table_of(
 
 
 async def read(context: Context, path: str) -> BaseModel:
-    """What stands at `path` (`projects/default/tags`; percent-encoded) as the context's caller may see it.
+    """Return the resource at `path` (`projects/default/tags`; percent-encoded) as the context's caller may see it.
 
     Raises NotFound with the nearest paths, Forbidden, and what the function raises.
     """
@@ -109,7 +109,7 @@ def path_in(uri: str) -> str:
 
 
 def as_json(result: BaseModel) -> Any:
-    """What was read, as JSON: a list or an object."""
+    """Return the result as JSON: a list or an object."""
     return result.model_dump(mode="json")
 
 

@@ -1,4 +1,4 @@
-"""Times as people write them: how long ago, or a date."""
+"""Parsing of times: a duration before now, or a date."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ Raises SymbiontError."""
 
 
 class WrongParameters(UsageError):  # noqa: N818
-    """`problems`: of each wrong parameter its path of names and positions, and what is wrong with it.
+    """`problems`: path of names and positions of each wrong parameter, and the message.
 
-    `example`: what would be right instead of the first one, where the table knows no better.
+    `example`: a correct value in place of the first one, where the table has none.
     """
 
     def __init__(
@@ -41,20 +41,20 @@ class WrongParameters(UsageError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class ParameterAlias:
-    """In a parameter's annotation: what else it may be called."""
+    """In a parameter's annotation: its other names."""
 
     names: tuple[str, ...]
 
 
 class Annotations(NamedTuple):
-    """What a client may know of a tool before it calls it (MCP, tool annotations)."""
+    """Properties of a tool for clients (MCP, tool annotations)."""
 
     title: str
     read_only: bool
     destructive: bool
-    """Whether it may delete or overwrite something for good."""
+    """True if it may delete or overwrite something permanently."""
     idempotent: bool
-    """Whether a second call with the same parameters changes nothing more."""
+    """True if a second call with the same parameters changes nothing more."""
 
 
 class Tool:
@@ -74,12 +74,11 @@ class Tool:
         read_only: bool | None = None,
         long: bool = False,
     ) -> None:
-        """`scope`: what the caller needs. `name`: the function's unless given; dashes are allowed. `idempotent`:
-        whether calling it again changes nothing more, as reading never does. `example`: right parameters, by name, for
-        errors and for the description. `shows_secret`: its result holds a secret, which is kept nowhere. `indexes`:
-        whether it may look at memories' indexes, so that they have to be open. `read_only`: whether it changes nothing,
-        as what needs no more than the scope `read` never does. `long`: a call may take minutes, so clients are offered
-        its progress."""
+        """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`:
+        calling it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors
+        and for the description. `shows_secret`: its result contains a secret, which is stored nowhere. `indexes`: it
+        may read indexes of memories, which must be open. `read_only`: it changes nothing; true of the scope `read`.
+        `long`: a call may take minutes, so clients are offered its progress."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -100,7 +99,7 @@ class Tool:
 
     @property
     def annotations(self) -> Annotations:
-        """What it does to what is there."""
+        """The tool's annotations."""
         title = self.name.replace("-", " ").replace("_", " ").capitalize()
         return Annotations(title, self.read_only, self.destructive, self.idempotent)
 
@@ -120,7 +119,7 @@ class Tool:
 
     @cached_property
     def aliases(self) -> Mapping[str, str]:
-        """What else some parameters may be called, and what they are called in full."""
+        """Full names of parameters by their other names."""
         return aliases_of(self.parameters)
 
     @cached_property
@@ -210,7 +209,7 @@ def _values(read: BaseModel) -> dict[str, Any]:
 
 
 def aliases_of(model: type[BaseModel]) -> dict[str, str]:
-    """What else some fields may be called, and what they are called in full."""
+    """Return the full names of fields by their other names."""
     return {
         alias: name
         for name, field in model.model_fields.items()
@@ -233,8 +232,8 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
 def in_full(
     given: Mapping[str, Any], aliases: Mapping[str, str], tool: str | None = None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What is given by its full names, and the name by which each was given. Raises WrongParameters for one that is
-    given twice, with two values."""
+    """Return the values by full name, and the name by which each was given. Raises WrongParameters for a parameter
+    that is given by two names with different values."""
     full: dict[str, Any] = {}
     said: dict[str, str] = {}
     for each, value in given.items():

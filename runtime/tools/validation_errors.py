@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with parameters, in words for who gave them; and its schemas in one piece."""
+"""Pydantic's validation errors in plain words, and its schemas in one piece."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 ParameterError = tuple[tuple[str | int, ...], str]
-"""Where it is, as names and positions, and what is wrong with it."""
+"""Path of names and positions, and the message."""
 
 
 def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[str]) -> ParameterError:
-    """What is wrong, and where. `known`: every name that a parameter may have."""
+    """Convert an error to a path and a message. `known`: every name that a parameter may have."""
     path, message = error["loc"], error["msg"].removeprefix("Value error, ")
     first = str(path[0]) if path else ""
     field = model.model_fields.get(first)
@@ -29,7 +29,7 @@ def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[st
 
 
 def unknown_parameter(given: str, known: Collection[str]) -> str:
-    """What is wrong with a name that is none, and which is the nearest."""
+    """Return the message for an unknown parameter, with the closest valid name."""
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     if near:
         return f"there is no such parameter; did you mean {near[0]}?"
@@ -37,8 +37,7 @@ def unknown_parameter(given: str, known: Collection[str]) -> str:
 
 
 def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON Schema in which everything stands where it is used: not every client follows a reference. None of ours
-    is in itself."""
+    """Return a JSON Schema without references: not every client follows them. No schema here is recursive."""
     definitions = schema.get("$defs", {})
 
     def plain(part: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The resource `deliveries`: what was accepted, what became of it, and the same once more."""
+"""Operations on deliveries: list, select, show, and run again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def select(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
 
 async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
+    """Return the delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
     found = await queries.show(context.database, await queries.resolve(context.database, text(parameters, "id")))
     return {
         **_row(found.row, await users.names(context.database)),
@@ -74,9 +74,11 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 
 
 async def replay(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Queue the deliveries `ids` again, each an id or its beginning, and say of each whether it is queued or why not.
+    """Queue the deliveries `ids` again, each an id or its prefix, and return for each if it is queued, or the
+    reason.
 
-    `states`: those in another state by now are left alone. `fresh`: begin a new run also where one could go on.
+    `states`: deliveries in another state are left as they are. `fresh`: begin a new run even where one could
+    continue.
     """
     states = _texts(parameters, "states") or ENDED
     fresh = parameters.get("fresh", False)

@@ -1,4 +1,4 @@
-"""The resource `filters`: what a webhook's filters make of a delivery that nobody sent."""
+"""Operation on filters: evaluate a webhook's filters on a delivery that was not sent."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from runtime.webhooks.filters.explanation import Line, explain, sent_headers
 
 
 async def explain_delivery(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What each filter of the declared webhook `name` finds in `body` (base64), and its verdict.
+    """Return the result of each filter of the declared webhook `name` on `body` (base64), and the verdict.
 
-    `event`: what the sender's header says it is; `headers`: pairs that are sent beside the sender's own. Nothing is
+    `event`: the event in the sender's header; `headers`: pairs that are sent beside the sender's own. Nothing is
     signed, sent or stored, and the webhook need not be mounted.
     """
     name = text(parameters, "name")

@@ -1,4 +1,4 @@
-"""What of an operation a command has to know before it asks for it, or when the daemon went away before it answered."""
+"""Static properties of operations: needs an index, safe to repeat."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SEARCHING: Final = frozenset({"readiness", "resource_read", "users.remove"})
 
 
 def looks_at_indexes(name: str) -> bool:
-    """Whether the operation may look at indexes: for others none is opened."""
+    """True if the operation may read indexes; for others none is opened."""
     tool = TOOLS.get(name)
     return name in SEARCHING if tool is None else tool.indexes
 
 
 def may_be_repeated(name: str) -> bool:
-    """Whether doing it twice leaves what doing it once does."""
+    """True if doing it twice has the effect of doing it once."""
     tool = TOOLS.get(name)
     return name not in CHANGING if tool is None else tool.read_only or tool.idempotent

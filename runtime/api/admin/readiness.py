@@ -1,4 +1,4 @@
-"""Whether everything a daemon needs is there: one line for each thing, GREEN, YELLOW or RED."""
+"""Readiness checks: one line for each part of a daemon, GREEN, YELLOW or RED."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_ROOM = 64 * 1024 * 1024
 _LISTED = 5
 """The store whose items are summarised."""
 NONE = "none"
-"""What an environment's embedding is called that makes no vectors."""
+"""Name of the embedding in an environment that has none."""
 
 
 class Check(NamedTuple):
@@ -88,7 +88,7 @@ def _daemon(context: AdminContext) -> Check:
 
 
 def _state(folder: Path) -> Check:
-    """A file is made and removed: rights alone do not tell of a disk that is full or mounted read-only."""
+    """Check the folder by creating and removing a file: permissions alone do not show a full or read-only disk."""
     probe = folder / f".probe-{secrets.token_hex(4)}"
     try:
         os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -202,7 +202,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
 
 
 def _told(problem: StoreProblem) -> str:
-    """What is wrong with a file, which is named once."""
+    """Return the problem with the name of its file, once."""
     return problem.message if problem.file in problem.message else f"{problem.file}: {problem.message}"
 
 
@@ -246,7 +246,7 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
 
 
 async def _summaries(name: str, memory: OpenMemory) -> Check:
-    """Who writes them. That nobody does is to be known only where somebody should."""
+    """Return the readiness of the summarizer."""
     check, model = f"summaries of {name}", memory.summarizer
     if memory.summarizer_problem is not None:
         return Check(check, "YELLOW", memory.summarizer_problem)

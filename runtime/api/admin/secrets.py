@@ -37,10 +37,10 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 
 
 async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the webhook `name` a new secret; the one before stays good for `overlap` (`24h`).
+    """Give the webhook `name` a new secret; the previous one stays valid for `overlap` (`24h`).
 
-    Only a secret that Symbiont made is Symbiont's to change: the first of the webhook must be `secret://generated/…`,
-    or the webhook one that was made at run time, whose new secret is answered at once.
+    Only generated secrets can be rotated here: the first secret of the webhook must be `secret://generated/…`, or
+    the webhook dynamic, whose new secret is returned.
     """
     name = text(parameters, "name")
     overlap = optional_text(parameters, "overlap") or OVERLAP

@@ -1,4 +1,4 @@
-"""The resource `tokens`: what users prove themselves with on the operators' listener."""
+"""Operations on tokens, which authenticate users on the operators' listener."""
 
 from __future__ import annotations
 

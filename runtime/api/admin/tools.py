@@ -16,7 +16,7 @@ from runtime.tools.toolset import ALL_TOOLS
 
 
 class ToolOperation:
-    """A tool, called with flat JSON parameters. What takes a while tells `progress`."""
+    """A tool as an operation, called with flat JSON parameters."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool

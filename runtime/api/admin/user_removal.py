@@ -19,8 +19,8 @@ log = structlog.get_logger("symbiont.users")
 
 @dataclass
 class Erased:
-    """What was deleted: items by memory, rows by table. `problems`: what could not be. `running`: an agent still works
-    on a delivery of the user, whose rows are left."""
+    """Deleted items by memory and rows by table. `problems`: parts that could not be deleted. `running`: an agent
+    still works on a delivery of the user, whose rows stay."""
 
     items: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -29,11 +29,10 @@ class Erased:
 
 
 async def erase(context: Context, user_id: str) -> Erased:
-    """Delete everything of a user who is not there any more. What stands in the way of a part is among the problems,
-    and the rest is deleted. May be cut off, and done again.
+    """Delete all data of a removed user. A part that cannot be deleted is added to the problems, and the rest is
+    deleted. May be interrupted and repeated: the id is never used again.
 
-    A memory that the program does not declare is not open: the rows of one that is rows go all the same, its files
-    stay as they are. Nobody else ever has this id.
+    Of a memory that the program does not declare, rows are deleted and files stay.
     """
     done = Erased()
     if STORE not in context.memories and await holds(context.database, STORE):

@@ -1,4 +1,4 @@
-"""The resource `users`: who may be given tokens."""
+"""Operations on users."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ async def list_users(context: AdminContext, parameters: Mapping[str, Any]) -> di
 
 
 async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and with everything that it has in memories and
-    in the database, unless `keep` is true; what is kept hangs on the id, which no other user ever gets.
+    """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and all its data in memories and in the
+    database unless `keep` is true. Data that is kept belongs to the id, which is never used again.
 
-    From the first moment on no token of the user is good. What is left of a removal that was cut off is deleted by the
-    process that owns the root next, or by `id:ID` again.
+    The user's tokens are invalid at once. An interrupted removal is completed by the process that owns the root
+    next, or by `id:ID`.
     """
     name, keep = text(parameters, "name"), parameters.get("keep", False)
     if not isinstance(keep, bool):

@@ -1,4 +1,4 @@
-"""The resource `webhooks`: what is declared, what came in, and a delivery signed as its sender would."""
+"""Operations on webhooks: list them, read the audit log, and sign deliveries as their senders do."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _row(entry: MountedWebhook, context: AdminContext, known: Mapping[str, str])
 
 
 def _url(entry: MountedWebhook, context: AdminContext) -> str:
-    """Where this machine reaches it; senders may have to use another one."""
+    """Return the URL for this machine; senders may need another one."""
     return f"http://{context.addresses['public']}{entry.path}"
 
 
@@ -128,8 +128,8 @@ async def sign_delivery(context: AdminContext, parameters: Mapping[str, Any]) ->
 
 
 async def sample(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A sample of `event` as `name`'s sender would send it now, signed: what `sign_delivery` answers, the sample's name
-    as `event`, and whether it is `made_up` for want of a better one."""
+    """Return a sample of `event` as the sender of `name` would send it now: the fields of `sign_delivery`, the
+    sample's name as `event`, and `made_up`: true if it is not from the provider's documentation."""
     entry, route = _mounted(context, parameters)
     delivery_id = optional_text(parameters, "delivery_id") or uuid7(context.clock)
     made = samples.make(
@@ -143,7 +143,7 @@ async def sample(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
 
 async def list_samples(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Which samples there are, by provider: of all, or of that of the webhook `name`."""
+    """Return the names of the samples by provider: of all, or of the provider of the webhook `name`."""
     name = optional_text(parameters, "name")
     if name is not None and name not in context.mounts:
         raise unknown_name("webhook", name, context.mounts)

@@ -26,10 +26,10 @@ _INVALID: Final = 'Bearer realm="symbiont", error="invalid_token"'
 
 
 class Authenticator:
-    """Knows callers by their tokens. Whatever is wrong with a token, the answer is the same.
+    """Finds callers by their tokens. Every invalid token gets the same answer.
 
-    Nobody is ever refused for the bad tokens of others: behind a proxy all have one address, and 256 random bits are
-    not guessed however often somebody tries. Only the log is bounded.
+    Invalid tokens of one client never block another: behind a proxy all have one address, and 256 random bits cannot
+    be guessed. Only the log is limited.
     """
 
     def __init__(self, tokens: Tokens, clock: Clock) -> None:
@@ -39,9 +39,9 @@ class Authenticator:
         self._refused = 0
 
     async def caller(self, authorization: Sequence[str], source: str | None) -> Caller:
-        """The caller whose token the `Authorization` header lines hold. Raises Problem, and `Unavailable`.
+        """Return the caller of the token in the `Authorization` header lines. Raises Problem, and `Unavailable`.
 
-        `source`: the address that asks, for the log.
+        `source`: the client's address, for the log.
         """
         if not authorization:
             raise Problem("unauthorized", "no bearer token was sent", headers=(("WWW-Authenticate", _MISSING),))

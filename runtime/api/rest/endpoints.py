@@ -1,5 +1,5 @@
-"""TABLE of HTTP resources: which method and path calls which tool. What the path does not name comes from the query of
-a GET, else from a JSON body."""
+"""TABLE of HTTP endpoints: a method and path, and the tool that it calls. Parameters that are not in the path come
+from the query of a GET, else from a JSON body."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ LARGEST_ITEMS: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One row. `path`: with `{parameter}` for each id and name in it. `location`: the path of what a 201 made.
+    """One row. `path`: with `{parameter}` for each id and name in it. `location`: the path of the resource that a
+    201 created.
 
-    `operation`: its id in the description, where the tool has a resource of its own name already. `largest`: bytes of
-    a body. `more`: what a request may be refused for besides what any may be.
+    `operation`: its id in the OpenAPI document, if another endpoint has the tool's name. `largest`: maximum bytes of
+    a body. `more`: kinds of problems beside those of every endpoint.
     """
 
     method: str
@@ -47,7 +48,7 @@ class Endpoint:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What a request's path must be, wholly. What cannot be an id or a name is a path that is not there."""
+        """Pattern of the whole path of a request. A path with an impossible id or name does not match."""
 
         def group(match: re.Match[str]) -> str:
             return f"(?P<{match[1]}>{_form(self.tool, match[1])})"
@@ -66,7 +67,7 @@ class Endpoint:
 
     @property
     def body(self) -> bool:
-        """Whether the other parameters come in a body."""
+        """True if the other parameters come in a body."""
         return self.method in {"POST", "PATCH", "PUT"} and bool(self.others)
 
 
@@ -78,7 +79,7 @@ def _form(tool: Tool, name: str) -> str:
 
 
 VERSION: Final = "/v1/"
-"""What stands before the path of a readable."""
+"""Prefix of the path of a resource."""
 
 
 def resource_path(path: str) -> str | None:

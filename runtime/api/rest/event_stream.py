@@ -17,7 +17,7 @@ HEARTBEAT: Final = b":\n\n"
 PROGRESS_SECONDS: Final = 0.1
 """Time between two progress events at least; only the newest step is sent."""
 BEGIN_SECONDS: Final = 1.0
-"""How long a call may fail with a status of its own before the stream begins."""
+"""Seconds in which a call may fail with its own status, before the stream begins."""
 
 
 class ServerSentEvent(NamedTuple):

@@ -32,8 +32,8 @@ _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")
 
 
 class ApiRequest(NamedTuple):
-    """A request. `path` and `query`: as sent. `read` gives the body, and raises Problem when it has more bytes than it
-    is told."""
+    """A request. `path` and `query`: as sent. `read` returns the body, and raises Problem if it has more bytes than
+    its argument."""
 
     method: str
     path: str
@@ -57,7 +57,7 @@ class ApiResponse(NamedTuple):
 
 
 class RestHandler:
-    """Serves `/v1` to whoever has a token, and to nobody else."""
+    """Serves `/v1` to callers with a token."""
 
     def __init__(self, open_context: OpenContext, bearer: Authenticator) -> None:
         self._open_context = open_context

@@ -1,4 +1,4 @@
-"""What HTTP hands in, read without a guess: a JSON object, or a query."""
+"""Strict parsing of HTTP input: a JSON object, or a query."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _MOST_FIELDS = 50
 
 
 def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
-    """The JSON object that is the whole body; an empty body is an empty one.
+    """Return the JSON object that is the whole body; an empty body is an empty object.
 
-    Raises Problem: for another content type, for what is not JSON in UTF-8 (RFC 8259), for a key that stands twice.
+    Raises Problem for another content type, for a body that is not JSON in UTF-8 (RFC 8259), and for a duplicate
+    key.
     """
     if not body:
         return {}
@@ -47,8 +48,8 @@ def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
 
 
 def read_query(query: str, model: type[BaseModel]) -> dict[str, Any]:
-    """The query's parameters, each as `model` has it: numbers, `true` and `false`, and lists of what stands there more
-    than once. Raises Problem."""
+    """Return the parameters of a query with the types of `model`: numbers, `true` and `false`, and lists for
+    repeated names. Raises Problem."""
     try:
         pairs = parse_qsl(
             query, keep_blank_values=True, strict_parsing=bool(query), errors="strict", max_num_fields=_MOST_FIELDS

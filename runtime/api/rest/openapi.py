@@ -143,7 +143,7 @@ def _good(result: type[BaseModel] | None, status: int = 200) -> dict[str, Any]:
 
 
 def _problems(kinds: Set[str]) -> dict[str, Any]:
-    """Of several kinds with one status each is told."""
+    """Return the problem answers by status; kinds with the same status share a description."""
     told: dict[int, list[str]] = {}
     for kind, (status, title) in TITLES.items():
         if kind in kinds:

@@ -1,4 +1,4 @@
-"""What went wrong, as HTTP says it: one shape for every error (RFC 9457)."""
+"""Errors over HTTP: one shape for every error (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 
 
 def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
-    """What an operation raised, as a problem. `tool`: which one was called, and `caller` by whom."""
+    """Convert an operation's error to a problem. `tool` and `caller`: the call that failed."""
     failure = failure_of(error, tool, caller)
     kind = _kind(error, failure.code)
     detail, hint, code = failure.message, failure.hint, failure.code

@@ -21,17 +21,17 @@ Application = Callable[
 log = structlog.get_logger("symbiont.mcp")
 
 LOOK_SECONDS: Final = 0.2
-"""How often is looked whether the client is still there, while the application waits for it to leave."""
+"""Interval in seconds of the check that the client is connected, while the application waits for it to leave."""
 
 _OURS: Final = frozenset({b"connection", b"transfer-encoding", b"server", b"date"})
-"""Headers that belong to the connection, which is aiohttp's matter."""
+"""Headers of the connection, which aiohttp sets."""
 
 
 async def bridged(
     application: Application, request: web.Request, more: Mapping[str, Any], *, body_seconds: float
 ) -> web.StreamResponse:
-    """The application's answer to `request`. `more`: what is added to its scope; `body_seconds`: how long the body may
-    take to arrive. Never raises but for a cancelled request."""
+    """Return the application's answer to `request`. `more`: added to its scope; `body_seconds`: time in which the
+    body must arrive. Raises nothing, unless the request is cancelled."""
     exchange = _Exchange(request, body_seconds)
     try:
         await application({**_scope(request), **more}, exchange.receive, exchange.send)
@@ -87,7 +87,7 @@ class _Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Begin the answer, or send a part of it; nothing when nobody reads it any more, which `receive` tells."""
+        """Begin the answer, or send a part of it; does nothing if the client left, which `receive` reports."""
         with suppress(ConnectionError):
             await self._send(message)
 
@@ -106,6 +106,6 @@ class _Exchange:
                 await self.response.write_eof()
 
     def drop(self) -> None:
-        """End the connection in the middle of what is left: the client shall not take it for the whole."""
+        """Close the connection in the middle of the answer, so that the client cannot take it for complete."""
         if not self._ended and self._request.transport is not None:
             self._request.transport.close()

@@ -1,4 +1,5 @@
-"""`/mcp` on the operators' listener: the SDK's streamable HTTP, to whoever has a token (MCP 2025-11-25, transports)."""
+"""`/mcp` on the operators' listener: the SDK's streamable HTTP, for callers with a token (MCP 2025-11-25,
+transports)."""
 
 from __future__ import annotations
 
@@ -38,9 +39,9 @@ SESSIONS: Final = 512
 SESSIONS_OF_ONE: Final = 64
 """Of one token."""
 IDLE_SECONDS: Final = 30 * 60
-"""How long a session is kept that nobody uses."""
+"""Time after which an unused session is closed, in seconds."""
 LOOK_SECONDS: Final = 1.0
-"""How often the token of a request under way is looked at again."""
+"""Interval in seconds in which the token of a running request is checked again."""
 
 _CALLER: Final = "symbiont.caller"
 _SESSION: Final = "mcp-session-id"

@@ -1,4 +1,4 @@
-"""`/metrics`: what Prometheus reads of a daemon, and who may."""
+"""`/metrics`: the daemon's metrics for Prometheus, and access to them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from runtime.webhooks.deliveries.backlog import BacklogReader
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 
 FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-IP")
-"""What a proxy adds: a request with one of these is not from this machine, however near its peer is."""
+"""Headers that proxies add: a request with one of them is not from this machine."""
 
 WAIT_SECONDS = 2
-"""How long the database may take; then how it stands is left out, and everything else is told."""
+"""Seconds to wait for the database; after that its metrics are left out."""
 
 
 class MetricsEndpoint:
@@ -56,7 +56,7 @@ class MetricsEndpoint:
             await asyncio.wait({self._looking})
 
     async def _look(self) -> None:
-        """Ask how things stand, once for all who scrape at the same time."""
+        """Query the database once for all concurrent scrapes."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._ask(), name="metrics")
         # By the time this one goes on, another may have begun to look again.

@@ -1,4 +1,4 @@
-"""What operators reach: `/readyz`, `/metrics` and `/v1` on their listener, every operation on the admin socket."""
+"""The operators' listener (`/readyz`, `/metrics`, `/v1`, `/mcp`), and all operations on the admin socket."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ log = structlog.get_logger("symbiont.admin")
 # A delivery to be signed comes in base64; more than this is no delivery.
 LARGEST_REQUEST = 64 * 1024 * 1024
 TOKEN_SECONDS = 2
-"""How long readiness waits for the database to say whose a token is."""
+"""Seconds for which readiness waits for the database to check a token."""
 
 
 def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Application:
-    """The operators' listener: whether the daemon is ready, to everybody; `/v1`, `/mcp` and the paths that have no
-    version to whoever has a token. `local`: only this machine reaches it, so `/metrics` are everybody's too."""
+    """Return the application of the operators' listener: readiness for everyone; `/v1`, `/mcp` and the paths without
+    a version for callers with a token. `local`: only this machine reaches it, so `/metrics` needs no token."""
     settings = app.settings
     bearer = Authenticator(app.tokens, app.clock)
     streams = StreamSender()
@@ -92,7 +92,7 @@ def _health(
 
 
 async def _unnamed(_request: web.Request, response: web.StreamResponse) -> None:
-    """Which software of which version answers is nobody's matter (RFC 9110 section 10.2.4)."""
+    """Remove the header that names the server software (RFC 9110 section 10.2.4)."""
     response.headers.pop("Server", None)
 
 
@@ -115,8 +115,8 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
 
 
 async def _may_read(request: web.Request, bearer: Authenticator) -> bool:
-    """Whether a good token was sent along. Raises Problem for a bad one. While the database, which knows tokens, does
-    not answer, nobody has one: who asks is told of that instead."""
+    """True if the request has a valid token. Raises Problem for an invalid one. While the database is unavailable no
+    token can be checked, and the answer is False."""
     sent = request.headers.getall("Authorization", ())
     try:
         async with asyncio.timeout(TOKEN_SECONDS):

@@ -1,5 +1,5 @@
-"""Who may be meant by a request to the operators' listener: against pages that make a browser ask in its user's name,
-be it under another name for this machine (DNS rebinding; MCP, transports, security warning)."""
+"""Host and Origin checks for the operators' listener, against cross-site requests and DNS rebinding (MCP,
+transports, security warning)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class OriginCheck:
         return None
 
     def _is_here(self, host: str | None) -> bool:
-        """Whether it is a name of the listener, or any address: what stands in a URL as an address goes there and
-        nowhere else, so nobody can rebind it, and behind NAT or in a container the daemon does not know its own."""
+        """True if the host is a name of the listener, or any address. An address in a URL cannot be rebound, and
+        behind NAT or in a container the daemon does not know its own."""
         return host is not None and (host in self._names or _address(host) is not None)
 
     def _may_ask(self, origin: str, request: web.Request) -> bool:

@@ -17,7 +17,7 @@ from runtime.daemon.program.app import App
 from runtime.http.stream import StreamSender
 
 READ_SECONDS = 30
-"""How long a body may take to arrive."""
+"""Seconds in which a body must arrive."""
 
 
 def v1(

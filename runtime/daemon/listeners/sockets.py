@@ -69,7 +69,7 @@ def shown(listener: socket.socket) -> str:
 
 
 def is_loopback(listener: socket.socket) -> bool:
-    """Whether only this machine reaches a bound socket."""
+    """True if only this machine reaches a bound socket."""
     return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
@@ -102,12 +102,12 @@ def remove_stale_socket(root: Root) -> None:
 
 
 def _prefix(root: Root) -> str:
-    """What the folders of this root's sockets are called first."""
+    """Return the prefix of the folders of this root's sockets."""
     return f"{PREFIX}{root.identity[:12]}-"
 
 
 def _answers(path: Path) -> bool:
-    """Whether a process listens there, or whether that cannot be told."""
+    """True if a process listens there, or if that is unknown."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.setblocking(False)
         try:

@@ -1,6 +1,7 @@
-"""What the environment says of embeddings and summaries, where a program does not (the fifth design, "Env & Config").
+"""Environment variables for embeddings and summaries, for settings that a program leaves open (the fifth design,
+"Env & Config").
 
-`VARIABLES` is the whole of it. It is read once, with the settings, and handed down.
+`VARIABLES` is the complete list. It is read once, with the settings, and passed down.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SAID_OTHERWISE: Final = {
     "QDRANT_URL": "`index qdrant { url … }` in the block of a memory names a Qdrant",
     "SERVER_PORT": "--admin-listen, or SYMBIONT_ADMIN_LISTEN, says where the API is served",
 }
-"""What the fifth design says by a variable, and how it is said here."""
+"""A variable of the fifth design, and its setting here."""
 
 
 class Variable(NamedTuple):
@@ -84,7 +85,7 @@ VARIABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What was read. None: nothing is said of it."""
+    """The values that were read; None if a variable is not set."""
 
     embedding: str | None = None
     embedding_model: str | None = None
@@ -94,12 +95,12 @@ class Environment:
     max_words: int | None = None
     ollama: str | None = None
     without_effect: tuple[str, ...] = field(default=())
-    """What is set and changes nothing, one line each."""
+    """Variables that are set and have no effect, one line each."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Environment:
-        """What `environ` says; a variable that is empty is not set. Raises UsageError naming the one that is wrong; its
-        value is not shown."""
+        """Read the variables from `environ`; an empty one counts as not set. Raises UsageError that names the wrong
+        one, without its value."""
         given = {name: environ[name].strip() for name in VARIABLES if environ.get(name, "").strip()}
         embedding = _choice(given, "EMBEDDING_PROVIDER")
         dimension = _number(given, "EMBEDDING_DIMENSION")
@@ -125,8 +126,9 @@ class Environment:
         )
 
     def filled(self, block: Memory) -> Memory:
-        """The block with what it leaves open. What it says wins, option by option where its provider is the one that is
-        set; of another provider only Ollama's address and OpenAI's key are filled in."""
+        """Return the block with its open settings filled in. The block's own settings win, option by option if its
+        provider is the one of the environment; for another provider only Ollama's address and OpenAI's key are
+        filled in."""
         summarize = block.summarize
         update: dict[str, Any] = {
             "embedding": self._embedding(block.embedding),

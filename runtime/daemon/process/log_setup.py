@@ -54,7 +54,7 @@ def configure(form: Form, level: Level = "info") -> None:
 
 
 class _ForJournal(structlog.stdlib.ProcessorFormatter):
-    """Lines that tell journald how severe they are (sd-daemon(3)); it takes the prefix away."""
+    """Renders lines with a severity prefix for journald, which removes it (sd-daemon(3))."""
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = f"<{_SYSLOG.get(record.levelno, 6)}>"
@@ -65,13 +65,13 @@ _SYSLOG = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.IN
 
 
 def _is_journal(environ: Mapping[str, str], descriptor: int) -> bool:
-    """Whether `descriptor` is the connection to journald that JOURNAL_STREAM names (systemd.exec(5))."""
+    """True if `descriptor` is the connection to journald that JOURNAL_STREAM names (systemd.exec(5))."""
     status = os.fstat(descriptor)
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def _renderer(form: Form) -> list[Any]:
-    """What makes a line of an entry."""
+    """Return the renderer of log entries."""
     readable = sys.stderr.isatty() if form == "auto" else form == "text"
     if not readable:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -102,8 +102,8 @@ def _set_levels(least: int) -> None:
 
 
 def _on_one_line(_logger: object, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """`entry` with its control characters written out: what comes from a request neither begins a line of its own nor
-    speaks to the terminal."""
+    """Escape the control characters of an entry, so that text from a request cannot begin a line or control the
+    terminal."""
     for name, value in entry.items():
         if isinstance(value, str) and not value.isprintable():
             entry[name] = "".join([each if each.isprintable() else repr(each)[1:-1] for each in value])
@@ -111,6 +111,6 @@ def _on_one_line(_logger: object, _method: str, entry: MutableMapping[str, Any])
 
 
 def _is_our_fault(record: logging.LogRecord) -> bool:
-    """False for malformed HTTP: that is the sender's, answered with 400, and its traceback is nobody's business."""
+    """False for malformed HTTP: that is the sender's error, answered with 400, and needs no traceback."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | RequestPayloadError)

@@ -22,10 +22,10 @@ FILE = "master.key"
 
 
 def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> MasterKey:
-    """The master key of `root`; made when there is none and no `reference`.
+    """Return the master key of `root`; create it if there is none and no `reference`.
 
     `reference` is `secret://env/NAME`, `secret://file/PATH` or `secret://credential/NAME` of 64 hexadecimal digits,
-    base64, or 32 raw bytes. Raises UsageError; the message never holds any of it.
+    base64, or 32 raw bytes. Raises UsageError; the message never contains any of it.
     """
     if reference:
         return _parse(_referred(reference, root, environ), reference)
@@ -43,7 +43,7 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> Maste
 
 
 def place(root: Root, reference: str | None) -> str:
-    """Where `load` has the key from, for people."""
+    """Return the place that `load` reads the key from, for messages."""
     return reference or f"{root.state / FILE}, beside the database"
 
 
@@ -101,7 +101,7 @@ def _parse(value: bytes, place: str) -> MasterKey:
 
 
 def _create(file: Path) -> None:
-    """Write a new key; a key that is already there is never replaced, whoever else starts at the same moment."""
+    """Write a new key; an existing key is never replaced, even if another process starts at the same time."""
     temporary = file.with_name(f".{FILE}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""How many files this process may have open: each connection is one, and storing what comes in takes some too."""
+"""The limit of open files: each connection needs one, and storing deliveries needs some."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ RESERVED = 192
 
 
 def room_for(connections: int) -> int:
-    """How many of so many connections there is room for, beside `RESERVED` files.
+    """Return how many of these connections fit, beside `RESERVED` files.
 
-    The limit of open files (RLIMIT_NOFILE) is raised for them as far as the hard one lets it: many systems start
-    programs with 1024. Where connections were all of it, whoever opened as many would leave none to store with.
+    The soft limit of open files (RLIMIT_NOFILE) is raised up to the hard one: many systems start programs with 1024.
+    Without the reserve, a sender that opens many connections would leave no files for storing.
     """
     wanted = connections + RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

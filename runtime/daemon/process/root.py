@@ -25,16 +25,16 @@ from runtime.errors import UsageError
 STATE = ".symbi"
 DATABASE_FILE = "symbiont.db"
 DAEMON_FILE = "daemon.json"
-"""Who owns the root: `pid`, the admin `socket`, and `command` where it is not `symbi up`."""
+"""Owner of the root: `pid`, the admin `socket`, and `command` if it is not `symbi up`."""
 PROGRAM_FILE = "program.json"
-"""What a daemon was last started on: `paths`, `database`, and what `master_key` refers to."""
+"""Arguments of the last start of a daemon: `paths`, `database`, and the reference of `master_key`."""
 COMPACTED_FILE = "compacted.json"
-"""When each memory was compacted last, in Unix seconds, by what its store physically is."""
+"""Time of the last compaction of each memory, in Unix seconds, by the identity of its store."""
 INDEXES = "index"
 """The folder of the state folder that holds what memories are searched by: derived, and made again when it is gone."""
 LOCK = "lock"
 OWN_SECONDS = 30
-"""How long a process waits for a command that works on the same root."""
+"""Seconds for which a process waits for a command that uses the same root."""
 _NETWORK_FILESYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "fuse.sshfs"}
 )
@@ -53,12 +53,12 @@ class Root:
 
     @property
     def identity(self) -> str:
-        """What tells this root from every other, its copies among them; "" for one that has none yet."""
+        """The root's random identity, which no copy shares; "" if it has none yet."""
         found = root_registry.identity(self.state)
         return found.id if found else ""
 
     def read(self, name: str) -> dict[str, Any]:
-        """The JSON object in `.symbi/NAME`, or an empty one when there is none or it is torn."""
+        """Return the JSON object in `.symbi/NAME`; empty if it is missing or torn."""
         try:
             content = json.loads((self.state / name).read_bytes())
         except (OSError, ValueError):
@@ -70,7 +70,8 @@ class Root:
         write_atomically(self.state / name, json.dumps(content, indent=2).encode() + b"\n")
 
     def socket(self) -> str | None:
-        """The admin socket of the process that owns this root; None while nobody does, whatever `daemon.json` says."""
+        """The admin socket of the process that owns this root; None if no process does, whatever `daemon.json`
+        contains."""
         address = self.read(DAEMON_FILE).get("socket")
         return address if isinstance(address, str) and _is_owned(self) else None
 
@@ -92,11 +93,11 @@ class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
 
 
 def locate(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root | None:
-    """The root that a command started in `start` means, or None when there is none.
+    """Return the root for a command started in `start`, or None.
 
     `explicit` (`--root`), then SYMBIONT_ROOT, then systemd's STATE_DIRECTORY name it; else the first folder upward
-    that holds `.symbi/`, stopping at $HOME and at a folder of another owner. Raises Foreign, and UsageError when it is
-    another user's.
+    that contains `.symbi/`, stopping at $HOME and at a folder of another owner. Raises Foreign, and UsageError if it
+    is another user's.
     """
     folder = named(environ, explicit)
     if folder is not None:
@@ -140,15 +141,15 @@ def _judged(root: Root, environ: Mapping[str, str]) -> Root:
 
 
 def _is_systemds(root: Root, environ: Mapping[str, str]) -> bool:
-    """Whether the service manager named the folder: it made it, for this user alone."""
+    """True if the service manager named the folder: it made it for this user alone."""
     folder = environ.get("STATE_DIRECTORY", "").partition(":")[0]
     return folder.startswith("/") and Path(folder).resolve() == root.folder.resolve()
 
 
 def _is_a_services(root: Root, environ: Mapping[str, str]) -> bool:
-    """Whether the superuser may work on another user's root: a service made it in a place that is the superuser's.
+    """True if the superuser may use another user's root: a service made it in a folder of the superuser.
 
-    Where a service notes its roots nobody else knows; what was copied elsewhere says that it was.
+    Only the superuser can read the registry of such a service; a copy elsewhere is detected by it.
     """
     found = root_registry.identity(root.state)
     made_there = found is not None and found.path == str(root.folder.resolve())
@@ -156,13 +157,13 @@ def _is_a_services(root: Root, environ: Mapping[str, str]) -> bool:
 
 
 def named(environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
-    """The folder that `--root` or the environment names, whether it holds a root or not; None when they name none."""
+    """Return the folder that `--root` or the environment names, root or not; None if they name none."""
     given = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
     return Path(given).absolute() if given else None
 
 
 def is_new(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> bool:
-    """Whether `make` would make a root where none is. Raises UsageError."""
+    """True if `make` would create a root. Raises UsageError."""
     try:
         return locate(start, environ, explicit) is None
     except Foreign:
@@ -204,7 +205,7 @@ def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, 
 
 
 def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Path | None) -> Root:
-    """A new root, which appears with its identity or not at all. Its folder is made where there is none.
+    """Create a root, which appears with its identity or not at all. Its folder is created if it is missing.
 
     Raises OSError, UsageError.
     """
@@ -230,8 +231,8 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
 
 
 def _is_elsewhere(root: Root) -> bool:
-    """Whether the root does not say that it was made where it is, though it is no foreign one: systemd's folder was
-    restored from another, or is of an earlier version."""
+    """True if the root has no record of being made here, but is not foreign: systemd's folder was restored, or is
+    from an earlier version."""
     found = root_registry.identity(root.state)
     return found is None or found.path != str(root.folder.resolve())
 
@@ -310,7 +311,7 @@ def own(root: Root, *, seconds: float = OWN_SECONDS) -> Iterator[None]:
 
 
 def _is_owned(root: Root) -> bool:
-    """Whether some process owns the root now. Two that look at the same moment are not in each other's way."""
+    """True if a process owns the root now. Concurrent checks do not disturb each other."""
     try:
         descriptor = os.open(root.state / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -337,7 +338,7 @@ def _lock(descriptor: int, root: Root, end: float) -> bool:
 
 
 def _daemon_lives(root: Root) -> bool:
-    """Whether `daemon.json` names a process that is there: a killed daemon leaves its file behind."""
+    """True if `daemon.json` names a process that runs: a killed daemon leaves its file behind."""
     pid = root.read(DAEMON_FILE).get("pid")
     if not isinstance(pid, int) or pid <= 0:
         return False

@@ -56,11 +56,11 @@ def as_invoker() -> Iterator[None]:
 
 
 def is_for_another() -> bool:
-    """Whether this process works with the rights of another user than who started it."""
+    """True if this process has the rights of another user than the one who started it."""
     return os.geteuid() != os.getuid()
 
 
 def placed_by_superuser(folder: Path) -> bool:
-    """Whether nobody else can have put `folder` where it is: all folders above are the superuser's to change."""
+    """True if only the superuser could put `folder` in its place: all folders above it belong to the superuser."""
     above = [each.stat() for each in folder.resolve().parents]
     return all(each.st_uid == 0 and not each.st_mode & 0o022 for each in above)

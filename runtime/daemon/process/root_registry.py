@@ -1,11 +1,11 @@
-"""Which roots this user made on this machine.
+"""Registry of the roots that this user made on this machine.
 
-A root holds its identity, and the user's own state folder an entry of the same identity for the path of that root.
-What a clone, an archive or a copy brings along may hold any identity and any path; entries do not come with it.
+A root contains its identity, and the user's own state folder an entry of the same identity for the path of that
+root. A clone, an archive or a copy may contain any identity and any path; entries do not come with it.
 
 Numbers of devices and inodes are not compared: a remount changes them, and a backup that is restored to its place is
-the same root. For the same reason no entry is ever removed: a folder that is gone may be on a disk that is not mounted
-now, and the entry of one that was deleted vouches for nothing, as what comes to its place has another identity.
+the same root. For the same reason no entry is ever removed: a missing folder may be on a disk that is not mounted
+now, and the entry of a deleted root is harmless, because its successor has another identity.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _ID = re.compile("[0-9a-f]{32}")
 
 
 class Identity(NamedTuple):
-    """What `.symbi/root.json` says: an `id` of 32 hexadecimal digits, and the resolved `path` of the root's folder."""
+    """Content of `.symbi/root.json`: an `id` of 32 hexadecimal digits, and the resolved `path` of the root's folder."""
 
     id: str
     path: str
 
 
 def identity(state: Path) -> Identity | None:
-    """What this `.symbi` says of itself, true or not; None when it says nothing of the kind."""
+    """Return the record in this `.symbi`, true or not; None if there is none."""
     content = _read(state / IDENTITY_FILE)
     given, path = content.get("id"), content.get("path")
     if isinstance(given, str) and _ID.fullmatch(given) and isinstance(path, str):
@@ -48,7 +48,7 @@ def identity(state: Path) -> Identity | None:
 
 
 def knows(folder: Path, state: Path, environ: Mapping[str, str]) -> bool:
-    """Whether this user made the root with that state at that folder, by the user's entry for it."""
+    """True if this user made the root with that state at that folder, by the user's entry for it."""
     found = identity(state)
     try:
         entry = _read(_entry(_entries(environ), folder), owner=os.geteuid())
@@ -93,8 +93,7 @@ def alone(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def _entries(environ: Mapping[str, str]) -> Path:
-    """`$XDG_STATE_HOME/symbiont/roots`. A relative XDG_STATE_HOME is ignored, as its specification has it: it would be
-    up to the folder that a command stands in."""
+    """Return `$XDG_STATE_HOME/symbiont/roots`. A relative XDG_STATE_HOME is ignored, as its specification requires."""
     named = environ.get("XDG_STATE_HOME", "")
     base = Path(named) if named.startswith("/") else _home(environ) / ".local/state"
     return base / "symbiont" / "roots"
@@ -129,7 +128,7 @@ def _unwritable(entries: Path, error: OSError) -> UsageError:
 
 
 def _entry(entries: Path, folder: Path) -> Path:
-    """One file for each path, so that a root made anew at a path replaces what was there before."""
+    """Return the entry's file: one for each path, so that a root made again at a path replaces the old entry."""
     return entries / f"{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]}.json"
 
 
@@ -138,7 +137,7 @@ def _json(content: Identity) -> bytes:
 
 
 def _read(file: Path, *, owner: int | None = None) -> dict[str, Any]:
-    """The JSON object in a small regular file, of that owner; empty when there is none."""
+    """Return the JSON object in a small regular file of that owner; empty if there is none."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

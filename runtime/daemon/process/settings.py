@@ -58,7 +58,7 @@ Names = Annotated[str, AfterValidator(_names)]
 
 
 class Settings(BaseSettings):
-    """What the process itself needs to know. `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on set them too."""
+    """Settings of the process, which `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on set too."""
 
     model_config = SettingsConfigDict(env_prefix="SYMBIONT_", frozen=True, extra="ignore")
 
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
 
     @property
     def environment(self) -> Environment:
-        """What the environment says of embeddings and summaries; nothing unless these settings were `read`."""
+        """Environment variables for embeddings and summaries; empty unless these settings were `read`."""
         return self._environment
 
     @classmethod
@@ -126,6 +126,6 @@ class Settings(BaseSettings):
 
 
 def runtime_folder(environ: Mapping[str, str]) -> Path | None:
-    """Where short-lived sockets belong: systemd's RUNTIME_DIRECTORY, else XDG_RUNTIME_DIR, else None."""
+    """Return the folder for short-lived sockets: systemd's RUNTIME_DIRECTORY, else XDG_RUNTIME_DIR, else None."""
     named = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0] or environ.get("XDG_RUNTIME_DIR")
     return Path(named) if named and Path(named).is_dir() else None

@@ -20,7 +20,7 @@ class Supervisor:
         self.failed = False
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` under `name`; when it raises, the daemon stops with a failure. Who cancels the task ends it."""
+        """Run `work` as the task `name`; if it raises, the daemon stops with a failure. Cancelling the task ends it."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -46,7 +46,7 @@ class Supervisor:
             self.fail(f"{task.get_name()} died: {type(error).__name__}")
 
     async def wait(self) -> None:
-        """Return when somebody asked to stop or a task died."""
+        """Return when a stop was requested or a task died."""
         await self._stop.wait()
 
     async def cancel(self) -> None:

@@ -1,4 +1,4 @@
-"""What systemd wants to hear: READY, RELOADING, STOPPING, STATUS and WATCHDOG (sd_notify(3)), on a datagram socket."""
+"""Notifications to systemd: READY, RELOADING, STOPPING, STATUS and WATCHDOG (sd_notify(3)), on a datagram socket."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Notifier:
         self._send("STOPPING=1", "STATUS=draining")
 
     async def watch(self) -> None:
-        """Tell the watchdog twice per interval that the event loop turns; returns at once when there is none."""
+        """Notify the watchdog twice per interval while the event loop runs; return at once if there is none."""
         if not self._address or self._watchdog is None:
             return
         while True:

@@ -54,15 +54,15 @@ log = structlog.get_logger("symbiont.reload")
 Line = TypeVar("Line")
 
 SETTLE_SECONDS = 1.0
-"""How long files must stay as they are before a reload that takes blocks away is believed: whoever saves a file by
-truncating and writing it, or copies a tree, is in the middle of it."""
+"""Seconds for which files must stay unchanged before a reload may remove blocks: an editor that truncates and writes
+a file, or a copy of a tree, is in the middle of it."""
 
 MOST_LINES = 20
-"""How many lines of one kind a reload logs; the rest are counted."""
+"""Maximum number of lines of one kind that a reload logs; the rest are counted."""
 
 
 class App:
-    """What operations act on. The caller holds the root's lock for as long as this is open."""
+    """The open state of a root. The caller holds the root's lock while this is open."""
 
     def __init__(self, root: Root, settings: Settings, database: Database, key: MasterKey, clock: Clock) -> None:
         self.root = root
@@ -80,10 +80,10 @@ class App:
         self.addresses: dict[str, str] = {}
         self.audit: Audit | None = None
         self.on_queued: Callable[[], None] = lambda: None
-        """What to call when an operation queued deliveries."""
+        """Called after an operation queued deliveries."""
         self.on_fatal: Callable[[str], None] = lambda _reason: None
         self._watched_stores: WeakSet[Store] = WeakSet()
-        """What to call when the process cannot go on."""
+        """Called with the reason when the process cannot go on."""
         self.metrics = Metrics(REASONS)
         self.tokens = Tokens(database, clock)
         self.made = DynamicWebhooks(database, clock)
@@ -93,7 +93,7 @@ class App:
         self.mounts: Mapping[str, MountedWebhook] = {}
         """Every webhook, declared ones by name and those made at run time by id."""
         self.resumed = False
-        """Whether the program that runs is the last good one, because the start found a broken one."""
+        """True if the last good program runs because the one at the start was broken."""
         self.removed: tuple[str, ...] = ()
         """The webhooks that the last reload took away, by name and path."""
         self._digest = b""
@@ -191,7 +191,7 @@ class App:
 
     @property
     def storage_problem(self) -> str | None:
-        """Why the database takes no writes at this moment."""
+        """The reason why the database takes no writes now; None if it does."""
         problem = self.database.outage.problem
         return None if problem is None else str(problem)
 
@@ -239,9 +239,9 @@ class App:
         return kept
 
     async def load_last_program(self, *, searching: bool = True) -> None:
-        """Load what `symbi up` was last given, for a command that runs without a daemon. Raises SymbiontError.
+        """Load the program of the last `symbi up`, for a command that runs without a daemon. Raises SymbiontError.
 
-        `searching`: whether the command may look at indexes; for others none is opened.
+        `searching`: the command may read indexes; otherwise none is opened.
         """
         self._searching = searching
         recorded = self.root.read(PROGRAM_FILE).get("paths")
@@ -415,7 +415,7 @@ class App:
             await self._activate(self.generation, None)
 
     async def _activate(self, generation: Generation, previous: Generation | None) -> None:
-        """Go by the memories of `generation`; what only `previous` has rests until nobody works on it any more."""
+        """Activate the memories of `generation`; stop the background tasks of memories that only `previous` has."""
         used = {memory.indexer for memory in generation.memories.values()}
         for memory in previous.memories.values() if previous else ():
             if memory.indexer not in used:

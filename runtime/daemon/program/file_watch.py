@@ -27,9 +27,9 @@ def watched(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncIterator[None]:
-    """Yield after each burst of changes under `paths`, for ever. What lies under `ignored()` is not looked at.
+    """Yield after each burst of changes under `paths`, until closed. Changes under `ignored()` do not count.
 
-    A yield says only "look again": contents decide. A folder that vanishes and comes back is watched again.
+    A yield means only "look again": the contents decide. A folder that vanishes and comes back is watched again.
     """
     folders = watched(paths)
     whole = {path for path in paths if path.is_dir()}
@@ -93,9 +93,9 @@ def _new_folder(burst: set[tuple[Change, str]]) -> bool:
 
 
 def _open_folders(folders: Sequence[Path], whole: Set[Path], ignored: Sequence[Path]) -> list[Path]:
-    """`folders`, and below those in `whole` every folder that may hold programs: the folder of a single file may be
-    somebody's home. What is hidden or ignored is not even listened to: a busy database or memory below a program's
-    folder would cost a wake-up for each write."""
+    """Return `folders`, and below those in `whole` every folder that may contain programs: the folder of a single
+    file may be a home folder. Hidden and ignored folders are not watched: a busy database or memory below a
+    program's folder would cause an event for each write."""
     found: list[Path] = [folder for folder in folders if folder not in whole]
     for folder in (folder for folder in folders if folder in whole):
         for here, names, _ in os.walk(folder):

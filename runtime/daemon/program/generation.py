@@ -1,4 +1,5 @@
-"""What one program became: routes, memories, and what could not be mounted. Policy only; the pool holds files."""
+"""The running form of one program: routes, memories, and webhooks that could not be mounted. Policy only; the pool
+holds files."""
 
 from __future__ import annotations
 
@@ -47,12 +48,12 @@ class Generation:
     table: RouteTable
     memories: Memories
     folders: tuple[Path, ...]
-    """Where memories are kept: never watched as programs."""
+    """Folders of memories, which are never watched as programs."""
     agents: frozenset[str]
     """Names that `agent` knows: declared, or named by a declared webhook."""
     resolution: Resolution
     concurrency: Mapping[str, int]
-    """How many deliveries of a webhook may run at the same time, where it says so."""
+    """Maximum number of concurrent deliveries of each webhook that has one."""
     warnings: tuple[str, ...]
     _held: Lease
     _pins: int = field(default=0, init=False)
@@ -69,7 +70,7 @@ class Generation:
             await self._drain()
 
     async def retire(self) -> None:
-        """Let go of the resources as soon as nobody works on this generation any more."""
+        """Release the resources as soon as no call uses this generation."""
         self._retired = True
         # Thousands of routes that were freed at once would hold up the event loop, so they outlive what holds them.
         parts = [*self.mounts.values(), *self.program.webhooks.values(), *self.resolution.values.values()]
@@ -212,8 +213,8 @@ async def _memories(
 
 
 def fallback_of(program: Program, root: Path) -> str | None:
-    """The memory of agents whose block names none: the only one, or one called `default`, which is there without a
-    block unless a declared memory is in the same folder. None when no agent needs it."""
+    """Return the memory of agents whose block names none: the only one, or one called `default`, which needs no
+    block unless a declared memory is in the same folder. None if no agent needs it."""
     if len(program.memories) == 1:
         return next(iter(program.memories))
     woken = {(webhook.wakes, name) for name, webhook in program.webhooks.items() if webhook.wakes is not None}

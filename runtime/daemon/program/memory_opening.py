@@ -31,7 +31,7 @@ from runtime.secrets.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class ResourcePools:
-    """What memories have open, by what it physically is."""
+    """Open resources of memories, by their identity."""
 
     stores: Pool[Store] = field(default_factory=Pool)
     indexers: Pool[Indexer] = field(default_factory=Pool)
@@ -41,19 +41,19 @@ class ResourcePools:
 
 @dataclass(frozen=True, slots=True)
 class MemoryOpener:
-    """Where memories are opened."""
+    """Opens memories from pooled resources."""
 
     root: Path
     index_folder: Path | None
-    """None: nobody searches, so indexes are empty ones in memory, and nothing is embedded."""
+    """None: the process does not search; indexes are empty and in memory, and nothing is embedded."""
     context: SecretContext
     pools: ResourcePools
     environment: Environment = field(default_factory=Environment)
-    """What blocks do not say."""
+    """Settings that blocks leave open."""
 
     async def memory(self, block: Memory, resolution: Resolution, held: Lease) -> OpenMemory:
-        """The memory that `block` declares, with what it needs in `held`. What of it cannot be had is off and among its
-        problems, and the rest runs. Raises SymbiontError when there is no store."""
+        """Open the memory that `block` declares; its resources are added to `held`. A part that is unavailable is
+        off and among its problems, and the rest runs. Raises SymbiontError if there is no store."""
         block = self.environment.filled(block)
         values, clock = resolution.values, self.context.clock
         options = with_secrets(block.store, "store", values)
@@ -124,7 +124,7 @@ class MemoryOpener:
             return None, no_embedding(name, error)
 
     async def _model(self, block: Memory, resolution: Resolution, held: Lease) -> tuple[Model | None, str | None]:
-        """What summarises the memory, or why nothing does that should."""
+        """Return the model that summarizes the memory, or the reason why a declared one is missing."""
         choice = block.summarize.model or DEFAULT_MODEL
         missing = resolution.missing(secrets_in(block.summarize.model, "model"))
         if choice.name == NONE and not choice.options:

@@ -21,7 +21,7 @@ from runtime.errors import SymbiontError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class ReloadError:
-    """Why the last reload changed nothing: one line, and its place where it has one."""
+    """The reason why the last reload changed nothing: one line, with its place if it has one."""
 
     message: str
     file: str | None = None
@@ -71,7 +71,7 @@ class Compiled:
 
     @property
     def warnings(self) -> list[str]:
-        """What the compiler warns of, and the links that were not read, a line each with its place."""
+        """Warnings of the compiler, and links that were not read, one line each with its place."""
         sources = self.compilation.sources
         found = [item for item in self.compilation.diagnostics if item.severity is Severity.WARNING]
         links = [
@@ -109,8 +109,8 @@ def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) ->
 async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) -> Compiled:
     """Read and compile everything under `paths`, off the event loop; return `known` if it is of the same files.
 
-    Raises UsageError when a path is missing or cannot be read, or when nothing is declared at all: an empty tree, or
-    one of emptied files, is a mistake or a moment in somebody's checkout, and never means "delete everything".
+    Raises UsageError if a path is missing or cannot be read, or if nothing is declared at all: an empty tree, or one
+    of emptied files, is a mistake or the middle of a checkout, and never means "delete everything".
     """
     try:
         compiled = await asyncio.to_thread(_compile, paths, known)
@@ -129,7 +129,7 @@ async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) ->
 
 
 def nothing() -> Compiled:
-    """The program that declares nothing: what a root runs that was never given one."""
+    """Return the program that declares nothing, for a root without a program."""
     return compile_sources([])
 
 

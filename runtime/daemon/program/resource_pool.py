@@ -33,7 +33,8 @@ class Pool(Generic[R]):
         self._opening = asyncio.Lock()
 
     async def take(self, identity: Hashable, opener: Callable[[], Awaitable[R]]) -> R:
-        """The resource that is `identity`, opened by `opener` when nobody holds it yet. Raises what `opener` raises."""
+        """Return the resource with this `identity`; `opener` opens it if it is not open. Raises what `opener`
+        raises."""
         async with self._opening:
             entry = self._entries.get(identity)
             if entry is None:
@@ -55,13 +56,13 @@ class Pool(Generic[R]):
 
 
 class Lease:
-    """What somebody took from pools, and gives back at once, the last first."""
+    """Resources taken from pools, given back together, the last first."""
 
     def __init__(self) -> None:
         self._taken: list[tuple[Pool[Any], Hashable]] = []
 
     async def take(self, pool: Pool[R], identity: Hashable, opener: Callable[[], Awaitable[R]]) -> R:
-        """As `Pool.take`."""
+        """Take a resource, see `Pool.take`."""
         resource = await pool.take(identity, opener)
         self._taken.append((pool, identity))
         return resource

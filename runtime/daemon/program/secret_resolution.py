@@ -23,7 +23,7 @@ AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """By reference. `kept`: why those have their last value that could not be read again."""
+    """Secrets by reference. `kept`: reasons why some could not be read again and have their last value."""
 
     values: Mapping[str, Secret] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -39,11 +39,11 @@ class Resolution:
         return {**block.provider.options, **found}
 
     def problem(self, block: Webhook) -> str | None:
-        """Why the webhook cannot be mounted: an option that is a secret and is not there."""
+        """Return the reason why the webhook cannot be mounted: an option that is a missing secret."""
         return next((self.problems[text] for text in _references(block).values() if text in self.problems), None)
 
     def missing(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """Why those of a memory's secrets that are `wanted` are not there."""
+        """Return the reasons why secrets of a memory that are `wanted` are missing."""
         return tuple(self.problems[text] for text in wanted if text in self.problems)
 
     def _found(self, text: str) -> Secret | str:

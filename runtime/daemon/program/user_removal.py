@@ -1,4 +1,4 @@
-"""Removed users: what is theirs is deleted to the end, also after a kill, and what came in while it was deleted."""
+"""Removed users: completes the deletion of their data, also after a kill, and of data that arrived during it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = structlog.get_logger("symbiont.users")
 
 LOOK_SECONDS: Final = 60.0
 SETTLED_MS: Final = 600_000
-"""How long after a removal something of that user may still be written: by a request or a run that was under way."""
+"""Milliseconds after a removal in which data of the user may still be written, by a request or a run in progress."""
 
 
 class Removal:

@@ -1,7 +1,7 @@
-"""Which collection is meant, and what of it the caller may see.
+"""Access to collections: selection by name, and the caller's rights.
 
-What clients push into the memory NAME stands under the agent_id NAME; an agent that writes to that memory has its own
-collection, by its name, and so has what `new-collection` made.
+Items that clients push into the memory NAME have the agent_id NAME; an agent that writes to that memory has its own
+collection, by its name, and so has a collection made by `new-collection`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tools.memory.access import sees_all, user_filter
 
 DEFAULT: Final = "default"
 WRITTEN_SECONDS: Final = 1.0
-"""How long an answer to who wrote waits for an index elsewhere to say that it is there."""
+"""Seconds for which the answer to a write waits for a remote index."""
 
 
 class NoSuchCollection(NotFound):
@@ -37,7 +37,7 @@ class Collection(NamedTuple):
 
     @property
     def store(self) -> CollectionStore:
-        """Where its items are."""
+        """The store of its items."""
         return store_of(self.memory)
 
 
@@ -83,7 +83,7 @@ async def find_collection(context: Context, name: str | None) -> Collection:
 
 
 async def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
-    """What keeps what was just written from being found. Where files and services are is the administrator's matter."""
+    """Return the reasons why new items cannot be found yet. Files and services are named to administrators only."""
     try:
         index = memory.index_problem or await away(memory, WRITTEN_SECONDS)
     except TimeoutError:  # It may be busy with what was just written.
@@ -104,8 +104,8 @@ async def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
 
 
 async def away(memory: OpenMemory, seconds: float) -> str | None:
-    """Why the index of a memory does not answer, in one line, having asked just now where it is elsewhere; None: it
-    does. Raises TimeoutError when it has said nothing within `seconds`."""
+    """Return the reason why the index of a memory does not answer, in one line, after a check if it is remote; None
+    if it does. Raises TimeoutError after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             await memory.indexer.index.reachable()

@@ -39,7 +39,7 @@ from runtime.tools.failure import wrong
 from runtime.tools.memory.access import sees_all, user_filter
 
 LOOK_SECONDS: Final = 5.0
-"""How long an index may take to say how it is."""
+"""Seconds for which statistics of an index are awaited."""
 READY: Final = "ready"
 
 
@@ -131,18 +131,18 @@ async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, A
 
 
 def _waiting(memory: OpenMemory, without: int) -> int:
-    """How many of the items `without` a vector wait for one: also what the index does not hold yet, and none where
-    nothing is to make any."""
+    """Return how many of the items `without` a vector wait for one, items that are not indexed yet included; 0 if
+    nothing makes any."""
     return 0 if memory.embedding is None and memory.embedding_problem is None else max(0, without)
 
 
 def named(projects: Counter[str | None]) -> Counter[str]:
-    """How many items each project has, without those of none."""
+    """Return the number of items of each project, without items that have none."""
     return Counter({project: count for project, count in projects.items() if project is not None})
 
 
 async def index_stats(memory: OpenMemory, name: str | None = None, user: str | None = None) -> IndexStats | None:
-    """How much the index holds; None when it cannot say."""
+    """Return the statistics of the index; None if they are unavailable."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             return await memory.indexer.index.stats(name, user)
@@ -153,7 +153,7 @@ async def index_stats(memory: OpenMemory, name: str | None = None, user: str | N
 
 
 def model_of(memory: OpenMemory) -> str | None:
-    """Which model makes its vectors."""
+    """Return the name of the model that makes its vectors."""
     embedder = memory.embedder
     return None if embedder is None else embedder.model
 
@@ -170,8 +170,8 @@ def index_of(memory: OpenMemory) -> str:
 
 
 def state_of(context: Context, memory: OpenMemory, silent: str | None = None) -> str:
-    """`ready`, or what does not work as declared just now, as the caller may see it. `silent`: why its index did not
-    answer when it was asked, if it was."""
+    """Return `ready`, or the memory's problem as the caller may see it. `silent`: the reason why its index did not
+    answer, if it was asked."""
     problems = tuple(dict.fromkeys(filter(None, (*memory.problems, silent))))
     if not problems:
         return READY
@@ -185,8 +185,8 @@ def _told(problem: str | None, instead: str, *, shown: bool) -> str | None:
 
 
 async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str]) -> int | None:
-    """The dimension of the memory's vectors. Raises WrongParameters when another one is wanted, EmbeddingMismatch when
-    the model does not make the declared one, EmbeddingUnavailable when nobody can say and it matters."""
+    """Return the dimension of the memory's vectors. Raises WrongParameters if another one is wanted,
+    EmbeddingMismatch if the model does not make the declared one, EmbeddingUnavailable if it is needed and unknown."""
     embedder = memory.embedder
     if embedder is None:
         if wanted is not None:

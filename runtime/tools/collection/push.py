@@ -103,7 +103,7 @@ class _Chunk(NamedTuple):
 
 @dataclass
 class _Push:
-    """One push: what waits to be kept, and what was."""
+    """One push: chunks that wait to be stored, and the results."""
 
     context: Context
     target: Collection
@@ -111,7 +111,7 @@ class _Push:
     overlap: int
     replace: bool
     alone: bool
-    """Whether there is one text, so that what is wrong with it fails the push."""
+    """True if there is one text, so that an error in it fails the push."""
     waiting: list[_Chunk] = field(default_factory=list)
     kept: dict[str, None] = field(default_factory=dict)
     changed: dict[str, None] = field(default_factory=dict)
@@ -184,7 +184,8 @@ class _Push:
         ]
 
     async def keep(self) -> None:
-        """Keep what waits, batch by batch: who is cut off has kept whole batches, and may push the same again."""
+        """Store the waiting chunks, batch by batch. An interrupted push has stored whole batches, and may be
+        repeated."""
         for begin in range(0, len(self.waiting), BATCH):
             batch = self.waiting[begin : begin + BATCH]
             # What keeps the same fields goes together.
@@ -220,7 +221,7 @@ class _Push:
         )
 
     async def forget_replaced(self) -> None:
-        """Forget what is there of the sources and not in them any more. It comes last: who is cut off has both."""
+        """Delete stored chunks of the sources that are no longer in them. Comes last: an interrupted push has both."""
         broken = {each.source_uri for each in self.failed.values()}
         for (source, project), stays in self.sources.items():
             if source in broken:
@@ -241,7 +242,7 @@ class _Push:
         return self.target.memory.store.scan(wanted)
 
     async def answer(self) -> Pushed:
-        """What was done."""
+        """Return the result of the push."""
         # What the same push inserted and then said more of counts as inserted.
         updated = [each for each in self.changed if each not in self.kept]
         written = [*self.kept, *updated]
@@ -279,7 +280,8 @@ def _source(given: Any, known: dict[str, Any]) -> str | None:
 
 
 def _keeps(given: PushedItem, parts: int) -> frozenset[str]:
-    """What an item that is there keeps: what is not said of this one. Where a chunk stands is said by its source."""
+    """Return the fields that an existing item keeps: those not given for this one. The place of a chunk is given by
+    its source."""
     keep = {name for name in _GIVEN if getattr(given, name) is None}
     if given.source_uri is None or parts == 1:
         keep.add("provenance")

@@ -181,7 +181,7 @@ async def summarize(
 
 
 def _no_model(context: Context, error: SymbiontError, model: str | None) -> NoReturn:
-    """Raises what a model's failure is to the caller: what a person must mend, too, is a model that is not there."""
+    """Convert a model's failure to the caller's error; configuration errors of the model included."""
     if isinstance(error, NoSuchModel) and model is not None:
         # Which host it is, is the administrator's matter.
         shown = str(error) if sees_all(context) else f"there is no model {model}"

@@ -1,7 +1,7 @@
-"""Which memories an agent has, and what of them the caller may see.
+"""Access to memories: those of an agent, and the caller's rights.
 
-With the scope `admin` that is everything; everybody else sees and writes what is their own, and what is another's looks
-as if it were not there.
+With the scope `admin` everything is visible; other callers read and write their own items, and those of others do
+not exist for them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from runtime.tools.time_input import read_moment
 
 
 def sees_all(context: Context) -> bool:
-    """Whether the caller sees every user's."""
+    """True if the caller sees the items of all users."""
     return context.caller.may("admin")
 
 
 def user_filter(context: Context, asked: str | None) -> str | None:
-    """Whose items are looked at, by the user's id: None for everybody's. Raises Forbidden for those of another user."""
+    """Return the id of the user whose items are visible; None for all users. Raises Forbidden for another user's."""
     if sees_all(context):
         return asked
     if asked not in {None, context.caller.user_id}:
@@ -37,8 +37,8 @@ def user_filter(context: Context, asked: str | None) -> str | None:
 
 
 async def asked_user(context: Context, name: str | None) -> str | None:
-    """The id of the user called `name`, or that `id:ID` names; None for None. Raises Forbidden for another user's than
-    the caller's, whether there is one or not; UsageError with the nearest names."""
+    """Return the id of the user called `name`, or that `id:ID` names; None for None. Raises Forbidden for another
+    user than the caller, existing or not; UsageError with the nearest names."""
     if name is None:
         return None
     if sees_all(context):
@@ -101,7 +101,7 @@ def kept(item: Item, memory: OpenMemory) -> KeptItem:
 
 
 def shown(context: Context, agent: str, place: ItemLocation | None) -> tuple[str | None, int | None]:
-    """File and line as the caller may see them: the folders above an agent's are the administrator's matter."""
+    """Return file and line as the caller may see them: folders above an agent's are for administrators only."""
     if place is None:
         return None, None
     if sees_all(context):

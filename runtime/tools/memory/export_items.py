@@ -76,7 +76,8 @@ async def memory_export(
 
 
 class _Place(NamedTuple):
-    """Where an export goes on: memory, agent and name of the part; how many of its items were seen; the last one."""
+    """Position of an export: memory, agent and name of the part; number of its items that were returned; the last
+    one."""
 
     part: tuple[str, str, str]
     seen: int
@@ -90,7 +91,8 @@ class _Place(NamedTuple):
         return cls((str(memory), str(agent), str(part)), seen, str(last))
 
     def within(self, items: Sequence[Item]) -> int:
-        """How many of the items were seen, when some of them went or came since: those up to the last one."""
+        """Return how many of the items were returned, even if some were added or removed since: those up to the last
+        one."""
         if 0 < self.seen <= len(items) and items[self.seen - 1].memory_id == self.last:
             return self.seen
         found = [place for place, item in enumerate(items, 1) if item.memory_id == self.last]
@@ -98,7 +100,7 @@ class _Place(NamedTuple):
 
 
 class _Page:
-    """What is gathered for one answer."""
+    """Results gathered for one answer."""
 
     def __init__(self, limit: int) -> None:
         self.items: list[ExportedItem] = []
@@ -124,7 +126,7 @@ class _Page:
 
 
 async def _left_out(memories: Sequence[OpenMemory], agent: str | None, said: Set[str]) -> list[Difficulty]:
-    """What a store passed over while it was read, such as damaged records, besides what was said already."""
+    """Return problems that a store met while it was read, such as damaged records, without those reported before."""
     found = [problem for each in memories for problem in (await each.store.stats(agent)).problems]
     return [
         Difficulty(file=problem.file, message=problem.message, severity=problem.severity)
@@ -139,7 +141,8 @@ async def _parts(memories: Sequence[OpenMemory], agent: str | None) -> list[tupl
 
 
 async def _total(memories: Sequence[OpenMemory], agent: str | None, user: str | None) -> int | None:
-    """As many as the indexes hold; others' are not counted for one who may not see them."""
+    """Return the number of items from the indexes; items of other users are not counted for callers who may not see
+    them."""
     if user is not None:
         return None
     try:

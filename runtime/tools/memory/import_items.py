@@ -1,4 +1,4 @@
-"""`memory_import`: what was exported, from whichever store, each line for itself."""
+"""`memory_import`: imports exported items from any store, each line on its own."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def _in_turn(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
 
 
 async def _target(context: Context, memory: str | None, agent: str) -> OpenMemory:
-    """The memory that an agent's lines go to. Raises NotFound.
+    """Return the memory for an agent's lines. Raises NotFound.
 
-    An administrator may bring back an agent that nobody knows any more; the store refuses a name that cannot be one.
+    An administrator may restore an agent that is otherwise unknown; the store refuses impossible names.
     """
     if not sees_all(context):
         return await home(context, agent, memory)
@@ -135,7 +135,7 @@ async def _target(context: Context, memory: str | None, agent: str) -> OpenMemor
 
 
 class _Import:
-    """What became of the lines by now."""
+    """Return the results of the lines so far."""
 
     def __init__(self, context: Context, gates: Mapping[str, str]) -> None:
         self.done: dict[int, ImportedLine] = {}
@@ -152,7 +152,8 @@ class _Import:
         return line._replace(item=line.item.model_copy(update={"source_memory_ids": sources}))
 
     def refuse(self, number: int, error: SymbiontError) -> None:
-        """A line is not taken. What a store says of its files and its database is for administrators."""
+        """Record that a line was refused. Messages of the store about files and the database are for administrators
+        only."""
         reason = error.line()
         if not isinstance(error, UsageError | RefusedItem) and not sees_all(self._context):
             log.warning("item_not_imported", user_id=self._context.caller.user_id, reason=reason)
@@ -186,7 +187,7 @@ class _Import:
                     self.refuse(line.number, refused)
 
     def _new(self, where: OpenMemory, lines: Sequence[_Line], there: _There) -> list[_Line]:
-        """The lines that are not there. One whose id is that of something else is refused, which stays as it is."""
+        """Return the lines that are not stored yet. A line whose id belongs to another item is refused."""
         new: list[_Line] = []
         for line in lines:
             known = there.known(line)
@@ -219,7 +220,7 @@ class _Import:
 
 
 class _There:
-    """What the store has of these items, by what makes them equal and by id."""
+    """Return the stored items among these, by equality key and by id."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Item] = {}
@@ -277,7 +278,7 @@ Equality = tuple[object, ...]
 
 
 def equality(item: Item) -> Equality:
-    """What makes two items equal: everything but their ids and the spacing of their texts."""
+    """Return the key of equal items: everything but their ids and the spacing of their texts."""
     return (
         *(item.agent_id, item.user_id, item.memory_type, item.project_id, item.timestamp, item.source_uri),
         *(item.chunk_hash, item.tags, item.source_memory_ids, item.provenance),

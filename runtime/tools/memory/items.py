@@ -132,8 +132,8 @@ async def _to_change(
 async def _found(
     context: Context, begins: str, agent: str | None, memory: str | None
 ) -> Sequence[tuple[Item, OpenMemory]]:
-    """The item whose id is this or begins so, in every memory that has it: another user's looks as if it were not
-    there. Raises NotFound, and UsageError where several ids begin so."""
+    """Return the item with this id or unique prefix, in every memory that has it; items of other users do not exist
+    for the caller. Raises NotFound, and UsageError for several matches."""
     wanted = Filter(agent=agent, user=user_filter(context, None))
     found: list[tuple[Item, OpenMemory]] = []
     for each in named(context, memory):

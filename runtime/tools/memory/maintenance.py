@@ -1,4 +1,4 @@
-"""The upkeep of what agents remember: how much it is, compaction, deletion, and whether it is all as it was written."""
+"""Maintenance of memories: statistics, compaction, deletion, verification."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
 
 
 async def _index(memory: OpenMemory, agent: str) -> IndexStats | None:
-    """What the index holds of an agent, in step with the store; None when that cannot be said."""
+    """Return the number of an agent's items in the index, brought up to date; None if unknown."""
     try:
         await memory.sync(agent)
         return await memory.index_stats(agent)

@@ -27,7 +27,7 @@ from runtime.tools.memory.types import AnyAgent, DryRun
 log = structlog.get_logger("symbiont.memory")
 
 ROUNDS: Final = 5
-"""How often what changed while it was copied is copied again."""
+"""Maximum number of passes that copy changes made during the copy."""
 NAMED: Final = 20
 """Items that are named at most of those that could not be moved."""
 
@@ -144,7 +144,7 @@ async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> l
 
 
 _Text = tuple[str, str | None, str, str]
-"""What makes two items of one agent equal: user, project, hash and type."""
+"""Return the key of equal items of one agent: user, project, hash and type."""
 
 
 class _Seen(NamedTuple):
@@ -168,7 +168,7 @@ class _Move:
         own = origin.collection is not None and agent == origin.name
         self.into = goal.name if own else agent
         self._parts: dict[str, list[_Seen]] = {}
-        """What was read of each part when it was read last."""
+        """Revisions of the parts at their last read."""
         self._copied: set[str] = set()
         self._equal: set[str] = set()
         self._different: set[str] = set()
@@ -224,14 +224,14 @@ class _Move:
         return [redacted_item(item) for item in moved]
 
     async def _there(self, items: Sequence[Item]) -> dict[str, bytes]:
-        """What of these ids the other memory has, whoever's."""
+        """Return which of these ids the other memory has, of any user."""
         if not items:
             return {}
         wanted = Scan(memory_ids=frozenset(item.memory_id for item in items))
         return {item.memory_id: _seen(item).digest async for item in self._goal.store.scan(wanted)}
 
     async def outcome(self) -> MovedAgent:
-        """What became of it, after everything was read again where it is now. Raises StoreError."""
+        """Compare source and target by reading everything again. Raises StoreError."""
         wanted = {seen.memory_id: seen for part in self._parts.values() for seen in part}
         named = sorted(self._different)[:NAMED]
         row = MovedAgent(

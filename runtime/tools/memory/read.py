@@ -1,4 +1,4 @@
-"""What agents remember: looked for, and read as it stands."""
+"""Tools that search and inspect agents' memories."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def memory_inspect(context: Context, agent: Agent, day: Day = None, memory
 
 
 def shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> Iterator[str]:
-    """The notes as the caller may see them: where files and services are is the administrator's matter."""
+    """Return the notes as the caller may see them: files and services are named to administrators only."""
     for note in notes:
         if sees_all(context):
             yield note

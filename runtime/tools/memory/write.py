@@ -35,7 +35,7 @@ from runtime.tools.memory.types import (
 )
 
 OURS = "symbiont:"
-"""What addresses begin with that say what a delivery left behind: they are keys, and nobody else's to give."""
+"""Prefixes of addresses that identify traces of deliveries; callers may not use them."""
 
 
 async def memory_write(
@@ -110,7 +110,8 @@ async def memory_write(
 
 
 def may_show(context: Context, where: OpenMemory, sources: Sequence[str]) -> None:
-    """Raises UsageError where a gate would look for files of this machine, and so tell a user which there are."""
+    """Raise UsageError for a source that would make a gate look for files of this machine, and so reveal which
+    exist."""
     named = [source for source in sources if source.startswith("/")]
     if named and "gates" in where.store.capabilities and not sees_all(context):
         raise UsageError(f"sources: {named[0]} is a file of the daemon's machine", hint="that needs the scope admin")

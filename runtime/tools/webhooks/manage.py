@@ -1,4 +1,4 @@
-"""Webhooks made at run time: a URL of one's own, whose deliveries wake an agent, or are kept to be read."""
+"""Tools on dynamic webhooks: a URL for one user, whose deliveries run an agent or are only stored."""
 
 from __future__ import annotations
 
