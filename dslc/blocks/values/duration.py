@@ -32,7 +32,7 @@ UNITS = ("ms", "s", "m", "h", "d", "w", "months", "y")
 
 _PART = re.compile(r"([0-9](?:_?[0-9])*) *([A-Za-z]+) *")
 _LONGEST = timedelta.max // timedelta(milliseconds=1)
-_MOST_DIGITS = 18  # of a part that can still be inside the bounds; int() refuses to read very long numbers
+_MOST_DIGITS = len(str(_LONGEST))  # of a part that can be inside the bounds; int() refuses very long numbers
 _HINT = "such as `90d`, `1h30m` or `250ms`"
 
 
