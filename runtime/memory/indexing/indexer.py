@@ -219,7 +219,7 @@ class Indexer:
         reading = ReadProgress(progress, sum(differ.values()))
         for owner, count in sorted(differ.items()):
             if count:
-                report = report.plus(await self._sync_agent(owner, reading.told))
+                report = report.plus(await self._sync_agent(owner, reading.report))
         return report._replace(parts=len(parts))
 
     async def _sync_agent(self, agent: str, progress: Progress | None) -> SyncReport:

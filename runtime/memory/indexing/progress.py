@@ -43,7 +43,7 @@ class ReadProgress:
         self._total = total
         self._before = 0
 
-    def told(self, what: str, done: int, of: int) -> None:
+    def report(self, what: str, done: int, of: int) -> None:
         """Report the progress of one agent's parts."""
         if self._progress is not None:
             self._progress(what, min(self._before + done, self._total), self._total)

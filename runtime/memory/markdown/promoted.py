@@ -21,7 +21,7 @@ _OPEN = "<!-- symbi flushed"
 _CLOSE = "-->"
 _LINE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})((?: [0-9a-f]{16})*)[ \t]*$")
 
-Flushed = Mapping[date, AbstractSet[str]]
+Promoted = Mapping[date, AbstractSet[str]]
 """The keys (`long_term.key`) of promoted bullets, by the day of their log."""
 
 
@@ -36,7 +36,7 @@ def read(document: Document) -> dict[date, set[str]]:
     return found
 
 
-def write(document: Document, flushed: Flushed) -> Document:
+def write(document: Document, flushed: Promoted) -> Document:
     """Return the document with this record, at its previous place or at the end; without one if it is empty."""
     end = newline(document.lines)
     said = [f"{' '.join([day.isoformat(), *sorted(keys)])}{end}" for day, keys in sorted(flushed.items()) if keys]

@@ -25,7 +25,7 @@ MAX_WORDS: Final = 250
 """Words of a summary at most, unless the call or the memory has another number."""
 
 _TICK: Final = timedelta(microseconds=1)
-_turns = KeyedLock()
+_locks = KeyedLock()
 
 
 class NothingToSummarise(UsageError):  # noqa: N818 - it says what is the case
@@ -115,7 +115,7 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
     key = summary_key(wanted.project_id, wanted.start, wanted.end, (item.memory_id for item in items))
     most = _most_words(memory, wanted)
     content = content_of((item.chunk_hash for item in items), most)
-    async with _turns.of((memory.store.identity, wanted.collection, wanted.user_id, key)):
+    async with _locks.of((memory.store.identity, wanted.collection, wanted.user_id, key)):
         there = await _existing(memory, wanted, key)
         fresh = there is not None and there.provenance.task == content
         if there is not None and fresh and _is_made_as(there, wanted):

@@ -45,7 +45,7 @@ _AT_ONCE: Final = 32  # items that are cut before anybody else has a turn
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own
 _ALIASES: Final = aliases_of(PushedItem)
 _GIVEN: Final = ("memory_type", "tags", "source_uri")
-_turns = KeyedLock()
+_locks = KeyedLock()
 
 
 async def push(
@@ -85,7 +85,7 @@ async def push(
         await work.cut_each(items, known)
     if replace:
         # Two at the same time would each forget what the other one keeps.
-        async with _turns.of((target.store.identity, target.name, context.caller.user_id)):
+        async with _locks.of((target.store.identity, target.name, context.caller.user_id)):
             await work.keep()
             await work.forget_replaced()
     else:

@@ -483,7 +483,7 @@ async def test_calls_at_the_same_time_make_one_summary(app: App, ollama: Service
     assert len(ollama.bodies) == 1
 
 
-class _NoTurns(KeyedLock):
+class _NoLocks(KeyedLock):
     """Of another process, whose turns are not ours."""
 
     def of(self, key: object) -> Any:
@@ -493,7 +493,7 @@ class _NoTurns(KeyedLock):
 async def test_processes_on_one_database_keep_one_summary(
     database: Database, clock: ManualClock, tmp_path: Path, ollama: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consolidation, "_turns", _NoTurns())
+    monkeypatch.setattr(consolidation, "_locks", _NoLocks())
     memory = block(model=by_ollama(ollama))
     async with (
         app_of(database, clock, tmp_path / "one", memory) as one,
