@@ -56,7 +56,7 @@ class OllamaModel(RemoteModel):
     name = "ollama"
 
     def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
-        self._service = OllamaService(options.url, options.model, "the model ollama")
+        self._service = OllamaService(options.url, "the model ollama")
         super().__init__(options.model, self._service.host, caller=caller, clock=clock)
         self._options = options
 
@@ -86,7 +86,7 @@ class OllamaModel(RemoteModel):
         return True
 
     def _refused(self, failure: CallFailed) -> Refusal:
-        return self._service.refusal(failure, _GENERATE)
+        return self._service.refusal(failure, self.model, _GENERATE)
 
 
 async def open_ollama(options: Mapping[str, object]) -> OllamaModel:

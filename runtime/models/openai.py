@@ -68,7 +68,7 @@ class OpenAIModel(RemoteModel):
         self, options: OpenAIOptions, key: Secret | None, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM
     ) -> None:
         """Raises UsageError for a key that no header may hold."""
-        self._service = OpenAIService(options.url, key, options.model, _WHOSE)
+        self._service = OpenAIService(options.url, key, _WHOSE)
         super().__init__(options.model, self._service.host, caller=caller, clock=clock)
         self._seconds = options.timeout.total_seconds()
         self._most = "max_completion_tokens" if is_openai(options.url) else "max_tokens"
@@ -95,7 +95,7 @@ class OpenAIModel(RemoteModel):
         return True
 
     def _refused(self, failure: CallFailed) -> Refusal:
-        return self._service.refusal(failure)
+        return self._service.refusal(failure, self.model)
 
 
 async def open_openai(options: Mapping[str, object]) -> OpenAIModel:

@@ -27,12 +27,11 @@ class Refusal(NamedTuple):
 class OpenAIService:
     """A service that speaks OpenAI's API, and the key that it wants."""
 
-    def __init__(self, url: str, key: Secret | None, model: str, whose: str) -> None:
+    def __init__(self, url: str, key: Secret | None, whose: str) -> None:
         """`whose`: who calls it, such as `the model openai`. Raises UsageError for a key that no header may hold."""
         self._parts = urlsplit(url)
         self.host = self._parts.netloc
         self._key = key
-        self._model = model
         self._whose = whose
         self.headers()
 
@@ -50,18 +49,18 @@ class OpenAIService:
             raise UsageError(f"the key of {self._whose}, {self._key.origin}, contains characters that no key may have")
         return {"Authorization": f"Bearer {text.decode('ascii')}"}
 
-    def refusal(self, failure: CallFailed) -> Refusal:
-        """Return what is wrong and how to fix it."""
+    def refusal(self, failure: CallFailed, model: str) -> Refusal:
+        """Return what is wrong with a call for `model` and how to fix it."""
         match failure.status:
             case 401 | 403:
                 hint = "write `api_key` with a reference to a valid key"
                 if self._key is not None:
-                    hint = f"the key is that of {self._key.origin}: is it still valid, and may it use {self._model}?"
+                    hint = f"the key is that of {self._key.origin}: is it still valid, and may it use {model}?"
                 message = f"{self.host} does not accept the key of {self._whose} (it answered {failure.status})"
                 return Refusal(message, hint)
             case 404:
                 detail = f": {failure.detail}" if failure.detail else ""
-                message = f"{self.host} has no model {self._model}, or no such address{detail}"
+                message = f"{self.host} has no model {model}, or no such address{detail}"
                 return Refusal(message, "are `model` and `url` right?", no_model=True)
         return Refusal(f"{self._whose} is refused: {failure}", failure.hint)
 
@@ -69,21 +68,20 @@ class OpenAIService:
 class OllamaService:
     """An Ollama."""
 
-    def __init__(self, url: str, model: str, whose: str) -> None:
+    def __init__(self, url: str, whose: str) -> None:
         self.host = urlsplit(url).netloc
         self._api = f"{url.rstrip('/')}/api"
-        self._model = model
         self._whose = whose
 
     def url(self, path: str) -> str:
         """Return the address of an endpoint under `/api`."""
         return f"{self._api}/{path}"
 
-    def refusal(self, failure: CallFailed, path: str) -> Refusal:
-        """Return what is wrong with a call of `path` and how to fix it."""
+    def refusal(self, failure: CallFailed, model: str, path: str) -> Refusal:
+        """Return what is wrong with a call of `path` for `model` and how to fix it."""
         if failure.status == 404 and failure.detail:
-            message = f"Ollama at {self.host} has no model {self._model}"
-            return Refusal(message, f"ollama pull {self._model}", no_model=True)
+            message = f"Ollama at {self.host} has no model {model}"
+            return Refusal(message, f"ollama pull {model}", no_model=True)
         if failure.status == 404:
             hint = "is it Ollama, 0.3 or newer, and the URL without `/api`?"
             return Refusal(f"{self.host} has no /api/{path}", hint)

@@ -67,7 +67,7 @@ class OllamaEmbedder(RemoteEmbedder):
 
     def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
         seconds = options.timeout.total_seconds()
-        self._ollama = OllamaService(options.url, options.model, "the embedding ollama")
+        self._ollama = OllamaService(options.url, "the embedding ollama")
         service = Service(self._ollama.host, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
         self._asked = options.model
@@ -84,7 +84,7 @@ class OllamaEmbedder(RemoteEmbedder):
         raise wrong
 
     def _refused(self, failure: CallFailed) -> Refusal:
-        return self._ollama.refusal(failure, _EMBED)
+        return self._ollama.refusal(failure, self._asked, _EMBED)
 
 
 async def open_ollama(options: Mapping[str, object]) -> OllamaEmbedder:

@@ -89,7 +89,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         clock: Clock = SYSTEM,
     ) -> None:
         """Raises UsageError for a key that no header may hold."""
-        self._openai = OpenAIService(options.url, key, options.model, _WHOSE)
+        self._openai = OpenAIService(options.url, key, _WHOSE)
         host, seconds = self._openai.host, options.timeout.total_seconds()
         service = Service(host, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
@@ -119,7 +119,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         return [_numbers(datum.embedding) for datum in data]
 
     def _refused(self, failure: CallFailed) -> Refusal:
-        return self._openai.refusal(failure)
+        return self._openai.refusal(failure, self._asked["model"])
 
 
 async def open_openai(options: Mapping[str, object]) -> OpenAIEmbedder:
