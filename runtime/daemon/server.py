@@ -82,7 +82,7 @@ OPERATORS_SECONDS = 2
 """Seconds for which a stop waits for operators' requests; aiohttp's default of a minute outlasts the service
 manager. Also how long an unread body is read."""
 
-# Nobody here reads compressed bodies, and whoever may not ask at all must not have any inflated either.
+# No handler reads compressed bodies, and a client without access must not have any inflated.
 _COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "access_log": None,

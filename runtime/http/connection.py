@@ -78,11 +78,11 @@ class Shared:
     open: set[Connection] = field(default_factory=set)
     empty: asyncio.Event = field(default_factory=asyncio.Event)
     bodies: Bodies = field(init=False)
-    connection_table: ConnectionTable = field(init=False)
+    connection_table: ConnectionTable[Connection] = field(init=False)
 
     def __post_init__(self) -> None:
         self.bodies = Bodies(self.limits)
-        self.connection_table = ConnectionTable(self.limits.connections)
+        self.connection_table = ConnectionTable(self.limits.connections, Connection.evict)
 
 
 class Connection(web.RequestHandler):
@@ -132,7 +132,7 @@ class Connection(web.RequestHandler):
         self.peer: str | None = None
         self._shared = shared
         self._state = State.IDLE
-        self._group: AddressGroup | None = None
+        self._group: AddressGroup[Connection] | None = None
         self._content: StreamReader | None = None  # of the request that is handled, or was last
         self._chunked = False
         self._gathering: BodyReader | None = None
@@ -239,7 +239,7 @@ class Connection(web.RequestHandler):
                 self._group.work(self)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        # Bodies ask for it at their end and whenever they are read; most never paused it, and `_hold` stands then.
+        # Bodies call it at their end and at each read; most never paused it, and then `_hold` stays in effect.
         if self._reading_paused:
             super().resume_reading(resume_parser)
 

@@ -2,7 +2,7 @@
 
 aiohttp's parser has read it. The checks here refuse input that two servers may read differently, or that could hold
 one of them up: one Host, one plain statement of the body's length, a target of visible ASCII. They work on bytes,
-because `"\u212a".lower()` is `"k"`.
+because `"\\u212a".lower()` is `"k"`.
 """
 
 from __future__ import annotations

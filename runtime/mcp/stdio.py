@@ -181,7 +181,7 @@ async def _write(to_client: Outgoing, sink: int, asked: _Asked, end: Callable[[]
             try:
                 await writing.call(_write_all, sink, line)
             except OSError:
-                # Nobody reads any more, so nobody asks any more.
+                # The client is gone.
                 end()
             asked.told(each.message)
 

@@ -113,7 +113,7 @@ class Tool:
             if name not in self._bound
         }
         title = "".join(part.title() for part in self.name.replace("-", "_").split("_"))
-        # No input in an error: it may be a secret, and is shown to whoever asked and to nobody else anyway.
+        # No input in an error: it may be a secret.
         config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
         return create_model(title, __config__=config, __doc__=None, **fields)
 

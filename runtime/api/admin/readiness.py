@@ -102,7 +102,7 @@ def _disks(folders: list[Path]) -> Iterator[Check]:
     """One check for each disk that a folder is on, or will be."""
     seen: set[int] = set()
     for folder in folders:
-        # A folder that may not even be looked at is its memory's matter.
+        # An unreadable folder is reported with its memory.
         there = next((each for each in (folder, *folder.parents) if os.access(each, os.F_OK)), None)
         try:
             if there is None or (disk := there.stat().st_dev) in seen:
@@ -206,7 +206,7 @@ def _told(problem: StoreProblem) -> str:
     return problem.message if problem.file in problem.message else f"{problem.file}: {problem.message}"
 
 
-_UNSEALED: Final = ", where the texts of this sealed store lie in the clear"
+_UNSEALED: Final = ", where the texts of this sealed store are in the clear"
 
 
 async def _index(name: str, memory: OpenMemory) -> Check:

@@ -166,13 +166,13 @@ async def _given(call: ApiRequest, resource: Endpoint, in_path: Mapping[str, str
     """The tool's parameters, from where each belongs. Raises Problem."""
     if resource.body:
         if call.query:
-            raise Problem("malformed", "the parameters of this resource stand in its body, not in a query")
+            raise Problem("malformed", "the parameters belong in the body, not in the query")
         given = read_object(await call.read(resource.largest), call.content_type)
     else:
         given = read_query(call.query, resource.tool.parameters)
     for name in in_path:
         if name in given:
-            raise Problem("malformed", f"{name} stands in the path already")
+            raise Problem("malformed", f"{name} is in the path already")
     return {**given, **in_path}
 
 

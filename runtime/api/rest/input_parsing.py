@@ -98,7 +98,7 @@ def _value(text: str, kinds: frozenset[Any]) -> str | int | float | bool:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands in it twice")
+        raise ValueError("it has a duplicate key")
     return found
 
 

@@ -60,7 +60,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
                     "type": "object",
                     "required": ["pointer", "detail"],
                     "properties": {
-                        "pointer": {"type": "string", "description": "Where it stands (RFC 6901)."},
+                        "pointer": {"type": "string", "description": "Its place (RFC 6901)."},
                         "detail": {"type": "string"},
                         "example": {"type": "object", "description": "Parameters that would be right."},
                     },
@@ -133,7 +133,7 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
         errors = tuple((_pointer(path), what, _example(error, tool, path)) for path, what in error.problems)
         return Problem(kind, "not all parameters are as they should be", hint=hint, code=code, errors=errors)
     if isinstance(error, StoreError) and code != "invalid_params" and kind != "unavailable":
-        # It names files, which are the administrator's matter.
+        # It names files, which only administrators may see.
         kind = "internal" if code == "provider_unavailable" else kind
         told = "what is remembered cannot be read or written; the daemon's log says why"
         return Problem(kind, told, code=code)

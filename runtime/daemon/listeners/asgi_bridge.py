@@ -82,7 +82,7 @@ class _Exchange:
                 return {"type": "http.disconnect"}
             self._arrived = not chunk
             return {"type": "http.request", "body": chunk, "more_body": bool(chunk)}
-        while not self._ended and not client_left(self._request):  # noqa: ASYNC110 - aiohttp tells nobody of it
+        while not self._ended and not client_left(self._request):  # noqa: ASYNC110 - aiohttp does not report it
             await asyncio.sleep(LOOK_SECONDS)
         return {"type": "http.disconnect"}
 

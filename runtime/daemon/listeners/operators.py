@@ -107,7 +107,7 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
         except Problem as problem:
             return problem_response(problem)
         state = readiness(app, serving())
-        # Names of webhooks, paths, and where secrets are, are nobody's who has no token.
+        # Without a token no names of webhooks, paths or places of secrets.
         shown = state if told else {"ready": state["ready"]}
         return web.json_response(shown, status=200 if state["ready"] else 503)
 

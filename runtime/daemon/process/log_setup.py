@@ -24,7 +24,7 @@ def configure(form: Form, level: Level = "info") -> None:
     Those of libraries never from `debug` on: theirs show statements with their values, and headers.
     """
     shared: list[Any] = [
-        # Which delivery is being run, whoever has something to say about it.
+        # The delivery that is being run, in every entry about it.
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -95,7 +95,7 @@ def _set_levels(least: int) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     # A line for every call to a Qdrant.
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    # A line for each session of `/mcp`, with its id, and a warning for each message that its client is told is wrong.
+    # It logs a line for each session of `/mcp`, with its id, and a warning for each refused message.
     logging.getLogger("mcp").setLevel(logging.ERROR)
     # A line for each change would feed itself where the log is written into a watched folder.
     logging.getLogger("watchfiles").setLevel(logging.WARNING)

@@ -59,7 +59,7 @@ def _refuse_orphans(root: Root, file: Path) -> None:
     if database.exists():
         raise UsageError(
             f"the master key {file} is gone, and {database} cannot be read without it",
-            hint=f"put it back, or name it in SYMBIONT_MASTER_KEY; to begin anew, move {database} away",
+            hint=f"put it back, or name it in SYMBIONT_MASTER_KEY; to start again, move {database} away",
         )
 
 

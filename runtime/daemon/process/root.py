@@ -122,7 +122,7 @@ def _judged(root: Root, environ: Mapping[str, str]) -> Root:
     state = root.state.lstat()
     if stat.S_ISLNK(state.st_mode):
         raise UsageError(
-            f"{root.state} is a symbolic link: whose state it leads to cannot be told",
+            f"{root.state} is a symbolic link: the owner of its target is unknown",
             hint="name the folder that holds the real .symbi with --root",
         )
     user = os.geteuid()
@@ -219,7 +219,7 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
             return found
         state = Path(tempfile.mkdtemp(prefix=f"{STATE}-", dir=folder))
         try:
-            # Keys and identity are nobody else's; a repository that holds the root must not take them along.
+            # Keys and identity are private; a repository that contains the root must not include them.
             (state / ".gitignore").write_text("*\n")
             root_registry.identify(folder, state, environ, entered=not systemds)
             state.rename(root.state)

@@ -275,7 +275,7 @@ class App:
                 compiled = self._not_running = await self._settled(await compile_paths(self.paths, self._not_running))
                 self._refuse_emptied(compiled)
                 if compiled.program is None:
-                    # The same broken content is reported once, unless somebody asked for it.
+                    # The same broken content is reported once, unless the reload was requested.
                     self._digest = compiled.digest
                     self._report(compiled.problems, again=force)
                     return False

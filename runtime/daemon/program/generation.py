@@ -86,7 +86,7 @@ class Generation:
                 await self._held.give_back()
 
     def agent(self, name: str) -> Agent | None:
-        """The agent `name`: declared, or the recorder that a webhook wakes without a declaration; else None."""
+        """Return the agent `name`: declared, or the recorder that a webhook runs without a declaration; else None."""
         declared = self.program.agents.get(name)
         if declared is not None:
             return declared

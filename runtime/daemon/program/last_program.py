@@ -13,7 +13,7 @@ from runtime.daemon.process.atomic_file import write_atomically
 from runtime.daemon.process.root import Root
 
 FILE = "last-program.sealed"
-# A program may hold a secret that somebody wrote into it, so the copy is sealed; the place is what AES-GCM is told.
+# A program may contain a secret, so the copy is sealed; its place is the associated data.
 _PLACE = {"user_id": "", "table": "root", "column": "last program", "row": ""}
 
 

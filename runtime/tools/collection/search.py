@@ -44,7 +44,7 @@ async def search(
     *,
     project_id: Project = None,
     memory_type: Type = None,
-    tags: WantedTags = [],  # noqa: B006 - nobody changes it
+    tags: WantedTags = [],  # noqa: B006 - never changed
     tags_all: AllTags = [],  # noqa: B006
     time_range: Within = None,
     source_uri: WantedSource = None,

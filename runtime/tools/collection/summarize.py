@@ -114,7 +114,7 @@ async def summarize(
     *,
     project_id: NewProject = None,
     memory_type: Kind = "episodic",
-    tags: WantedTags = [],  # noqa: B006 - nobody changes it
+    tags: WantedTags = [],  # noqa: B006 - never changed
     limit: Sources = 50,
     strategy: Strategy = "auto",
     provider: Provider = None,
@@ -183,7 +183,7 @@ async def summarize(
 def _no_model(context: Context, error: SymbiontError, model: str | None) -> NoReturn:
     """Convert a model's failure to the caller's error; configuration errors of the model included."""
     if isinstance(error, NoSuchModel) and model is not None:
-        # Which host it is, is the administrator's matter.
+        # Only administrators may see the host.
         shown = str(error) if sees_all(context) else f"there is no model {model}"
         raise wrong("model", shown, hint=error.hint) from None
     raise ModelUnavailable(str(error), hint=error.hint) from None

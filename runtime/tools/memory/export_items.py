@@ -62,7 +62,7 @@ async def memory_export(
             if sees_all(context):
                 page.problems.append(Difficulty(file=part.name, message=error.line(), severity="error"))
             elif agent is not None or part.agent_id in context.agents:
-                # What the error says names files, which are the administrator's matter.
+                # The error names files, which only administrators may see.
                 page.problems.append(Difficulty(file=part.name, message="it cannot be read", severity="error"))
             continue
         start = begin.within(items) if begin is not None and at == begin.part else 0

@@ -258,7 +258,7 @@ async def _there(where: OpenMemory, lines: Sequence[_Line]) -> _There:
         if item.memory_id in ids or equality(item) in wanted:
             found.found(item)
     if ids and where.collection is not None:
-        # A collection looks ids up, whoever's they are; other stores would have to read all they have.
+        # A collection looks up ids of all users; other stores would have to read everything.
         async for item in where.store.scan(Scan(memory_ids=ids)):
             found.found(item)
     return found

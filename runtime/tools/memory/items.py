@@ -49,7 +49,7 @@ async def memory_list(
     limit: Newest = 50,
     agent: AnyAgent = None,
     type: Wanted = None,  # noqa: A002 - the word of the design
-    tag: AnyTag = [],  # noqa: B006 - nobody changes it
+    tag: AnyTag = [],  # noqa: B006 - never changed
     all_tags: AllTags = [],  # noqa: B006
     since: Since = None,
     until: Until = None,
@@ -72,7 +72,7 @@ async def memory_list(
     before = None if cursor is None else _before(*read_cursor(cursor, int, str))
     found: list[tuple[Item, OpenMemory]] = []
     for each in memories:
-        # One more than asked for tells whether there is another page.
+        # One more than the limit shows if there is another page.
         found += [(item, each) for item in await newest(each, wanted, limit + 1, before=before)]
     found.sort(key=lambda row: position_of(row[0]), reverse=True)
     page = found[:limit]

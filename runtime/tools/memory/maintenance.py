@@ -208,7 +208,7 @@ async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
     except FsyncFailed:
         raise
     except StoreError:
-        # What it says names files, which are the administrator's matter.
+        # It names files, which only administrators may see.
         items, problems = None, [Difficulty(file="", message="it cannot be read", severity="error")]
     else:
         items = len(found)

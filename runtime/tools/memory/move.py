@@ -164,7 +164,7 @@ class _Move:
         self._goal = goal
         self._agent = agent
         self._dry_run = dry_run
-        # What clients push stands under the name of the memory that they push into.
+        # Items that clients push have the name of their memory as agent_id.
         own = origin.collection is not None and agent == origin.name
         self.into = goal.name if own else agent
         self._parts: dict[str, list[_Seen]] = {}

@@ -48,7 +48,7 @@ async def memory_search(
     *,
     limit: Hits = 10,
     type: Wanted = None,  # noqa: A002 - the word of the design
-    tag: AnyTag = [],  # noqa: B006 - nobody changes it
+    tag: AnyTag = [],  # noqa: B006 - never changed
     all_tags: AllTags = [],  # noqa: B006
     since: Since = None,
     until: Until = None,
@@ -83,8 +83,8 @@ async def memory_search(
     notes: dict[str, None] = {}
     for each in await places(context, agent, memory):
         found = await each.search(asked, context.progress)
-        # Scores of two memories say nothing of one another. A memory's hits keep their order, and stand among those of
-        # the others as its relevances do: its first where the highest stands, its second where the next one does.
+        # Scores of two memories cannot be compared. Each memory's hits keep their order; its first hit is sorted by the
+        # highest of its relevances, its second by the next one.
         standing = sorted((hit.relevance for hit in found.hits), reverse=True)
         hits += [(stands, each, hit) for stands, hit in zip(standing, found.hits, strict=True)]
         notes.update(dict.fromkeys(shown_notes(context, each, found.notes)))

@@ -44,7 +44,7 @@ async def memory_write(
     text: Text,
     *,
     type: Written = "fact",  # noqa: A002 - the word of the design
-    tags: Tags = [],  # noqa: B006 - nobody changes it
+    tags: Tags = [],  # noqa: B006 - never changed
     project: Project = None,
     source_uri: Source = None,
     author: Author = None,

@@ -56,14 +56,14 @@ async def webhook_create(
     await _changed(context, "made", made.id)
     # Only a daemon takes note of what it did not accept.
     listens = context.audit is not None
-    notes = [] if listens else ["no daemon runs here, so nobody listens at the URL: `symbi up` starts one"]
+    notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]
     return NewWebhook(**_fields(made, context), secret=secret, notes=notes)
 
 
 async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = None) -> WebhookPage:
     """List your webhooks, oldest first; with the scope `admin` those of all users."""
     after: Any = None if cursor is None else read_cursor(cursor, int, str)
-    # One more than asked for tells whether there is another page.
+    # One more than the limit shows if there is another page.
     found = await context.webhooks.page(user_filter(context, None), limit + 1, after)
     shown = found[:limit]
     more = write_cursor(shown[-1].created_at, shown[-1].id) if len(found) > limit else None
