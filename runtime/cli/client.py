@@ -1,4 +1,4 @@
-"""How a command reaches the state of a root: through the daemon's admin socket, or by owning the root itself."""
+"""Access of a command to the state of a root: through the daemon's admin socket, or by owning the root itself."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
 
 TIMEOUT_SECONDS = 30
-# How long a daemon that owns the root and does not listen may take to begin, or to be gone.
+# Seconds that a daemon which owns the root, but does not listen, may take to start or to end.
 BETWEEN_SECONDS = 3
 
 
 class _ConnectionLost(Exception):  # noqa: N818
-    """The daemon went away before it answered: what was asked may have been done, or not."""
+    """The daemon ended before it answered; the operation may have been done."""
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -50,7 +50,7 @@ class _SocketConnection(http.client.HTTPConnection):
 
 
 def find_root(explicit: Path | None) -> Root:
-    """The root of the command, or UsageError saying how to get one."""
+    """Return the root of the command. Raises UsageError with instructions if there is none."""
     root = locate(Path.cwd(), os.environ, explicit)
     if root is None:
         asked = named(os.environ, explicit)
@@ -62,9 +62,9 @@ def find_root(explicit: Path | None) -> Root:
 
 
 class RootClient:
-    """Asks the daemon that owns a root, or owns the root itself for as long as this is open.
+    """Calls the daemon that owns a root, or owns the root itself while this is open.
 
-    Use it as a context manager for many questions in a row; `call` is for one.
+    A context manager for several calls; the function `call` is for one.
     """
 
     def __init__(self, root: Root) -> None:
@@ -87,11 +87,11 @@ class RootClient:
         null: Collection[str] = (),
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """What the operation `name` answers.
+        """Return the answer of the operation `name`.
 
-        Parameters that are None are left out, but for those in `null`. With `progress`, which is told how far it is,
-        the answer may take as long as it takes. Raises SymbiontError as the operation did, with its exit code; and when
-        the daemon went away before it answered something that done twice would be there twice.
+        Parameters that are None are left out, except those in `null`. With `progress`, which is called with the
+        progress, the duration is not limited. Raises SymbiontError as the operation did, with its exit code; also if
+        the daemon ended before it answered an operation that must not be repeated.
         """
         given = {key: value for key, value in (parameters or {}).items() if value is not None or key in null}
         if self._alone is not None:
@@ -99,18 +99,18 @@ class RootClient:
         answer = _ask_daemon(self._root, name, given, progress)
         if answer is None and self._answered:
             raise SymbiontError(
-                f"the daemon on {self._root.folder} stopped", hint="what was answered is done; do the rest again"
+                f"the daemon on {self._root.folder} stopped", hint="answered operations are done; repeat the rest"
             )
         end = time.monotonic() + BETWEEN_SECONDS
         while answer is None:
             try:
                 self._alone = self._stack.enter_context(_own_root(self._root, name))
             except Owned:
-                # It may have come up in the meantime; or it is about to be gone.
+                # Another daemon may have started in the meantime, or is about to end.
                 answer = _ask_daemon(self._root, name, given, progress)
                 if answer is None and time.monotonic() > end:
                     raise UsageError(
-                        f"the daemon that owns {self._root.folder} does not answer on its admin socket",
+                        f"the daemon that owns {self._root.folder} does not respond on its admin socket",
                         hint="is it starting or stopping? try again",
                     ) from None
                 if answer is None:
@@ -129,14 +129,14 @@ def call(
     null: Collection[str] = (),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """What the operation `name` answers, from the daemon that owns `root`, or from this process when nobody does. See
-    `RootClient.call`."""
+    """Return the answer of the operation `name`, from the daemon that owns `root`, or from this process if none does.
+    See `RootClient.call`."""
     with RootClient(root) as client:
         return client.call(name, parameters, null=null, progress=progress)
 
 
 def user_name(client: RootClient, user_id: str) -> str:
-    """What people call the user with this id; `id:ID`, which commands take, of one who is not there any more."""
+    """Return the name of the user with this id; for a removed user `id:ID`, which commands accept."""
     if user_id == "owner":
         return user_id
     known = {row["id"]: str(row["user"]) for row in client.call("users.list")["users"]}
@@ -144,7 +144,7 @@ def user_name(client: RootClient, user_id: str) -> str:
 
 
 def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Like `call`, for what only a running daemon can do."""
+    """Like `call`, for operations that need a running daemon."""
     given = {key: value for key, value in (parameters or {}).items() if value is not None}
     answer = _ask_daemon(root, name, given)
     if answer is None:
@@ -155,8 +155,10 @@ def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = No
 def _ask_daemon(
     root: Root, name: str, parameters: Mapping[str, Any], progress: Progress | None = None
 ) -> dict[str, Any] | None:
-    """The daemon's answer; None when there is none, or it went away from what may be done twice: then it is to be done
-    again. Raises SymbiontError when it went away from what may not be."""
+    """Return the daemon's answer; None if there is none, or if it ended during an operation that may be repeated.
+
+    Raises SymbiontError if it ended during an operation that must not be repeated.
+    """
     address = root.socket()
     try:
         return _ask(address, root.identity, name, parameters, progress) if address else None
@@ -166,16 +168,16 @@ def _ask_daemon(
         if may_be_repeated(name):
             return None
         raise SymbiontError(
-            f"the daemon stopped before it answered ({lost}): what was asked may have been done, or not",
-            hint="look whether it was, before you do it again",
+            f"the daemon stopped before it answered ({lost}): the operation may have been done or not",
+            hint="check whether it was done before you repeat it",
         ) from None
 
 
 def _ask(
     address: str, identity: str, name: str, parameters: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any] | None:
-    """The daemon's answer, or None when no daemon of this root listens at `address` (it was killed, or is not up yet):
-    nothing was done then. Raises SymbiontError, and _ConnectionLost if it went away after it may have begun."""
+    """Return the daemon's answer, or None if no daemon of this root listens at `address` (killed or not started yet):
+    nothing was done then. Raises SymbiontError, and _ConnectionLost if it ended after it may have begun."""
     connection = _SocketConnection(address)
     try:
         try:
@@ -183,7 +185,7 @@ def _ask(
         except (FileNotFoundError, ConnectionRefusedError):
             return None
         except OSError as error:
-            raise SymbiontError(f"the daemon's admin socket {address} cannot be used: {error}") from None
+            raise SymbiontError(f"cannot connect to the daemon's admin socket {address}: {error}") from None
         headers = {"Content-Type": "application/json", ROOT_HEADER: identity}
         if progress is not None:
             headers["Accept"] = LINES
@@ -208,7 +210,7 @@ def _exchange(
     """Return the status and the outcome of an operation. Raises _ConnectionLost, SymbiontError."""
     body = json.dumps(dict(parameters))
     try:
-        # One that is refused is answered before all of it was taken.
+        # A refused request is answered before its whole body was read.
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.request("POST", f"/v1/{name}", body, dict(headers))
         response = connection.getresponse()
@@ -219,20 +221,20 @@ def _exchange(
         else:
             outcome = read_whole(response.status, response.read())
     except TimeoutError:
-        raise _ConnectionLost(f"it said nothing for {TIMEOUT_SECONDS} s") from None
+        raise _ConnectionLost(f"no response for {TIMEOUT_SECONDS} s") from None
     except (OSError, http.client.HTTPException) as error:
         raise _ConnectionLost(str(error) or type(error).__name__) from None
     except ValueError as error:
-        raise SymbiontError(f"the daemon's answer cannot be read: {error}") from None
+        raise SymbiontError(f"the daemon's answer is invalid: {error}") from None
     if outcome is None:
-        raise _ConnectionLost("its answer ended in the middle")
+        raise _ConnectionLost("the answer is incomplete")
     return response.status, outcome
 
 
 @contextmanager
 def _own_root(root: Root, name: str) -> Iterator[Answering]:
-    """Own the root, with its last program, while inside, to be asked for `name` first. Raises Owned, SymbiontError."""
-    # Loaded before the lock is taken, which others may wait for.
+    """Own the root, with its last program, while inside; `name`: the first operation. Raises Owned, SymbiontError."""
+    # Loaded before the lock is taken, because others may wait for it.
     import runtime.daemon.program.app  # noqa: F401
     from runtime.api.admin.operation_facts import looks_at_indexes
 
@@ -250,9 +252,9 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> App:
     from runtime.daemon.process.settings import Settings
     from runtime.daemon.program.app import App, refuse_another_database
 
-    # A command answers what it was asked; what the daemon would log of the same program is not its business.
+    # The output of a command is its answer, not the daemon's log of the same program.
     log_setup.configure("text", "error")
-    # That an index was damaged, and is made anew, nobody else tells.
+    # Except the rebuild of a damaged index, which is reported nowhere else.
     logging.getLogger("symbiont.index").setLevel(logging.WARNING)
     settings = Settings.read({})
     refuse_another_database(root, settings)

@@ -1,4 +1,4 @@
-"""What `symbi memory forget` and `symbi collection forget` have in common."""
+"""Deletion of items, shared by `symbi memory forget` and `symbi collection forget`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from runtime.cli.terminal.progress import no_progress
 from runtime.errors import SymbiontError
 
 _SHOWN = 60
-"""Characters of an item's text by which a person knows it."""
+"""Characters of an item's text in a confirmation."""
 
 
 def quoted(item: Mapping[str, Any]) -> str:
-    """The beginning of what an item says, in quotation marks."""
+    """Return the beginning of the item's text, in quotation marks."""
     text = " ".join(item["text"].split())
     return f"“{one_line(text if len(text) <= _SHOWN else f'{text[: _SHOWN - 1]}…')}”"
 
 
 class Failed(NamedTuple):
-    """An id that was given, and why what it names was not forgotten."""
+    """An id, and the reason why its item was not deleted."""
 
     memory_id: str
     message: str
@@ -39,10 +39,10 @@ def forget_each(
     failed: Sequence[Failed] = (),
     **given: Any,
 ) -> None:
-    """Have `tool` forget the items with these ids, and say what became of each.
+    """Delete the items with these ids by calling `tool`, and print the results.
 
-    One that cannot be forgotten is named like those that `failed` before, and the others are forgotten; the exit code
-    is 1 then. Raises SymbiontError for the only one.
+    An item that cannot be deleted is reported, like those in `failed`; the others are deleted, and the exit code is 1.
+    Raises SymbiontError if there is only one.
     """
     ids = tuple(dict.fromkeys(memory_ids))
     done: list[dict[str, Any]] = []
@@ -59,6 +59,6 @@ def forget_each(
     else:
         for refused in failed:
             click.secho(one_line(refused.message), fg="red", err=True)
-        click.echo(f"forgot {counted(len(done), 'item')}")
+        click.echo(f"deleted {counted(len(done), 'item')}")
     if failed:
         sys.exit(1)

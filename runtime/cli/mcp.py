@@ -1,4 +1,4 @@
-"""`symbi mcp`: the collections and every other tool, for clients of the Model Context Protocol that start a process."""
+"""`symbi mcp`: serves all tools to clients of the Model Context Protocol that start a process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runtime.mcp.server import Request
 
 AFTER_SECONDS: Final = 0.1
-"""How long a client has to be quiet before the root begins to be opened, which would hold up its first answers."""
+"""Seconds without requests after which the root is opened; earlier that would delay the first responses."""
 
 
 @click.command()
@@ -35,29 +35,29 @@ def mcp(paths: tuple[Path, ...], root: Path | None) -> None:
     programs under each PATH (default: those that the root ran last, if any); other commands then go through it.
     The folder of --root or SYMBIONT_ROOT is created if it does not exist.
     """
-    # Whatever this process makes is for its own user only.
+    # Files of this process are for its own user only.
     os.umask(0o077)
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: no such file or folder")
     code = _serve(_root(root), [path.absolute() for path in paths])
-    # Not through the interpreter's end, which waits for threads that may wait for a client.
+    # Not by the interpreter's exit, which joins threads that may wait for a client.
     sys.stderr.flush()
     os._exit(code)
 
 
 def _root(explicit: Path | None) -> Root:
-    """The root that is named or found; one that is named is made. Raises UsageError."""
+    """Return the named root, which is created if necessary, or the one found. Raises UsageError."""
     folder = named(os.environ, explicit)
     if folder is None:
         root = locate(Path.cwd(), os.environ)
         if root is None:
             raise UsageError(
                 f"no root here: {Path.cwd()} holds no .symbi folder",
-                hint="name a folder for what is to be remembered: symbi mcp --root ~/memory",
+                hint="name a folder for the memories: symbi mcp --root ~/memory",
             )
         return root
-    # Configuration files are read by no shell.
+    # No shell expands `~` in a configuration file.
     folder = _at_home(explicit or Path(os.environ.get("SYMBIONT_ROOT") or folder)).absolute()
     return make(folder, os.environ, folder)
 
@@ -66,16 +66,16 @@ def _at_home(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError:
-        raise UsageError(f"--root {path}: there is no such home folder", hint="write the whole path") from None
+        raise UsageError(f"--root {path}: no such home folder", hint="write the absolute path") from None
 
 
 def _serve(root: Root, paths: Sequence[Path]) -> int:
-    """Serve until the client leaves, or until asked to stop; the exit code."""
+    """Serve until the client disconnects or a signal arrives; return the exit code."""
     import asyncio
     import gc
     import signal
 
-    # What is loaded stays: looking through it for cycles would hold up the start, and later calls.
+    # Loaded modules stay: scanning them for cycles would delay the start, and later calls.
     gc.disable()
     import uvloop
 
@@ -114,7 +114,7 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
 
 
 def _early(backend: FailoverBackend) -> ServerMiddleware[Any]:
-    """Has the root opened once the client has its first answers, without waiting for a call."""
+    """Return a middleware that opens the root after the client's first requests, without waiting for a call."""
     import asyncio
 
     waiting: asyncio.TimerHandle | None = None

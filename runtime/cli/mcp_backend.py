@@ -1,4 +1,4 @@
-"""What `symbi mcp` serves from: the process that owns the root, which it becomes itself when there is none."""
+"""The backend of `symbi mcp`: the process that owns the root, which is this process if there is no other."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ T = TypeVar("T")
 
 COMMAND: Final = "symbi mcp"
 WAIT_SECONDS: Final = 30
-"""How long a call waits for an owner that is only just starting, or still stopping."""
+"""Seconds that a call waits for an owner that is starting or stopping."""
 LOOK_SECONDS: Final = 0.1
 _CHEAPEST: Final = "symbiont://memory-types"
-"""What any owner answers at once: asked only to learn whether there is one."""
+"""A resource that every owner returns at once; read to learn whether there is one."""
 
 
 class RemoteBackend:
@@ -42,11 +42,11 @@ class RemoteBackend:
         self.identity = identity
 
     def may(self, _scope: Scope) -> bool:
-        """See `Backend`: whoever may use the socket may do everything."""
+        """See `Backend`. A process that can use the socket has all permissions."""
         return True
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
-        """See `Backend`. Raises Gone too, as `read` does."""
+        """See `Backend`. Raises Gone too, like `read`."""
         return _answer(await ask(self.address, self.identity, name, arguments, progress))
 
     async def read(self, uri: str) -> Answer:
@@ -54,13 +54,13 @@ class RemoteBackend:
         return _answer((await ask(self.address, self.identity, "resource_read", {"uri": uri}))["content"])
 
     def repeatable(self, name: str) -> bool:
-        """Whether a tool may be called again when nobody knows whether it was."""
+        """True if a tool may be called again when it is unknown whether the first call was executed."""
         row = listing.tool(name, self.may)
         return row is not None and (row["annotations"]["readOnlyHint"] or row["annotations"]["idempotentHint"])
 
 
 class FailoverBackend:
-    """`Backend` over whoever owns the root. Use it as a context manager: at its end the root is given back."""
+    """`Backend` over the current owner of the root. A context manager; at its end the root is released."""
 
     def __init__(self, root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> None:
         self._root = root
@@ -81,14 +81,14 @@ class FailoverBackend:
         await self._stack.aclose()
 
     async def prepare(self) -> None:
-        """Own the root already when nobody does, before the first call; say why it cannot be."""
+        """Own the root, if no other process does, before the first call; print the reason if that fails."""
         try:
             await self._answered(lambda backend: backend.read(_CHEAPEST))
         except Failed as failed:
             click.echo(f"symbi mcp: {failed.line()}", err=True)
 
     def may(self, _scope: Scope) -> bool:
-        """See `Backend`: it is the root's own user who started this process."""
+        """See `Backend`. This process was started by the root's own user."""
         return True
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
@@ -100,7 +100,7 @@ class FailoverBackend:
         return await self._answered(lambda backend: backend.read(uri))
 
     async def _answered(self, work: Callable[[Backend], Awaitable[T]], tool: str | None = None) -> T:
-        """What `work` gives with the owner's backend; `tool`: the one that it calls. Raises Failed."""
+        """Return the result of `work` with the owner's backend; `tool`: the tool that it calls. Raises Failed."""
         loop = asyncio.get_running_loop()
         end = loop.time() + WAIT_SECONDS
         while self._own is None:
@@ -120,7 +120,7 @@ class FailoverBackend:
         return await work(self._own)
 
     def _look(self) -> RemoteBackend | None:
-        """The owner that the root names, when it has one."""
+        """Return the owner recorded in the root, if any."""
         address = self._root.socket()
         if address is None:
             return None
@@ -129,27 +129,27 @@ class FailoverBackend:
         return self._remote
 
     async def _take(self) -> bool:
-        """Own the root from now on; False when another process does. Raises Failed when it cannot be opened."""
+        """Own the root from now on; False if another process does. Raises Failed if it cannot be opened."""
         if self._taking is None or self._taking.done():
             self._taking = asyncio.ensure_future(self._open())
         try:
-            # Who asked may cancel its call; others wait for the same.
+            # A cancelled call must not cancel the opening, for which others wait.
             return await asyncio.shield(self._taking)
         except (SymbiontError, OSError) as error:
             hint = error.hint if isinstance(error, SymbiontError) else None
-            told = {"code": "provider_unavailable", "message": str(error), "hint": hint}
-            raise Failed({key: value for key, value in told.items() if value}) from None
+            failure = {"code": "provider_unavailable", "message": str(error), "hint": hint}
+            raise Failed({key: value for key, value in failure.items() if value}) from None
 
     async def _open(self) -> bool:
         if self._own is not None:
             return True
         try:
-            # Loading all of it takes longer than a client's first question may take, and is not waited for at the end.
+            # In a thread: loading all modules takes longer than a client's first request may wait.
             kept = await SideThread("loading").call(_keeping, self._root, self._paths, self._on_failure)
             app = await self._stack.enter_async_context(kept)
         except Owned:
             return False
-        # Loaded by now: on this thread that would hold up whoever asks meanwhile.
+        # Imported by `_keeping` already; importing here would block concurrent calls.
         from runtime.identity.caller import OWNER_CALLER
         from runtime.mcp.local_backend import LocalBackend
 
@@ -171,14 +171,14 @@ def _answer(content: Any) -> Answer:
 def _stopped(tool: str) -> dict[str, Any]:
     return {
         "code": "provider_unavailable",
-        "message": f"the process that owns the root ended before {tool} was done, or after",
-        "hint": "look whether it was done before you call it again",
+        "message": f"the process that owns the root ended: {tool} may have been done or not",
+        "hint": "check whether it was done before you call it again",
     }
 
 
 def _silent(root: Root) -> dict[str, Any]:
     return {
         "code": "provider_unavailable",
-        "message": f"the process that owns {root.folder} does not answer on its admin socket",
+        "message": f"the process that owns {root.folder} does not respond on its admin socket",
         "hint": "is it starting or stopping? call again",
     }

@@ -1,4 +1,4 @@
-"""`symbi readiness`: whether everything that a daemon needs is there."""
+"""`symbi readiness`: checks everything that a daemon needs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def readiness(root: Path | None, as_json: bool) -> None:
 
 
 def _ask(root: Path | None) -> dict[str, Any]:
-    """The checks; what keeps them from being made at all is one that is RED."""
+    """Return the checks; if they cannot run, one RED check with the reason."""
     found = find_root(root)
     try:
         return call(found, "readiness")
     except (SymbiontError, OSError) as error:
-        said = error.line() if isinstance(error, SymbiontError) else (error.strerror or str(error)).lower()
-        check = {"check": "state", "status": "RED", "text": f"{found.folder}: {said}"}
+        reason = error.line() if isinstance(error, SymbiontError) else (error.strerror or str(error)).lower()
+        check = {"check": "state", "status": "RED", "text": f"{found.folder}: {reason}"}
         return {"status": "RED", "ready": False, "checks": [check]}

@@ -40,8 +40,8 @@ def create(
         print_json(answer)
         return
     until = f"until {answer['expires_at']}" if answer["expires_at"] else "until it is revoked"
-    # Only the token on standard output, so that a script can keep it.
-    click.echo(f"token {answer['id']} of {answer['user']}, good {until}; it is not shown again:", err=True)
+    # Only the token goes to standard output, for scripts.
+    click.echo(f"token {answer['id']} of {answer['user']}, valid {until}; it is not shown again:", err=True)
     click.echo(answer["token"])
 
 
@@ -68,8 +68,8 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
         )
         for row in answer["tokens"]
     ]
-    columns = ("id", "user", "label", "scopes", "state", "made", "expires", "used")
-    print_table(columns, rows, empty="There are no tokens; `symbi token create` makes one.")
+    columns = ("id", "user", "label", "scopes", "state", "created", "expires", "used")
+    print_table(columns, rows, empty="There are no tokens; `symbi token create` creates one.")
 
 
 def _when(moment: str | None) -> str:

@@ -72,7 +72,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     settings = Settings.read(flags)
     given = paths or (Path(),)
     here = Path.cwd()
-    # Whatever this process makes is for its own user only.
+    # Files of this process are for its own user only.
     os.umask(0o077)
     log_setup.configure(settings.log_format, settings.log_level)
     try:
@@ -93,14 +93,14 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     except SymbiontError as error:
         if settings.log_format != "json":
             raise
-        structlog.get_logger("symbiont.daemon").error("the daemon cannot start", reason=str(error), help=error.hint)
+        structlog.get_logger("symbiont.daemon").error("daemon_start_failed", reason=str(error), help=error.hint)
         sys.exit(error.exit_code)
     if not stopped_well:
         sys.exit(1)
 
 
 def _require_programs(given: Sequence[Path]) -> None:
-    """Raise UsageError when there is no program at all."""
+    """Raise UsageError if there is no program."""
     from dslc import files
 
     for path in given:
@@ -112,9 +112,9 @@ def _require_programs(given: Sequence[Path]) -> None:
 
 
 def _check_settings(settings: Settings, folder: Path) -> None:
-    """Raise UsageError for a key that is not there and a database of no kind, before a root is made in `folder`.
+    """Raise UsageError for a missing key or an unknown kind of database, before a root is created in `folder`.
 
-    What only opening the database can tell leaves a root behind: a key that was made may have sealed something.
+    Errors found only by opening the database leave a root behind: its new key may have sealed data.
     """
     from runtime.daemon.process import master_key
     from runtime.daemon.process.root import Root
@@ -127,7 +127,7 @@ def _check_settings(settings: Settings, folder: Path) -> None:
 
 
 def _announce(app: App, known: Mapping[str, str]) -> None:
-    """Say where it listens, every route, and where each secret is from; in one line where lines are JSON."""
+    """Print addresses, routes and the source of each secret; in one line if the log is JSON."""
     if app.settings.log_format == "json":
         import structlog
 
@@ -142,7 +142,7 @@ def _announce(app: App, known: Mapping[str, str]) -> None:
         return
     click.echo(f"symbiont {metadata.version('symbiont')}, root {app.root.folder}, database {app.database.shown}")
     click.echo(f"senders post to  http://{app.addresses['public']}")
-    click.echo(f"operators ask    http://{app.addresses['admin']}/readyz")
+    click.echo(f"operators use    http://{app.addresses['admin']}/readyz")
     click.echo()
     rows = [
         (
@@ -160,14 +160,14 @@ def _announce(app: App, known: Mapping[str, str]) -> None:
 
 
 def _refuse(settings: Settings, compiled: Compiled) -> None:
-    """Show what is wrong with the program that should have been started."""
+    """Print the errors of the program that should have been started."""
     from dslc.report import FORMATS
 
     if settings.log_format == "json":
         import structlog
 
         for problem in compiled.problems:
-            structlog.get_logger("symbiont.daemon").error("the program has errors", problem=problem.text())
+            structlog.get_logger("symbiont.daemon").error("program_invalid", problem=problem.text())
         return
 
     click.echo(FORMATS["text"].render(compiled.compilation, colour=sys.stderr.isatty()), err=True, nl=False)

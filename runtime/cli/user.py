@@ -1,4 +1,4 @@
-"""`symbi user`: who may be given tokens."""
+"""`symbi user`: users, who own tokens, webhooks and items."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add(name: str, root: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"there is a user {name} now; `symbi token create --user {name}` makes a token")
+        click.echo(f"added the user {name}; `symbi token create --user {name}` creates a token")
 
 
 @user.command("list")
@@ -72,9 +72,9 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     Exit code 1 if something could not be deleted. The daemon tries again; so does the same command with `id:ID`.
     """
     found = find_root(root)
-    # Who is not there, or cannot be removed, is not asked about: the answer below says so.
+    # No question for a user that does not exist or cannot be removed: the call below fails.
     if not yes and name in {row["user"] for row in call(found, "users.list")["users"] if row["created_at"]}:
-        what = "all its tokens and webhooks" if keep else "its tokens and webhooks, and all that it remembers"
+        what = "its tokens and webhooks" if keep else "its tokens, webhooks and items"
         confirm(f"Remove {name} with {what}?", undone="nothing was removed")
     answer = call(found, "users.remove", {"name": name, "keep": keep})
     if as_json:
@@ -85,13 +85,13 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     for problem in answer["problems"]:
         click.secho(printable(f"not deleted yet: {problem}"), fg="red", err=True)
     if answer["problems"]:
-        click.echo(f"the daemon tries again; so does `symbi user remove id:{answer['id']}`", err=True)
+        click.echo(f"the daemon tries again; or use `symbi user remove id:{answer['id']}`", err=True)
         sys.exit(1)
 
 
 def _print_erased(answer: Mapping[str, Any]) -> None:
     if answer["kept"]:
-        click.echo(f"what is theirs is kept, under id:{answer['id']}")
+        click.echo(f"the data of the user is kept, under id:{answer['id']}")
     for memory, count in answer["items"].items():
         click.echo(f"deleted {counted(count, 'item')} in the memory {memory}")
     for table, count in answer["rows"].items():

@@ -1,4 +1,5 @@
-"""`symbi collection`: what clients keep and search. Each command is imported when it is called."""
+"""`symbi collection`: collections of items, written and searched by clients. Each command is imported when it is
+called."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def update(
     Without TEXT the text stays. The item keeps its ID, its time and its origin.
     """
     if tags and no_tags:
-        raise UsageError("--tag and --no-tags exclude one another")
+        raise UsageError("--tag and --no-tags exclude each other")
     said = None if text is None else text_or_input(text, "TEXT")
     about = {"tags": list(tags) if tags or no_tags else None, **given}
     if said is None and all(value is None for value in about.values()):
@@ -122,9 +122,9 @@ def forget(memory_id: tuple[str, ...], yes: bool, root: Path | None, as_json: bo
 
 
 def _confirm(client: RootClient, memory_ids: tuple[str, ...]) -> None:
-    """Ask, showing what one item says. Raises SymbiontError for one that is not there."""
+    """Ask for confirmation; a single item is shown. Raises SymbiontError if it does not exist."""
     if len(memory_ids) > 1:
-        confirm(f"Forget {counted(len(memory_ids), 'item')}?", undone="nothing was forgotten")
+        confirm(f"Delete {counted(len(memory_ids), 'item')}?", undone="nothing was deleted")
         return
     item = client.call("get", {"memory_id": memory_ids[0]}, progress=no_progress)
-    confirm(f"Forget {quoted(item)} of the collection {item['collection']}?", undone="nothing was forgotten")
+    confirm(f"Delete {quoted(item)} of the collection {item['collection']}?", undone="nothing was deleted")

@@ -1,4 +1,4 @@
-"""Options that several commands of `symbi collection` have; each is called as the tool's parameter is."""
+"""Options shared by commands of `symbi collection`, named after the tools' parameters."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TYPES = ("episodic", "semantic", "procedural")
 
 
 def collection_option(command: F) -> F:
-    """`--collection`, the same for every command."""
+    """Add `--collection`."""
     return click.option("--collection", metavar="NAME", help="The collection.  [default: the default collection]")(
         command
     )
 
 
 def wanted_options(command: F) -> F:
-    """`--project`, `--type` and `--tag`, of what is wanted."""
+    """Add the filters `--project`, `--type` and `--tag`."""
     several = "Only items with this tag. Repeatable: items with any of them match."
     for option in (
         click.option("--tag", "tags", metavar="TAG", multiple=True, help=several),
@@ -35,7 +35,7 @@ def wanted_options(command: F) -> F:
 
 
 def time_range(since: str | None, until: str | None) -> dict[str, str] | None:
-    """Both ends as a tool takes them, in RFC 3339; None when neither is given. Raises UsageError."""
+    """Return both ends in RFC 3339, as tools accept them; None if neither is given. Raises UsageError."""
     ends = {"start": _moment(since, "--since"), "end": _moment(until, "--until")}
     return {name: text for name, text in ends.items() if text is not None} or None
 
@@ -51,7 +51,7 @@ def _moment(text: str | None, option: str) -> str | None:
 
 
 def now() -> str:
-    """This moment, in RFC 3339."""
+    """Return the present time in RFC 3339."""
     from runtime.memory.item import rfc3339
 
     return rfc3339(datetime.now(UTC))

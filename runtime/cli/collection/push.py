@@ -1,4 +1,4 @@
-"""`symbi push`: files, folders and text into a collection."""
+"""`symbi push`: stores files, folders and text in a collection."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 TYPES = ("episodic", "semantic", "procedural")
 _SHOWN = 5
-"""Endings of files passed over that are named; the rest is counted."""
+"""Maximum number of skipped file types that are named; the rest is counted."""
 _BEYOND = 25
-"""Pages that are looked for at once behind the last one. A document that had this many blank pages, and others behind
-them, leaves those."""
+"""Pages looked for at once behind the last one. If a document had this many blank pages, later pages are not found."""
 
 
 @click.command(short_help="Store files, folders or text in a collection, in chunks.")
@@ -63,7 +62,7 @@ def push(
     new text is stored and items with text that it no longer contains are deleted. A file that cannot be read is
     reported and the others are pushed; the exit code is then 1.
     """
-    # Looked for first: who stands in the wrong folder reads nothing.
+    # First, so that a command in the wrong folder reads no files.
     found = None if dry_run else find_root(root)
     sources = _sources(paths, source_uri, encoding)
     if found is None:
@@ -81,12 +80,12 @@ def _sources(paths: tuple[str, ...], source_uri: str | None, encoding: str | Non
 
     sources = PushSources(paths, None if encoding is None else encoding_named(encoding), source_uri)
     if source_uri is not None and len(sources) > 1:
-        raise UsageError(f"--source-uri is where one file is from, and there are {len(sources):,}")
+        raise UsageError(f"--source-uri is for a single file, and there are {len(sources):,}")
     return sources
 
 
 class _Totals:
-    """What became of everything."""
+    """The sums over all answers."""
 
     def __init__(self) -> None:
         self.files = 0
@@ -121,13 +120,13 @@ def _push(root: Root, sources: PushSources, about: dict[str, Any], *, replace: b
                 progress(name, sources.read, len(sources))
     except (SymbiontError, KeyboardInterrupt):
         if done.files and not as_json:
-            click.echo(f"{counted(done.files, 'file')} pushed until then; the same command does the rest", err=True)
+            click.echo(f"{counted(done.files, 'file')} pushed so far; repeat the command for the rest", err=True)
         raise
     _print_result(done, sources, as_json=as_json)
 
 
 def _forget_missing_pages(client: RootClient, about: dict[str, Any], last: PushSource, done: _Totals) -> None:
-    """Forget the pages that a document had once and has no more: some at a time, until there are none."""
+    """Delete the items of pages that the document no longer has, a few pages at a time, until there are none."""
     number = len(last.document.passages) + 1
     while True:
         items = [{"text": "", "source_uri": last.uri_of(each)} for each in range(number, number + _BEYOND)]
@@ -174,12 +173,12 @@ def _print_passed_over(sources: PushSources) -> None:
     if passed_over:
         kinds = [f"{kind} {count:,}" for kind, count in passed_over.most_common(_SHOWN)]
         more = [f"{len(passed_over) - _SHOWN} more kinds"] if len(passed_over) > _SHOWN else []
-        told = one_line(", ".join([*kinds, *more]))
-        click.echo(f"passed over in folders: {passed_over.total():,} ({told})", err=True)
+        kinds_text = one_line(", ".join([*kinds, *more]))
+        click.echo(f"skipped in folders: {passed_over.total():,} ({kinds_text})", err=True)
 
 
 def _dry_run(sources: PushSources, *, as_json: bool) -> None:
-    """What would be pushed."""
+    """Print what would be pushed."""
     with progress_bar("reading") as progress:
         sources.on_read = lambda name: progress(name, sources.read, len(sources))
         rows = list(sources.documents())

@@ -1,4 +1,4 @@
-"""What is pushed: documents read one after the other, in batches that a request takes."""
+"""The sources of a push: reads documents one after the other, in batches of the size of a request."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ from runtime.documents.folder import FoundFile, Search
 from runtime.errors import UsageError
 
 LARGEST_TEXT = 1_000_000
-"""Characters of one item at most: the tool takes a little more. A longer text is several, cut at ends of lines."""
+"""Maximum characters of one item, a little less than the tool accepts. A longer text is split at line ends."""
 BATCH_TEXT = 256 * 1024
-"""Characters after which a batch is sent: what was sent and answered is kept, whatever comes then."""
+"""Characters after which a batch is sent. Answered batches are stored, whatever happens later."""
 BATCH_ITEMS = 200
 STANDARD_INPUT = "standard input"
 _LARGEST_INPUT = max(reader.largest for reader in READERS.values())
 
 
 class PushSource(NamedTuple):
-    """A document that was read. `name`: as a person knows it. `uri`: where it is from, None when nobody said."""
+    """A document that was read. `name`: for messages. `uri`: its source, None if unknown."""
 
     name: str
     uri: str | None
     document: Document
 
     def uri_of(self, number: int) -> str | None:
-        """Where the passage `number`, counted from 1, is from."""
+        """Return the URI of passage `number`, counted from 1."""
         return None if self.uri is None else f"{self.uri}{self.document.fragment(number)}"
 
 
 @dataclass
 class Batch:
-    """What one request takes."""
+    """The content of one request."""
 
     items: list[dict[str, Any]] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
-    """Of each item the name of its file."""
+    """The name of the file of each item."""
     ended: int = 0
-    """Files of which nothing comes after this batch."""
+    """Number of files that are complete with this batch."""
     characters: int = 0
     replaces: bool = True
     last: PushSource | None = None
-    """The document of numbered passages that it ends with: that may have had more once."""
+    """The document with numbered passages that ends this batch; it may have had more passages before."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The files it is of."""
+        """The names of its files."""
         return self.owners or [""]
 
     @property
     def full(self) -> bool:
-        """Whether it is to be sent."""
+        """True if it is ready to be sent."""
         return self.characters >= BATCH_TEXT or len(self.items) >= BATCH_ITEMS
 
     def add(self, name: str, text: str, uri: str | None) -> None:
@@ -68,14 +68,14 @@ class Batch:
 
 
 class PushSources:
-    """The files below some paths, and standard input for `-`. What cannot be read is named in `failed`."""
+    """The files below some paths, and standard input for `-`. `failed` lists what cannot be read."""
 
     def __init__(self, paths: Sequence[str], encoding: str | None, uri: str | None) -> None:
-        """`encoding`: of text that is not UTF-8 and does not say. `uri`: where the only file is from. Raises UsageError
-        for `-` among others."""
+        """`encoding`: of text that is not UTF-8 and declares none. `uri`: the source of the only file. Raises
+        UsageError for `-` together with paths."""
         self._input = "-" in paths
         if self._input and len(paths) > 1:
-            raise UsageError("- is standard input, and stands alone")
+            raise UsageError("`-` (standard input) cannot be combined with paths")
         self._encoding = encoding
         self._uri = uri
         search = Search()
@@ -84,19 +84,19 @@ class PushSources:
         self.failed: list[tuple[str, str]] = [(shown(path), why) for path, why in search.failed]
         self.passed_over: Counter[str] = search.passed_over
         self.read = 0
-        """Files that were looked at by now."""
+        """Number of files read so far."""
         self.on_read: Callable[[str], None] = lambda _name: None
-        """Is told which file is read now: that may take a while."""
+        """Called with the name of a file before it is read, which may take a while."""
 
     def __len__(self) -> int:
         return len(self._places) + self._input
 
     def fail(self, name: str, why: str) -> None:
-        """A file was not kept, or not all of it."""
+        """Record that a file was not stored, or not completely."""
         self.failed.append((name, why))
 
     def documents(self) -> Iterator[PushSource]:
-        """Each document that can be read."""
+        """Yield each readable document."""
         if self._input:
             data = sys.stdin.buffer.read(_LARGEST_INPUT + 1)
             yield from self._read(STANDARD_INPUT, data, self._uri)
@@ -107,7 +107,7 @@ class PushSources:
     def _read(self, name: str, source: FoundFile | bytes, uri: str | None) -> Iterator[PushSource]:
         self.on_read(name)
         try:
-            # The superuser works on a service's root with other rights, and named files that root may read.
+            # With the rights of the invoking user: a superuser has taken those of the service, which owns the root.
             with as_invoker():
                 document = read(source if isinstance(source, bytes) else source.path, self._encoding)
         except Unreadable as error:
@@ -120,9 +120,9 @@ class PushSources:
             self.read += 1
 
     def batches(self, *, forgetting: bool) -> Iterator[Batch]:
-        """The documents in requests. `forgetting`: what is blank is sent too, so that what was there of it goes.
+        """Yield the documents in batches. `forgetting`: include blank passages, so that their former items are deleted.
 
-        The pieces of one long text stay together: what is forgotten is what none of them says.
+        The pieces of one long text share a URI: items that none of them contains are deleted.
         """
         batch = Batch()
         for source in self.documents():
@@ -146,7 +146,7 @@ class PushSources:
 
 
 def pieces(text: str) -> list[str]:
-    """A text in pieces that an item holds, cut at ends of lines where there are any."""
+    """Split a text into pieces of the size of an item, at line ends where possible."""
     found = []
     begin = 0
     while len(text) - begin > LARGEST_TEXT:
@@ -158,5 +158,5 @@ def pieces(text: str) -> list[str]:
 
 
 def shown(path: str) -> str:
-    """A path as it can be printed: a name that is not UTF-8 has U+FFFD in it."""
+    """Return a printable path; bytes that are not UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""`symbi collection search` and `summarize`: what a collection knows of a question, and of a time."""
+"""`symbi collection search` and `summarize`."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ def summarize(
     """
     within = time_range(since, until) or {}
     asked = {**wanted, "tags": list(tags) or None, "time_range": {"end": now(), **within}}
-    with progress_bar("summarising") as progress:
+    with progress_bar("summarizing") as progress:
         answer = call(find_root(root), "summarize", asked, progress=progress)
     if as_json:
         print_json(answer)
         return
     click.echo(printable(answer["summary"]))
     by = " by ".join(str(each) for each in (answer["strategy"], answer.get("model")) if each)
-    click.echo(f"made of {counted(len(answer['source_memory_ids']), 'item')} ({by}), kept as", err=True)
+    click.echo(f"summary of {counted(len(answer['source_memory_ids']), 'item')} ({by}), stored as", err=True)
     click.echo(answer["upserted_memory_id"], err=True)
     for note in answer.get("notes", ()):
         click.secho(one_line(f"note: {note}"), fg="yellow", err=True)

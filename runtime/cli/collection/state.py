@@ -1,4 +1,4 @@
-"""`symbi collection list`, `new` and `metrics`: which collections there are, and how much is in them."""
+"""`symbi collection list`, `new` and `metrics`: the collections and their sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.cli.terminal.output import counted, json_option, one_line, print_js
 from runtime.cli.terminal.progress import no_progress
 
 _TAGS = 8
-"""Tags that are named at most."""
+"""Maximum number of tags that are named."""
 
 
 @click.command("list", short_help="List the collections.")
@@ -65,8 +65,8 @@ def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> N
     if as_json:
         print_json(answer)
         return
-    made = "made" if answer["created"] else "it is there already:"
-    click.echo(f"{made} the collection {answer['name']} in the memory {answer['memory']}")
+    done = "created" if answer["created"] else "exists already:"
+    click.echo(f"{done} the collection {answer['name']} in the memory {answer['memory']}")
     _print_notes(answer)
 
 
@@ -97,8 +97,8 @@ def _counts(each: Mapping[str, Any]) -> Iterator[str]:
     by_type = ", ".join(f"{name} {count:,}" for name, count in each["by_type"].items() if count)
     yield counted(each["items"], "item") + (f": {by_type}" if by_type else "")
     if each["embedded"] is not None:
-        waiting = f", {each['waiting']:,} wait for their vectors" if each["waiting"] else ""
-        yield f"found by meaning: {each['embedded']:,}{waiting}"
+        waiting = f", {each['waiting']:,} without a vector yet" if each["waiting"] else ""
+        yield f"searchable by meaning: {each['embedded']:,}{waiting}"
     for what in ("projects", "tags"):
         named = [f"{name} {count:,}" for name, count in each[what].items()]
         if named:

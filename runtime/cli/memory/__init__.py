@@ -1,4 +1,4 @@
-"""`symbi memory`: what agents remember. Each command is imported when it is called."""
+"""`symbi memory`: the memories of agents. Each command is imported when it is called."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_js
         return
     item = answer["item"]
     same = item["memory_id"] == answer["previous_id"]
-    click.echo(f"changed in the memory {item['memory']}; its id {'stays' if same else 'is now'}", err=True)
+    click.echo(f"changed in the memory {item['memory']}; its id is {'still' if same else 'now'}", err=True)
     click.echo(item["memory_id"])
 
 
@@ -65,7 +65,7 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
                 if len(memory_id) == 1:
                     raise
                 failed.append(Failed(each, error.line()))
-        # Of equal items in a Markdown file the next gets the id of the one that is gone: the last goes first.
+        # After a deletion an equal item in a Markdown file gets the deleted id, so the last one is deleted first.
         found.sort(key=lambda answer: (answer["file"] or "", answer["line"] or 0), reverse=True)
         items = list({answer["item"]["memory_id"]: answer["item"] for answer in found}.values())
         if items and not yes:
@@ -75,14 +75,14 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
 
 
 def _confirm(items: list[Mapping[str, Any]]) -> None:
-    (what, whose) = (counted(len(items), "item"), "") if len(items) > 1 else (quoted(items[0]), f" {_whose(items[0])}")
-    confirm(f"Forget {what}{whose}?", undone="nothing was forgotten")
+    (what, place) = (counted(len(items), "item"), "") if len(items) > 1 else (quoted(items[0]), f" {_place(items[0])}")
+    confirm(f"Delete {what}{place}?", undone="nothing was deleted")
 
 
-def _whose(item: Mapping[str, Any]) -> str:
+def _place(item: Mapping[str, Any]) -> str:
     return f"of {item['agent_id']} in the memory {item['memory']}"
 
 
 def _shown(client: RootClient, memory_id: str, memory: str | None) -> dict[str, Any]:
-    """The only item whose id begins so, and where it stands. Raises SymbiontError."""
+    """Return the item whose id begins with `memory_id`, and its location. Raises SymbiontError unless it is unique."""
     return client.call("memory_show", {"memory_id": memory_id, "memory": memory}, progress=no_progress)

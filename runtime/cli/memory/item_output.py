@@ -1,4 +1,4 @@
-"""Items as commands show them."""
+"""Output of items."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FIELDS = ("author", "session_id", "task", "confidence", "risk_tier", "git_commi
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
-    """`fact`, `pattern`, `procedure` or `episode`."""
+    """Return `fact`, `pattern`, `procedure` or `episode`."""
     return "pattern" if item["memory_type"] == "semantic" and "pattern" in item["tags"] else _KINDS[item["memory_type"]]
 
 
 def place_of(answer: Mapping[str, Any]) -> str | None:
-    """`file:line`, from where the command stands when the file is below that; None when that is not known."""
+    """Return `file:line`, relative to the current folder if the file is below it; None if unknown."""
     if answer["file"] is None:
         return None
     file = os.path.relpath(answer["file"]) if os.path.isabs(answer["file"]) else answer["file"]  # noqa: PTH117
@@ -29,13 +29,13 @@ def place_of(answer: Mapping[str, Any]) -> str | None:
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:
-    """What is wrong with a file, which is named once."""
+    """Return the file and what is wrong with it, naming the file once."""
     file, message = problem["file"], problem["message"]
     return message if file in message else f"{file}: {message}"
 
 
 def print_item(item: Mapping[str, Any], place: str | None, user: str) -> None:
-    """Everything that is known of an item, then its text. `user`: the name of whose it is."""
+    """Print every field of an item, then its text. `user`: the name of its user."""
     said = item["provenance"]
     rows = [
         ("id", item["memory_id"]),
@@ -50,8 +50,8 @@ def print_item(item: Mapping[str, Any], place: str | None, user: str) -> None:
         *(("also from", source) for source in item["other_sources"]),
         *((name.replace("_", " "), said[name]) for name in _FIELDS),
         *(("evidence", source) for source in said["sources"]),
-        *(("made of", source) for source in item["source_memory_ids"]),
-        ("stands in", place),
+        *(("summary of", source) for source in item["source_memory_ids"]),
+        ("location", place),
     ]
     for name, value in rows:
         if value not in {None, ""}:

@@ -1,4 +1,4 @@
-"""`symbi memory compact`, `purge`, `reindex` and `verify`: the upkeep of what is remembered."""
+"""`symbi memory compact`, `purge`, `reindex` and `verify`: maintenance of memories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
     The daemon does this once a day. A repeated or interrupted compaction copies nothing twice.
     """
     if (agent is None) != all_agents:
-        raise UsageError("say AGENT or --all, one of them")
+        raise UsageError("give either AGENT or --all")
     with RootClient(find_root(root)) as client, progress_bar("compacting") as progress:
         wanted = [(agent, memory)] if agent is not None else _compactable(client, memory)
         done = []
@@ -40,7 +40,7 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
             except SymbiontError as error:
                 if agent is not None:
                     raise
-                # An agent whose files cannot be read stands in no other's way.
+                # An agent with unreadable files does not stop the others.
                 done.append(_failed(name or "", where or "", error))
     if as_json:
         print_json({"agents": done})
@@ -59,21 +59,21 @@ def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
     for row in done:
         for each in row["memories"]:
             put, deleted = counted(each["flushed"], "item"), f"{each['deleted']:,}"
-            counts = f"{put} put where they stay; expired logs or entries deleted: {deleted}"
+            counts = f"{put} promoted; expired logs or entries deleted: {deleted}"
             click.echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
-                click.secho(one_line(f"left as it is: {problem_text(problem)}"), fg="red", err=True)
+                click.secho(one_line(f"not changed: {problem_text(problem)}"), fg="red", err=True)
     if not done:
         click.echo("There is nothing to compact.")
 
 
 def _compactable(client: RootClient, memory: str | None) -> list[tuple[str, str]]:
-    """Every agent and memory whose store can; those that cannot are named."""
+    """Return every agent and memory whose store can be compacted; print those that cannot."""
     answer = client.call("memory_stats", {"memory": memory}, progress=no_progress)
     able = {state["memory"] for state in answer["memories"] if "compact" in state["capabilities"]}
     for state in answer["memories"]:
         if state["memory"] not in able:
-            click.echo(f"the memory {state['memory']} keeps {state['store']}, which are not compacted", err=True)
+            click.echo(f"the memory {state['memory']} is not compacted: its store is {state['store']}", err=True)
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
 
 
@@ -88,21 +88,20 @@ def purge(agent: str | None, user: str | None, memory: str | None, yes: bool, ro
     """Delete everything that AGENT remembers, including logs, permanently. With --user delete only what is that
     user's."""
     if agent is None and user is None:
-        raise UsageError("say AGENT, --user or both")
+        raise UsageError("give AGENT, --user or both")
     asked = {"agent": agent, "user": user, "memory": memory}
-    what = f"what {agent} remembers" if user is None else f"what {user} has{f' in {agent}' if agent else ''}"
+    what = f"the items of {agent}" if user is None else f"the items of user {user}{f' in {agent}' if agent else ''}"
     with RootClient(find_root(root)) as client:
         going = client.call("memory_purge", {**asked, "dry_run": True}, progress=no_progress)["memories"]
         if going and not yes:
-            confirm(f"Delete {what}, {_amount(going)}?", undone="nothing was deleted")
+            confirm(f"Delete {what} ({_amount(going)})?", undone="nothing was deleted")
         answer = client.call("memory_purge", asked, progress=no_progress)
     if as_json:
         print_json(answer)
     elif answer["memories"]:
-        gone = what if user is not None else f"what {agent} remembered"
-        click.echo(f"deleted {gone}, {_amount(answer['memories'])}")
+        click.echo(f"deleted {what}: {_amount(answer['memories'])}")
     else:
-        click.echo(f"{agent} remembers nothing" if user is None else f"{user} has nothing there")
+        click.echo(f"{agent} has no items" if user is None else f"user {user} has no items there")
     for note in answer["notes"]:
         click.secho(one_line(note), fg="yellow", err=True)
 

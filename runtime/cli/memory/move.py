@@ -1,4 +1,4 @@
-"""`symbi memory move`: everything of one memory into another."""
+"""`symbi memory move`: copies a memory into another."""
 
 from __future__ import annotations
 
@@ -44,18 +44,16 @@ def _print(answer: Mapping[str, Any]) -> None:
     rows = [tuple(_cells(each, dry=dry)) for each in answer["agents"]]
     columns = ["agent", "items", "to copy" if dry else "copied", "there", "equal", "different"]
     columns += [] if dry else ["there now", "indexed", "by meaning"]
-    print_table(columns, rows, empty=f"The memory {answer['source']} holds nothing.")
+    print_table(columns, rows, empty=f"The memory {answer['source']} has no items.")
     for problem in _problems(answer):
         click.secho(one_line(problem), fg="red", err=True)
     if dry:
         click.echo("Nothing was copied.")
     elif answer["good"] and rows:
         total = sum(each["items"] for each in answer["agents"])
+        click.echo(f"{counted(total, 'item')} of {answer['source']} and {answer['target']} compared: no differences.")
         click.echo(
-            f"{counted(total, 'item')} of {answer['source']} and {answer['target']} compared: they are the same."
-        )
-        click.echo(
-            f"{answer['source']} is as it was; `symbi memory purge AGENT --memory {answer['source']}` empties it."
+            f"{answer['source']} did not change; `symbi memory purge AGENT --memory {answer['source']}` empties it."
         )
 
 

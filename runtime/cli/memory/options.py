@@ -1,4 +1,4 @@
-"""Options that several commands of `symbi memory` have."""
+"""Options shared by commands of `symbi memory`."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ TYPES = ("fact", "pattern", "procedure", "episode", "semantic", "procedural", "e
 
 
 def type_option(command: F) -> F:
-    """`--type`, of what is wanted."""
+    """Add the filter `--type`."""
     return click.option(
         "--type", "type", type=click.Choice(TYPES), help="Only items of this type; a fact is semantic."
     )(command)
 
 
 def memory_option(command: F) -> F:
-    """`--memory`, the same for every command."""
+    """Add `--memory`."""
     return click.option("--memory", metavar="NAME", help="Only the memory called NAME in the program.")(command)
 
 
 def user_option(command: F) -> F:
-    """`--user`, of what is wanted."""
+    """Add the filter `--user`."""
     return click.option("--user", metavar="NAME", help="Only items of this user.  [default: all users]")(command)
 
 
 def tag_options(command: F) -> F:
-    """`--tag` and `--all-tags`, of what is wanted."""
+    """Add the filters `--tag` and `--all-tags`."""
     more = "Only items with this tag. Repeatable: items with"
     command = click.option("--all-tags", metavar="TAG", multiple=True, help=f"{more} all of them match.")(command)
     return click.option("--tag", metavar="TAG", multiple=True, help=f"{more} any of them match.")(command)
@@ -42,7 +42,7 @@ NOT_APPLICABLE = "na:"
 
 
 def gate_options(command: F) -> F:
-    """`--close-governance` and `--tdd-proof` (second design)."""
+    """Add `--close-governance` and `--tdd-proof` (second design)."""
     command = click.option(
         "--tdd-proof", metavar="PROOF|NA", help="Close the gate tdd_proof: 'red:TEST green:TEST' or na:REASON."
     )(command)
@@ -52,12 +52,12 @@ def gate_options(command: F) -> F:
 
 
 def gates(close_governance: str | None, tdd_proof: str | None, evidence: Sequence[str] = ()) -> dict[str, str]:
-    """How each gate is closed, as a store takes it; of `evidence` what says that none is needed.
+    """Return the closing of each gate, as a store accepts it; from `evidence` only a reason why none is needed.
 
     Raises UsageError for an empty one.
     """
     reason = next((each for each in evidence if each.startswith(NOT_APPLICABLE)), None)
     given = {"governance": close_governance, "tdd_proof": tdd_proof, "evidence": reason}
     if "" in given.values():
-        raise UsageError("a gate is not closed with nothing", hint="say done:WHAT or na:REASON")
+        raise UsageError("an empty value does not close a gate", hint="give done:WHAT or na:REASON")
     return {name: text for name, text in given.items() if text is not None}

@@ -1,4 +1,4 @@
-"""`symbi memory list`, `show`, `inspect` and `stats`: what is remembered, and how much."""
+"""`symbi memory list`, `show`, `inspect` and `stats`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from runtime.cli.terminal.output import (
 from runtime.cli.terminal.progress import no_progress
 
 _LONGEST = 500
-"""What one answer may hold; more come in several."""
+"""Maximum items of one answer; more are fetched in several."""
 _SHOWN_LETTERS = 200
 _NARROW = 120
-"""Columns of a terminal below which a list is no table: ids, times and names alone take eighty."""
+"""Width of a terminal, in columns, below which the list is not a table: ids, times and names need eighty."""
 
 
 @click.command("list", short_help="List the latest items, newest first.")
@@ -71,12 +71,12 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
         click.echo("\n\n".join(_entry(row, width) for row in rows))
         return
     narrowed = any(value for name, value in wanted.items() if name not in {"limit", "cursor"})
-    empty = "Nothing was found." if narrowed else "Nothing is remembered yet."
+    empty = "Nothing was found." if narrowed else "There are no items yet."
     print_table(("when", "agent", "type", "text", "id"), rows, empty=empty)
 
 
 def _entry(row: Sequence[str], width: int) -> str:
-    """A row of the list as lines of its own, where a column of text would be a few letters wide."""
+    """Return a row of the list as several lines, for a terminal too narrow for a table."""
     when, agent, kind, text, memory_id = map(one_line, row)
     lines = textwrap.wrap(text, max(20, width - 4))
     return "\n".join(
@@ -123,12 +123,12 @@ def inspect(agent: str, day: str | None, memory: str | None, root: Path | None, 
         file = answer[part]
         click.secho(one_line(file["path"]), dim=True, err=True)
         if file["text"] is None:
-            none = "nothing yet" if part == "memory" else "no episodes of that day"
+            none = "nothing yet" if part == "memory" else "no episodes on that day"
             click.secho(f"  ({none})", dim=True, err=True)
         elif sys.stdout.isatty():
             _lay_out(printable(file["text"]))
         else:
-            # Byte for byte what stands there, for other programs.
+            # The exact content, for other programs.
             click.echo(file["text"], nl=not file["text"].endswith("\n"))
 
 
@@ -154,7 +154,7 @@ def stats(agent: str | None, memory: str | None, root: Path | None, as_json: boo
         print_json(answer)
         return
     columns = ("agent", "memory", "items", "by meaning", "files", "size", "first day", "last day")
-    print_table(columns, [_row(row) for row in answer["agents"]], empty="Nothing is remembered yet.")
+    print_table(columns, [_row(row) for row in answer["agents"]], empty="There are no items yet.")
     said = {problem_text(problem): None for row in answer["agents"] for problem in row["problems"]}
     more = [(state["memory"], line) for state in answer["memories"] for line in state["problems"]]
     for line in (*said, *(f"memory {name}: {line}" for name, line in more if line not in said)):

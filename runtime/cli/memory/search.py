@@ -1,4 +1,4 @@
-"""`symbi memory search`: what an agent remembers about something."""
+"""`symbi memory search`: searches the memory of an agent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from runtime.cli.terminal.output import json_option, local_time, one_line, print
 from runtime.cli.terminal.progress import progress_bar
 
 _SHOWN_ID = 8
-"""Characters of an id that a terminal shows, which `show`, `edit` and `forget` take for it."""
+"""Characters of an id shown on a terminal; `show`, `edit` and `forget` accept this prefix."""
 _BY_TIME = "7"
-"""The version of ids that begin with a time (RFC 9562): many made together begin alike."""
+"""Version of ids that begin with a time (RFC 9562): ids created together share their beginning."""
 
 
 @click.command(short_help="Search the memory of an agent by meaning and by words.")
@@ -74,5 +74,5 @@ def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) 
 
 
 def _short(memory_id: str) -> str:
-    """As much of an id as tells it from others, for a person; all of it for a program."""
+    """Return the beginning of an id for a terminal, the whole id for a program."""
     return memory_id if not sys.stdout.isatty() or memory_id[14:15] == _BY_TIME else memory_id[:_SHOWN_ID]

@@ -1,4 +1,4 @@
-"""`symbi memory export` and `import`: everything as JSON Lines, from one store to another."""
+"""`symbi memory export` and `import`: transfer between stores, as JSON Lines."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from runtime.daemon.process.atomic_file import replacing
 from runtime.errors import UsageError
 
 PAGE = 500
-"""Items that are asked for at once, and lines that are sent at once: a daemon has other things to do between them."""
+"""Items requested, and lines sent, at once, so that the daemon can do other work in between."""
 LARGEST_BATCH = 2 * 1024 * 1024
-"""Bytes of lines that are sent at once, unless one alone has more."""
+"""Maximum bytes of lines sent at once, unless a single line is longer."""
 LARGEST_LINE = 32 * 1024 * 1024
-"""Bytes; a longer line is no item."""
+"""Maximum bytes of a line."""
 
 
 @click.command(short_help="Export items as JSON Lines.")
@@ -52,7 +52,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     on_terminal = output == "-" and sys.stdout.isatty()
     with (
         nullcontext(no_progress) if on_terminal else progress_bar("exporting") as progress,
-        # Before the root is reached: as the superuser, whose file it is, works on a service's with other rights.
+        # Before the root is opened: a superuser works on a service's root with other rights, but owns the file.
         _written(output) as file,
         RootClient(found) as client,
     ):
@@ -68,13 +68,13 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
                 break
     click.echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
     for line in dict.fromkeys(map(problem_text, problems)):
-        click.secho(one_line(f"left out: {line}"), fg="red", err=True)
+        click.secho(one_line(f"not exported: {line}"), fg="red", err=True)
     if problems:
         sys.exit(1)
 
 
 def _line(item: dict[str, Any], *, ascii_only: bool) -> bytes:
-    """`ascii_only`: nothing that a terminal would listen to."""
+    """Return an item as one line. `ascii_only`: without characters that control a terminal."""
     if not item["copy_number"]:
         del item["copy_number"]
     return json.dumps(item, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
@@ -82,7 +82,7 @@ def _line(item: dict[str, Any], *, ascii_only: bool) -> bytes:
 
 @contextmanager
 def _written(output: str) -> Iterator[BinaryIO]:
-    """Standard output, or the file, which is there as a whole or not at all."""
+    """Open standard output, or a file that is replaced atomically."""
     if output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -148,25 +148,25 @@ def import_(
 
 
 class _ImportResult:
-    """What became of the lines. What is refused is told at once."""
+    """The results of the lines. Refused lines are printed at once."""
 
     def __init__(self, source: str, *, quiet: bool) -> None:
         self.stored = 0
         self.there = 0
         self.refused: list[dict[str, Any]] = []
         self._changed: dict[str, str] = {}
-        """The ids of items that have another one now."""
+        """New ids by former ids, of items whose id changed."""
         self._source = "standard input" if source == "-" else source
         self._quiet = quiet
 
     def take(self, item: dict[str, Any], memory_id: str | None) -> None:
-        """An item is there, under this id."""
+        """Record an imported item and its id."""
         own = item.get("memory_id")
         if memory_id is not None and isinstance(own, str) and own not in {"", memory_id}:
             self._changed[own] = memory_id
 
     def mapped(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The item with the ids that its sources have now."""
+        """Return the item with the new ids of its sources."""
         sources = item.get("source_memory_ids")
         if not self._changed or not isinstance(sources, list):
             return item
@@ -185,7 +185,7 @@ def _opened(source: str) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        file = Path(source).open("rb")  # noqa: SIM115 - it is closed below
+        file = Path(source).open("rb")  # noqa: SIM115 - closed below
     except OSError as error:
         raise UsageError(f"{source}: {(error.strerror or str(error)).lower()}") from None
     with file:
@@ -198,14 +198,15 @@ class _Line(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Lines that are sent at once, and how many bytes of the file were read when they were."""
+    """Lines that are sent at once, and the number of bytes read from the file so far."""
 
     lines: list[_Line]
     read: int
 
 
 def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Batch]:
-    """The file's items, those that name others as their sources last: these may have other ids by then."""
+    """Yield the items of the file in batches; items that name other items as sources come last, because ids may
+    change."""
     lines: list[_Line] = []
     later: list[_Sized] = []
     size = 0
@@ -220,7 +221,7 @@ def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Ba
 
 
 class _Sized(NamedTuple):
-    """A line, its bytes, and how many bytes of the file were read with it."""
+    """A line, its bytes, and the number of bytes read from the file including it."""
 
     line: _Line
     size: int
@@ -228,8 +229,10 @@ class _Sized(NamedTuple):
 
 
 def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Sized]) -> Iterator[_Sized]:
-    """The items of a file; those that name others as their sources are put into `later`. A line that is none is
-    refused, an empty one passed over."""
+    """Yield the items of a file; items that name others as sources are appended to `later`.
+
+    A line that is not an item is refused; empty lines are skipped.
+    """
     read = number = 0
     while raw := file.readline(LARGEST_LINE + 1):
         number += 1
@@ -255,17 +258,17 @@ def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Size
 
 
 def _read(raw: bytes) -> dict[str, Any] | None:
-    """The object on a line, None when nothing stands there. Raises ValueError, which says what is wrong."""
+    """Return the object on a line, None for an empty line. Raises ValueError with the reason."""
     if not raw.strip():
         return None
     try:
         value = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8: byte {error.start + 1} cannot be read") from None
+        raise ValueError(f"it is not UTF-8: invalid byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg.lower()} (column {error.colno})") from None
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON that can be read: too long a number, or nested too deep") from None
+        raise ValueError("it is not readable JSON: a number is too long, or it is nested too deep") from None
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
     return value

@@ -1,4 +1,4 @@
-"""`symbi memory write`: something to be remembered."""
+"""`symbi memory write`: writes an item."""
 
 from __future__ import annotations
 
@@ -89,17 +89,17 @@ def write(
             raise SymbiontError(answer["refused"])
         return
     if answer["outcome"] == "there":
-        click.echo(f"the memory {answer['memory']} has it already; nothing was written", err=True)
+        click.echo(f"the memory {answer['memory']} contains it already; nothing was written", err=True)
         return
-    click.echo(f"kept in the memory {answer['memory']} as", err=True)
+    click.echo(f"stored in the memory {answer['memory']} as", err=True)
     click.echo(answer["item"]["memory_id"])
 
 
 def _commit() -> str | None:
-    """The commit that is checked out where the command stands; None where there is none, or no git."""
+    """Return the commit that is checked out in the current folder; None if there is none, or no git."""
     try:
         done = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607 - the user's own git, by the user's own path
+            ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607 - git from the user's PATH
             capture_output=True,
             text=True,
             timeout=_GIT_SECONDS,
@@ -111,14 +111,15 @@ def _commit() -> str | None:
 
 
 def _files(evidence: Sequence[str]) -> list[str]:
-    """The whole paths of these files, without what only closes a gate. Raises UsageError for one that is not there."""
+    """Return the absolute paths of the files in `evidence`, without values that only close a gate. Raises UsageError
+    for a missing file."""
     found = []
     for each in evidence:
         if each.startswith(NOT_APPLICABLE):
             continue
         path = Path(each).absolute()
         if not path.is_file():
-            fault = "it is a folder, and evidence is a file" if path.is_dir() else "no such file"
+            fault = "it is a folder, not a file" if path.is_dir() else "no such file"
             raise UsageError(f"--evidence {each}: {fault}")
         found.append(str(path))
     return found

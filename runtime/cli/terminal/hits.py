@@ -1,4 +1,4 @@
-"""How both searches show their hits."""
+"""Output of hits, for both searches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def threshold_option(command: F) -> F:
-    """`--threshold`, the same for both."""
+    """Add `--threshold`."""
     return click.option(
         "--threshold",
         "score_threshold",
@@ -28,7 +28,7 @@ def threshold_option(command: F) -> F:
 
 
 def explain_option(command: F) -> F:
-    """`--explain`, the same for both."""
+    """Add `--explain`."""
     return click.option(
         "--explain",
         is_flag=True,
@@ -39,8 +39,8 @@ def explain_option(command: F) -> F:
 def print_hit(
     head: Sequence[str], where: Sequence[str], text: str, query: str, *, explained: Mapping[str, Any] | None = None
 ) -> None:
-    """Its head, where it is from, and the passage that answers; `explained` is the hit, if it is to be told how its
-    score came about."""
+    """Print a hit: its head, its location, and the best passage. `explained`: the hit, to show the parts of its
+    score."""
     _print_head(one_line("  ".join(head)), list(map(one_line, where)))
     if explained is not None:
         click.secho(f"    {_made_of(explained)}", dim=True)
@@ -54,7 +54,7 @@ def _made_of(hit: Mapping[str, Any]) -> str:
 
 
 def _print_head(head: str, where: Sequence[str]) -> None:
-    """In one line; what does not fit into a terminal's stands in the next one, so that an id can be copied."""
+    """Print head and location in one line; parts that do not fit go to the next line, so that an id can be copied."""
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     line, used = click.style(head, bold=True), len(head)
     for part in where:

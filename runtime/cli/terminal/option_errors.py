@@ -1,4 +1,4 @@
-"""What went wrong, in the words of the command that was typed: its options and arguments, not a tool's parameters."""
+"""Errors in terms of the command's options and arguments instead of a tool's parameters."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import click
 from runtime.errors import SymbiontError, UsageError
 
 OPTIONS: Final = {"time_range": "since", "time_range.start": "since", "time_range.end": "until"}
-"""What commands ask for in place of parameters that are made of several."""
+"""Options of commands that stand for composite parameters."""
 
 
-def error_of(told: Mapping[str, Any], otherwise: str) -> SymbiontError:
-    """The error that an operation answered, worded for the command that runs. `otherwise`: what is said when it says
-    nothing. `failure` in it names the parameter that is wrong, what is wrong with it, and what would be right."""
-    kind = UsageError if told.get("exit_code") == 2 else SymbiontError
-    failure = told.get("failure")
+def error_of(error: Mapping[str, Any], otherwise: str) -> SymbiontError:
+    """Return the error that an operation answered, in terms of the running command. `otherwise`: the message if it has
+    none.
+
+    Its `failure` names the wrong parameter, the reason, and a correct example.
+    """
+    kind = UsageError if error.get("exit_code") == 2 else SymbiontError
+    failure = error.get("failure")
     if not isinstance(failure, dict) or not failure.get("field"):
-        return kind(told.get("message") or otherwise, hint=told.get("hint"))
+        return kind(error.get("message") or otherwise, hint=error.get("hint"))
     whole = str(failure["field"])
     field, _, rest = OPTIONS.get(whole, whole).partition(".")
     shown = _shown(_parameters().get(field), field, rest)
@@ -28,7 +31,7 @@ def error_of(told: Mapping[str, Any], otherwise: str) -> SymbiontError:
 
 
 def _parameters() -> dict[str, click.Parameter]:
-    """What the running command takes, by the name of the tool's parameter; a command names its own alike."""
+    """Return the parameters of the running command by name; commands name them like the tools' parameters."""
     context = click.get_current_context(silent=True)
     return {} if context is None else {each.name: each for each in context.command.params if each.name}
 
@@ -46,7 +49,7 @@ def _name(parameter: click.Parameter) -> str:
 
 
 def _right(failure: Mapping[str, Any], field: str) -> str | None:
-    """What would be right in place of what was given, as it is typed."""
+    """Return a correct example as it is typed."""
     example, parameter = failure.get("example"), _parameters().get(field)
     value = example.get(field) if isinstance(example, dict) else None
     if value is None or parameter is None or isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs."""
+"""Output of commands: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from runtime.errors import UsageError
 F = TypeVar("F", bound=Callable[..., Any])
 
 WEBHOOKS = ("webhook", "path", "provider", "agent", "state", "secret")
-"""The columns of webhooks, in whichever command they are listed."""
+"""The columns of every list of webhooks."""
 
 
 def root_option(command: F) -> F:
-    """`--root`, the same for every command."""
+    """Add `--root`."""
     return click.option(
         "--root",
         type=click.Path(file_okay=False, path_type=Path),
@@ -31,17 +31,17 @@ def root_option(command: F) -> F:
 
 
 def json_option(command: F) -> F:
-    """`--json`, the same for every command."""
+    """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented, on standard output."""
+    """Print one JSON document, indented, on standard output."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
-    """A table that fits the terminal, and is as wide as it is when piped; `empty` when there are no rows."""
+    """Print a table that fits the terminal, or of any width into a pipe; `empty` if there are no rows."""
     content = [tuple(map(printable, row)) for row in rows]
     if not content:
         click.echo(empty)
@@ -51,26 +51,26 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty:
 
 
 def counted(number: int, what: str) -> str:
-    """`1 item`, `2,000 items`."""
+    """Return `1 item`, `2,000 items`."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def confirm(question: str, *, undone: str) -> None:
-    """Go on when a person says yes; else end the command with exit code 1, saying `undone`.
+    """Return if the user confirms; else print `undone` and exit with code 1.
 
-    Raises UsageError where nobody can be asked.
+    Raises UsageError if standard input is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is no terminal to ask on", hint="say --yes to do it without being asked")
+        raise UsageError(f"{question} Cannot ask: standard input is not a terminal", hint="give --yes to confirm")
     if not click.confirm(question, err=True):
         click.echo(undone, err=True)
         sys.exit(1)
 
 
 def printable(text: str) -> str:
-    """`text` without what moves a terminal's cursor, changes its colours or is not seen at all: U+FFFD instead.
+    """Return `text` with U+FFFD for characters that move a terminal's cursor, change its colours or are invisible.
 
-    The joiners (U+200C, U+200D) that some languages and emoji are written with stay, and so do tabs and line ends.
+    The joiners (U+200C, U+200D), which some languages and emoji need, tabs and line ends stay.
     """
     if text.isprintable():
         return text
@@ -81,28 +81,28 @@ _KEPT = "\t\n\u200c\u200d"
 
 
 def one_line(text: str) -> str:
-    """`text` as `printable` has it, in one line: what stands in a line of ours begins none of its own."""
+    """Return `text` as `printable` does, in one line."""
     return printable(text).replace("\n", " ").replace("\t", " ")
 
 
 def local_time(text: str) -> str:
-    """A time in RFC 3339 as this machine's clock would show it."""
+    """Return a time in RFC 3339 as local time."""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def with_zone(text: str | None) -> str | None:
-    """A date or time without an offset as one with this machine's, as the tables show it; anything else as it is."""
+    """Add this machine's offset to a date or time without one; return anything else unchanged."""
     if text is None:
         return None
     try:
         read = datetime.fromisoformat(text)
         return (read if read.tzinfo else read.astimezone()).isoformat()
-    except (ValueError, OverflowError):  # no time, or one at the ends of the calendar that has no other zone
+    except (ValueError, OverflowError):  # not a time, or one at the limits of the calendar
         return text
 
 
 def colour_of(cell: str) -> str:
-    """The colour of a word that says how something stands; nothing for any other."""
+    """Return the colour of a state; an empty string for any other word."""
     match cell:
         case "accepted" | "mounted" | "done" | "kept" | "GREEN":
             return "green"

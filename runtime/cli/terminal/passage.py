@@ -1,4 +1,4 @@
-"""The passage of a text that answers a question, as a terminal shows it."""
+"""The passage of a text that matches a query, for a terminal."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from runtime.cli.terminal.output import printable
 from runtime.search.stop_words import STOP_WORDS
 
 _LINES = 6
-"""Lines of a text that are shown."""
+"""Number of lines shown."""
 _WIDTH = 100
 _LOOKED_AT = 20_000
-"""Characters of a text in which the query's words are looked for."""
+"""Characters of a text that are searched for the query's words."""
 _WORD = re.compile(r"\w+")
 
 
 def print_passage(text: str, query: str) -> None:
-    """The lines in which the query's words are, those marked, then an empty line."""
+    """Print the lines that contain the query's words, highlighted, then an empty line."""
     wanted = _words(query)
     for line in _shown(printable(text[:_LOOKED_AT]), wanted):
         click.echo(f"    {_highlighted(line, wanted)}")
@@ -30,7 +30,7 @@ def print_passage(text: str, query: str) -> None:
 
 
 def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
-    """The text in lines that fit; of a long one those that have most words of the query among them."""
+    """Yield the text in lines that fit; of a long text those with most words of the query."""
     width = min(_WIDTH, shutil.get_terminal_size().columns) - 4 if sys.stdout.isatty() else _WIDTH
     lines = [line for each in text.splitlines() for line in textwrap.wrap(each, max(20, width))]
     end = 0
@@ -44,7 +44,7 @@ def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
 
 
 def _passages(lines: Sequence[str], wanted: Collection[str]) -> Sequence[range]:
-    """Where the text has most of the words: in one place, or in two when one of them has not all that the text has."""
+    """Return the lines with most words: one range, or two if a second one has words that the first lacks."""
     said = [{each for word in _WORD.findall(line) for each in wanted if _alike(word, (each,))} for line in lines]
     whole = _densest(said, _LINES)
     missing = set().union(*said) - _within(said, whole)
@@ -64,8 +64,10 @@ def _within(said: Sequence[Set[str]], lines: range) -> set[str]:
 
 
 def _densest(said: Sequence[Set[str]], size: int) -> range:
-    """The `size` lines that have most of the words; of several the first, and of those that have the same words in the
-    same lines the one with one line more before them. `said`: the words that each line has."""
+    """Return the range of `size` lines with most words. `said`: the words of each line.
+
+    Of equal ranges the first, with one more line before its words if possible.
+    """
     counts = [len(_within(said, range(at, at + size))) for at in range(max(1, len(said)))]
     first = last = counts.index(max(counts))
     while any(counts) and last + 1 < len(counts) and counts[last + 1] == counts[first]:
@@ -75,13 +77,13 @@ def _densest(said: Sequence[Set[str]], size: int) -> range:
 
 
 def _words(query: str) -> Collection[str]:
-    """The words of the query, without those that stand in any text."""
+    """Return the words of the query without stop words, unless it has no others."""
     words = {word.casefold() for word in _WORD.findall(query)}
     return words - STOP_WORDS or words
 
 
 def _highlighted(line: str, wanted: Collection[str]) -> str:
-    """The line with the words of the query, and those that begin alike, marked where a terminal shows it."""
+    """Return the line with the query's words, and words with the same beginning, highlighted."""
 
     def marked(match: re.Match[str]) -> str:
         return click.style(match[0], fg="green", bold=True) if _alike(match[0], wanted) else match[0]
@@ -90,7 +92,7 @@ def _highlighted(line: str, wanted: Collection[str]) -> str:
 
 
 def _alike(word: str, wanted: Collection[str]) -> bool:
-    """Whether it is one of the words, or another form of one: the index goes by stems too."""
+    """True if `word` is one of the words, or another form of one; the index compares stems too."""
     word = word.casefold()
     return word in wanted or any(
         len(each) > 3 and len(word) > 3 and (word.startswith(each) or each.startswith(word)) for each in wanted

@@ -1,4 +1,4 @@
-"""How far a long work is: a bar on standard error, where a terminal shows it."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
-    """Is told and shows nothing: for what may take a while, and has nothing to show."""
+    """Show no progress: for calls that may take a while but report nothing."""
 
 
 @contextmanager
 def progress_bar(title: str, *, at_once: bool = True) -> Iterator[Progress]:
-    """What to tell how far it is: what is being done, how much of it is done, how much there is (0: nobody knows).
+    """Yield a function that shows progress: the current step, the amount done, and the total (0: unknown).
 
-    `at_once`: not only when there is something to tell. The bar is gone when the work is done. Nothing is shown where
-    standard error is no terminal.
+    `at_once`: show the bar immediately, not at the first call. The bar is removed at the end. Nothing is shown if
+    standard error is not a terminal.
     """
     if not sys.stderr.isatty():
         yield no_progress
@@ -42,9 +42,9 @@ def progress_bar(title: str, *, at_once: bool = True) -> Iterator[Progress]:
         if at_once:
             stack.enter_context(bars)
 
-        def tell(what: str, done: int, total: int) -> None:
+        def show(what: str, done: int, total: int) -> None:
             if not bars.live.is_started:
                 stack.enter_context(bars)
             bars.update(task, description=f"{title}: {what}" if what else title, completed=done, total=total or None)
 
-        yield tell
+        yield show

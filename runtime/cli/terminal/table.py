@@ -1,7 +1,7 @@
-"""Tables in text: as wide as they are where nothing is in the way, else narrower, else a block of lines for each row.
+"""Text tables: at full width if they fit the terminal, else narrower, else a block of lines for each row.
 
-What is narrower has smaller gaps, then cells over several lines. No word is broken: names and ids are
-there to be copied.
+A narrower table has smaller gaps, then cells of several lines. Words are not broken, so that names and ids can be
+copied.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from itertools import zip_longest
 import click
 
 GAPS = ("   ", "  ", " ")
-"""What stands between columns: the first that fits."""
+"""Gaps between columns: the first that fits is used."""
 
 FOLDED = 200
-"""Rows that are folded at most: nobody reads a table of thousands of rows whose rows are several lines."""
+"""Maximum number of rows with cells of several lines; longer tables would be unreadable."""
 
 Row = tuple[str, ...]
 Style = Callable[[str], str]
-"""The colour of a cell's text; empty for none."""
+"""Returns the colour of a cell's text; empty for none."""
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Row], *, width: int | None, style: Style) -> None:
-    """Print `rows`, one cell for each of `columns`. `width`: the terminal's columns; None when there is no terminal."""
+    """Print `rows`, one cell for each of `columns`. `width`: the terminal's columns; None if there is no terminal."""
     cells = [tuple(map(_one_line, row)) for row in rows]
     sizes = [max(map(cell_width, column)) for column in zip(columns, *cells, strict=True)]
     gap = next((gap for gap in GAPS if width is None or _total(sizes, gap) <= width), None)
@@ -37,7 +37,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Row], *, width: int | None
             lines = _folded(columns, cells, _spread(words, sizes, room), style)
         else:
             lines = _blocks(columns, cells, style)
-    # One write: thousands of lines would be thousands of writes.
+    # One write instead of one per line.
     return click.echo("\n".join(lines))
 
 
@@ -50,7 +50,7 @@ def _longest_word(text: str) -> int:
 
 
 def cell_width(text: str) -> int:
-    """The columns that `text` takes on a terminal."""
+    """Return the number of terminal columns of `text`."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -75,7 +75,7 @@ def _line(shown: Sequence[str], plain: Sequence[str], sizes: Sequence[int], gap:
 
 
 def _blocks(columns: Sequence[str], cells: Sequence[Row], style: Style) -> Iterator[str]:
-    """Each row's cells below one another, those that say nothing left out."""
+    """Yield each row as lines of name and cell, without empty cells."""
     size = max(map(len, columns))
     for place, row in enumerate(cells):
         if place:
@@ -86,7 +86,7 @@ def _blocks(columns: Sequence[str], cells: Sequence[Row], style: Style) -> Itera
 
 
 def _folded(columns: Sequence[str], cells: Sequence[Row], sizes: Sequence[int], style: Style) -> Iterator[str]:
-    """Cells over as many lines as they take in columns of these sizes."""
+    """Yield rows with cells of several lines in columns of these sizes."""
     for line in _wrapped(columns, sizes):
         yield _line([click.style(part, bold=True) for part in line], line, sizes, GAPS[-1])
     yield "─" * _total(sizes, GAPS[-1])
@@ -102,7 +102,7 @@ def _wrapped(row: Sequence[str], sizes: Sequence[int]) -> Iterator[tuple[str, ..
 
 
 def _wrap(cell: str, size: int) -> list[str]:
-    """The words of `cell` on lines of up to `size` columns; all of them are shorter than that."""
+    """Return the words of `cell` on lines of at most `size` columns; every word is shorter."""
     lines = [""]
     for word in cell.split():
         longer = f"{lines[-1]} {word}".lstrip()
@@ -114,7 +114,7 @@ def _wrap(cell: str, size: int) -> list[str]:
 
 
 def _spread(least: Sequence[int], sizes: Sequence[int], room: int) -> list[int]:
-    """`least`, and of the `room` that is left as much for each as it has use for: who needs little gets all of it."""
+    """Return `least` plus a share of `room` for each column: columns that need little get all they need."""
     given = list(least)
     wanting = sorted(range(len(sizes)), key=lambda column: sizes[column] - least[column])
     for place, column in enumerate(wanting):

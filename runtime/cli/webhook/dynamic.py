@@ -1,4 +1,4 @@
-"""`symbi webhook create`, `update` and `delete`: webhooks made at run time, here for the owner, changed for anybody."""
+"""`symbi webhook create`, `update` and `delete`: webhooks that no file declares, of the owner or of any user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def create(
     The secret is shown only once.
     """
     if (agent is None) != keep_only:
-        raise UsageError("say one of --agent NAME and --keep-only", hint="`symbi webhook list` shows agents")
+        raise UsageError("give either --agent NAME or --keep-only", hint="`symbi webhook list` shows agents")
     for what, text in (("TITLE", title), ("--agent", agent)):
         if text is not None and not text.strip():
             raise UsageError(f"{what} is empty")
@@ -47,7 +47,7 @@ def create(
     click.echo(f"webhook  {answer['webhook_id']}")
     click.echo(f"url      {answer['url']}")
     if answer["secret"] is None:
-        click.secho("it accepts requests that nobody signed", fg="yellow", err=True)
+        click.secho("it accepts unsigned requests", fg="yellow", err=True)
     else:
         click.echo(f"secret   {answer['secret']}")
         click.echo("the secret is not shown again", err=True)
@@ -84,13 +84,13 @@ def update(webhook_id: str, title: str | None, is_active: bool | None, root: Pat
 
 
 def _id(text: str) -> str:
-    """`text` itself. Raises UsageError when it is no id."""
+    """Return `text`. Raises UsageError if it is not an id."""
     try:
         if str(UUID(text)) == text:
             return text
     except ValueError:
         pass
     raise UsageError(
-        f"{text!r} is no id of a webhook made at run time",
-        hint="`symbi webhook list` has it at the end of the path; `symbi webhook remove NAME` is for declared ones",
+        f"{text!r} is not the id of a webhook created through the API",
+        hint="`symbi webhook list` shows it at the end of the path; `symbi webhook remove NAME` is for declared ones",
     )

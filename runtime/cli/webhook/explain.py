@@ -1,4 +1,4 @@
-"""`symbi webhook test --explain`: what each filter makes of a delivery, without sending it."""
+"""`symbi webhook test --explain`: the result of each filter for a delivery, without sending it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.errors import UsageError
 
 
 def explain_options(command: F) -> F:
-    """`--explain`, and the `--header` that goes with it."""
+    """Add `--explain` and `--header`."""
     command = click.option(
         "--header",
         "headers",
@@ -32,7 +32,7 @@ def explain_options(command: F) -> F:
 def show_explanation(
     name: str, body: bytes, *, event: str | None, headers: Iterable[str], root: Path | None, as_json: bool
 ) -> None:
-    """Print it. Ends the command with exit code 1 when the delivery would not be run."""
+    """Print the explanation. Exits with code 1 if the delivery would not be run."""
     answer = call(
         find_root(root),
         "filters.explain",

@@ -1,4 +1,4 @@
-"""`symbi webhook logs`: what came in, refused attempts too."""
+"""`symbi webhook logs`: accepted and refused requests."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from runtime.errors import SymbiontError, UsageError
 
 POLL_SECONDS = 0.5
 OVERLAP_MS = 2000
-"""How far back each look goes: refusals are written half a second late, and a commit may take its time."""
+"""Milliseconds by which polls overlap: refusals are written half a second late, and a commit may be slow."""
 
 AT_ONCE = 2000
-"""Attempts in one look."""
+"""Maximum requests of one poll."""
 
 
 @click.command(short_help="List requests to webhooks, accepted and refused.")
@@ -74,11 +74,13 @@ def logs(
         print_json(answer)
     else:
         filtered = any(value is not None for value in given.values())
-        _table(answer["attempts"], empty="Nothing such came in yet." if filtered else "Nothing came in yet.")
+        _table(
+            answer["attempts"], empty="There are no such requests yet." if filtered else "There are no requests yet."
+        )
 
 
 def _follow(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """`first`, and then what comes in, each once; one that counts more by now comes again."""
+    """Yield `first`, then new requests, each once; a row whose count changes is yielded again."""
     yield from first
     seen = {row["id"]: (row["at"], row["count"]) for row in first}
     begun = newest = max((row["at"] for row in first), default=int(time.time() * 1000))
@@ -98,13 +100,13 @@ def _follow(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> I
         for row in answer["attempts"]:
             known = seen.get(row["id"])
             seen[row["id"]] = (row["at"], row["count"])
-            # What was there before the oldest of `first` was not asked for.
+            # Requests before the oldest of `first` are not wanted.
             if known is None and not looked and row["at"] <= begun:
                 continue
             if known is None or known[1] != row["count"]:
                 yield row
         newest = max((newest, *(row["at"] for row in answer["attempts"])))
-        # More than one look holds: go on behind the last of them, or the same ones would come again and again.
+        # If there are more than one poll returns, continue after the last, else the same rows would repeat.
         since = answer["attempts"][-1]["at"] if answer["more"] else newest - OVERLAP_MS
         looked = looked or not answer["more"]
         seen = {key: known for key, known in seen.items() if known[0] >= since}
@@ -135,7 +137,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _what(row: dict[str, Any]) -> str:
-    """The event of an accepted one, else the reason; how many, where several alike are one row."""
+    """Return the event of an accepted request, else the reason; with the number of requests if the row counts
+    several."""
     text = (row["event"] if row["verdict"] == "accepted" else None) or row["reason"] or ""
     return text if row["count"] == 1 else f"{text} ×{row['count']:,}"
 

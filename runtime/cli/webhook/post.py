@@ -1,4 +1,4 @@
-"""A signed delivery, posted as its sender would."""
+"""Posts a signed delivery, as its sender would."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.errors import SymbiontError, UsageError
 
 
 def post(url: str, headers: Iterable[tuple[str, str]], body: bytes) -> tuple[int, str, Any]:
-    """Status, reason and answer, which is text unless it is JSON. Raises UsageError for headers that cannot be sent."""
+    """Return status, reason and answer (JSON, else text). Raises UsageError for headers that cannot be sent."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=30)
     try:
@@ -20,10 +20,10 @@ def post(url: str, headers: Iterable[tuple[str, str]], body: bytes) -> tuple[int
         response = connection.getresponse()
         text = response.read().decode("utf-8", "replace")
     except ValueError:
-        raise UsageError("--event and --delivery-id go into headers: printable text in one line") from None
+        raise UsageError("--event and --delivery-id are sent in headers: give printable text in one line") from None
     except (OSError, http.client.HTTPException) as error:
         raise SymbiontError(
-            f"{url} does not answer: {str(error) or type(error).__name__}", hint="is the daemon still running?"
+            f"{url} does not respond: {str(error) or type(error).__name__}", hint="is the daemon still running?"
         ) from None
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""The files of the program that a command edits: which they are, what a change makes of them, and the change itself."""
+"""The files of the program that a command edits, and their changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditResult:
-    """What came of one: the warnings that are new, and how many errors the program has, all of them old."""
+    """The result of an edit: new warnings, and the number of errors of the program, all of which it had before."""
 
     warnings: tuple[str, ...]
     errors: int
@@ -36,7 +36,7 @@ class EditResult:
 
 @dataclass(frozen=True)
 class ProgramFiles:
-    """The files of one program, as they are on the disk now. `root`: the one that runs it, if any."""
+    """The files of one program, as they are on disk. `root`: the root that runs it, if any."""
 
     paths: tuple[Path, ...]
     sources: dict[Path, Source]
@@ -44,7 +44,7 @@ class ProgramFiles:
 
     @cached_property
     def files(self) -> dict[Path, File]:
-        """Every file as it was read."""
+        """Every file, parsed."""
         from dslc.catalog import Catalog
         from dslc.parse import parse
         from dslc.vocabulary import Vocabulary
@@ -53,7 +53,7 @@ class ProgramFiles:
         return {path: parse(source, vocabulary) for path, source in self.sources.items()}
 
     def file(self, path: Path) -> File:
-        """A file to edit; an empty one when it is not there. Raises SymbiontError when it has a syntax error."""
+        """Return a file to edit; an empty one if it does not exist. Raises SymbiontError if it has a syntax error."""
         from dslc.parse import File
         from dslc.source import Source
 
@@ -61,7 +61,8 @@ class ProgramFiles:
         if not file.readable:
             _report(self._compilation._replace(diagnostics=file.diagnostics))
             raise SymbiontError(
-                f"{display_path(path)} has a syntax error and cannot be edited", hint="mend it; `dslc check` shows it"
+                f"{display_path(path)} has a syntax error and cannot be edited",
+                hint="correct it first; `dslc check` shows it",
             )
         return file
 
@@ -70,9 +71,9 @@ class ProgramFiles:
         return _compiled(self.sources)
 
     def change(self, path: Path, edit: Edit) -> EditResult:
-        """Write an edit of a file, unless it makes an error that was not there; a file that would be empty is removed.
+        """Write an edit of a file, unless it causes a new error; a file that becomes empty is removed.
 
-        Raises SymbiontError, after a report of the errors, when nothing was written.
+        Raises SymbiontError, after a report of the errors, if nothing was written.
         """
         from dslc import files
         from dslc.diagnostics.diagnostic import Severity, is_error
@@ -83,10 +84,12 @@ class ProgramFiles:
         data = apply(old.data if old else b"", [edit])
         after = _compiled({**self.sources, path: Source(display_path(path), data)})
         new = _new(self._compilation, after)
-        errors = tuple(found._replace(fix=None) for found in new if is_error(found))  # nothing is there to be fixed
+        errors = tuple(
+            found._replace(fix=None) for found in new if is_error(found)
+        )  # the edit is not written, so there is nothing to fix
         if errors:
             _report(after._replace(diagnostics=errors))
-            raise SymbiontError("nothing was written: the program would have an error that it does not have now")
+            raise SymbiontError("nothing was written: the program would have a new error")
         self._refuse_empty(path, data, after)
         if old and not data.strip():
             files.remove(path, was=old.data)
@@ -96,7 +99,7 @@ class ProgramFiles:
         return EditResult(warnings, sum(map(is_error, after.diagnostics)))
 
     def _refuse_empty(self, path: Path, data: bytes, after: Compilation) -> None:
-        """Raise SymbiontError for a change that a daemon would take for a mistake, and so not take up."""
+        """Raise SymbiontError for a change that empties the program, which a daemon would not load."""
         from dslc.diagnostics.diagnostic import is_error
         from dslc.program import HOMES
 
@@ -105,19 +108,19 @@ class ProgramFiles:
         right = not any(map(is_error, after.diagnostics))
         if right and not any(getattr(after.program, home) for home in HOMES):
             raise SymbiontError(
-                "nothing was written: the program would declare nothing, and no daemon takes such a program",
-                hint="stop the daemon instead, or declare something else first",
+                "nothing was written: the program would be empty, and daemons do not load an empty program",
+                hint="stop the daemon instead, or add another block first",
             )
         if not data.strip() and any(path == named.resolve() for named in self.paths):
             raise SymbiontError(
                 f"nothing was written: {display_path(path)} would be empty, and the daemon was started on that file",
-                hint="start it without the file instead, or declare something else there first",
+                hint="start it without the file instead, or add another block to it first",
             )
 
     def webhooks(self) -> list[dict[str, Any]]:
-        """Every webhook that the files declare, as the operation `webhooks.list` says it of one that is not mounted.
+        """Return every declared webhook, in the form in which `webhooks.list` returns an unmounted one.
 
-        Raises SymbiontError, after a report of the errors, when there are any.
+        Raises SymbiontError, after a report, if the program has errors.
         """
         from dslc.diagnostics.diagnostic import is_error
         from runtime.database.schema import OWNER
@@ -146,7 +149,7 @@ class ProgramFiles:
         ]
 
     def has_daemon(self) -> bool:
-        """Whether a daemon runs this program now."""
+        """True if a daemon runs this program now."""
         if self.root is not None:
             with suppress(SymbiontError):
                 call_daemon(self.root, "webhooks.list")
@@ -156,10 +159,10 @@ class ProgramFiles:
 
 @contextmanager
 def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[ProgramFiles]:
-    """The program that a command means, which no other command edits meanwhile.
+    """Open the program of a command, locked against other commands that edit it.
 
-    That is what the root's daemon was last started on, without a root the current folder; when `file` is no part of
-    that, it is the folder of `file`. Raises UsageError when something cannot be read.
+    That is the program of the root's last daemon, or without a root the current folder; if `file` is not part of it,
+    the folder of `file`. Raises UsageError if a file cannot be read.
     """
     root = locate(Path.cwd(), os.environ, explicit_root)
     if root is None and (missing := named(os.environ, explicit_root)) is not None:
@@ -174,7 +177,7 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
 
 
 def _holds(path: Path, file: Path) -> bool:
-    """Whether a program under `path` has or would have that file."""
+    """True if the program under `path` includes, or would include, that file."""
     from dslc.files import SUFFIX
 
     for folder, inner in ((path.absolute(), file.absolute()), (path.resolve(), file.resolve())):
@@ -199,7 +202,7 @@ def _read(paths: Sequence[Path]) -> dict[Path, Source]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Wait for other commands that edit the program there. Where folders cannot be locked, nobody waits."""
+    """Wait for other commands that edit this program. Folders that cannot be locked are not."""
     folder = path if path.is_dir() else path.parent
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -214,7 +217,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def display_path(path: Path) -> str:
-    """A path as a person here would write it."""
+    """Return a path relative to the current folder if it is below it."""
     here, whole = Path.cwd(), path.absolute()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 
@@ -227,7 +230,7 @@ def _compiled(sources: dict[Path, Source]) -> Compilation:
 
 
 def _new(before: Compilation, after: Compilation) -> list[Diagnostic]:
-    """What is found after a change and was not before, wherever it has moved to."""
+    """Return the diagnostics of `after` that `before` does not have, regardless of their position."""
     known = Counter((found.file, found.code, found.message) for found in before.diagnostics)
     new = []
     for found in after.diagnostics:

@@ -1,4 +1,4 @@
-"""`symbi webhook providers`: the senders that are known, and how each proves what it sends."""
+"""`symbi webhook providers`: the known senders and their signatures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def providers(name: str | None, as_json: bool) -> None:
     if name is not None:
         row = PROVIDERS.get(name)
         if row is None:
-            said_of = {each.name: f"{each.title} {each.doc}" for each in PROVIDERS.values()}
-            raise UsageError(f"there is no provider called {name!r}", hint=_hint(name, said_of))
+            texts = {each.name: f"{each.title} {each.doc}" for each in PROVIDERS.values()}
+            raise UsageError(f"unknown provider {name!r}", hint=_hint(name, texts))
         said = describe(row)._asdict()
         if as_json:
             print_json(said)
@@ -48,11 +48,11 @@ def providers(name: str | None, as_json: bool) -> None:
 
 
 def _hint(name: str, known: Mapping[str, str]) -> str:
-    """What to do instead. `known`: what is said of each provider."""
+    """Return a hint for an unknown name. `known`: title and description of each provider."""
     if name.lower() in _LEFT_OUT:
         return f"{name.lower()} sends its secret in an unsigned request, so it is not supported; use `custom`"
-    told = [each for each, text in known.items() if len(name) > 2 and name.lower() in text.lower()]
-    near = get_close_matches(name.lower(), known, n=1) or told
+    mentioned = [each for each, text in known.items() if len(name) > 2 and name.lower() in text.lower()]
+    near = get_close_matches(name.lower(), known, n=1) or mentioned
     return (
         f"did you mean {' or '.join(near[:3])}?"
         if near

@@ -1,4 +1,4 @@
-"""`symbi webhook rotate`: a new secret, beside which the one before stays good for a while."""
+"""`symbi webhook rotate`: a new secret; the previous one stays valid for a while."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def rotate(name: str, overlap: str, root: Path | None, as_json: bool) -> None:
         print_json(answer)
         return
     until = answer["previous_secret_until"]
-    click.echo(f"{', '.join(answer['webhooks'])}: there is a new secret")
+    click.echo(f"{', '.join(answer['webhooks'])}: new secret generated")
     if answer["secret"] is None:
         click.echo(f"read it:  symbi secret show {answer['name']}")
     else:
         click.echo(f"secret    {answer['secret']}")
         click.echo("the secret is not shown again", err=True)
-    click.echo("old one:  refused from now on" if until is None else f"old one:  good until {until}")
+    click.echo("old one:  refused from now on" if until is None else f"old one:  valid until {until}")
     if answer["ended"] is not None:
-        click.secho(f"the one before that was good until {answer['ended']} and is refused now", fg="yellow", err=True)
+        click.secho(f"the one before that was valid until {answer['ended']} and is refused now", fg="yellow", err=True)

@@ -1,4 +1,4 @@
-"""`symbi webhook trigger`: a realistic sample of what a sender would send, signed, to the running daemon."""
+"""`symbi webhook trigger`: sends a signed sample of a sender's delivery to the running daemon."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def trigger(
         _list(name, root, as_json=as_json)
         return
     if name is None:
-        raise UsageError("which webhook?", hint="symbi webhook trigger NAME; `symbi webhook list` shows them")
+        raise UsageError("NAME is missing", hint="symbi webhook trigger NAME; `symbi webhook list` shows the webhooks")
     if count > 1 and delivery_id is not None:
-        raise UsageError("several deliveries cannot have one id", hint="leave out --delivery-id or --count")
+        raise UsageError("--delivery-id and --count exclude each other: every delivery needs its own id")
     found = find_root(root)
     given = {"name": name, "event": event, "delivery_id": delivery_id}
     if count > 1:
@@ -73,7 +73,7 @@ def trigger(
         size = len(base64.b64decode(sample["body"]))
         click.echo(f"POST {sample['url']}  ({sample['event']}, {size:,} bytes, signed as {sample['provider']})")
         if sample["made_up"]:
-            click.secho(f"there are no samples for {sample['provider']}: this one says only what it is", err=True)
+            click.secho(f"there are no samples for {sample['provider']}: a generic body was sent", err=True)
         click.secho(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
         click.echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
     if status >= 300:
@@ -86,7 +86,7 @@ def _send(root: Root, given: dict[str, Any]) -> tuple[dict[str, Any], int, str, 
 
 
 def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, as_json: bool) -> None:
-    """Send `count`, and say how many were answered how."""
+    """Send `count` deliveries, and print the number of answers by status."""
     answers: Counter[int] = Counter()
     begun = time.monotonic()
     with click.progressbar(length=count, label="sending", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
@@ -113,4 +113,4 @@ def _list(name: str | None, root: Path | None, *, as_json: bool) -> None:
     print_table(("provider", "event"), rows, empty=_NONE.format(name))
 
 
-_NONE = "There are no samples for the provider of {}: a made-up one would be sent."
+_NONE = "There are no samples for the provider of {}: a generic body would be sent."

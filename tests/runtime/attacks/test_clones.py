@@ -232,7 +232,7 @@ def test_the_process_that_answers_must_be_the_one_that_owns_this_root(tmp_path: 
         here.write_text(json.dumps({**json.loads(right), "socket": theirs}))
         done = second.symbi("memory", "purge", "reviewer", "--yes")
         assert done.returncode == 2
-        assert f"the daemon that owns {two} does not answer on its admin socket" in done.stderr
+        assert f"the daemon that owns {two} does not respond on its admin socket" in done.stderr
         here.write_bytes(right)
         assert texts(one) == {"kept"}
 

@@ -121,8 +121,8 @@ def test_what_may_have_been_done_is_not_done_again(root: Path, answer: Answering
         done = symbi("memory", "write", "reviewer", "Pinged", "--type", "episode", root=root)
         assert asked == ["memory_write"]
         assert (done.returncode, done.stdout) == (1, "")
-        assert "may have been done, or not" in done.stderr
-        assert "look whether it was, before you do it again" in done.stderr
+        assert "may have been done or not" in done.stderr
+        assert "check whether it was done before you repeat it" in done.stderr
         # Reading may be done twice: by the command itself, since nobody owns the root any more.
         listed = symbi("memory", "list", "--json", root=root)
         assert asked == ["memory_write", "memory_list"]
@@ -146,7 +146,7 @@ def test_an_answer_that_is_none_is_one_line(root: Path) -> None:
     with scripted(root, babble):
         done = symbi("token", "list", root=root)
     assert done.returncode == 1
-    assert "the daemon's answer cannot be read" in done.stderr
+    assert "the daemon's answer is invalid" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -77,7 +77,7 @@ def test_a_user_is_added_listed_and_removed_with_all_it_has(daemon: Daemon) -> N
     users = {row["user"]: row["tokens"] for row in shown(daemon.symbi("user", "list", "--json"))["users"]}
     assert users["carol"] == 1
     done = daemon.symbi("user", "remove", "carol", input="n\n")
-    refused(done, 2, "no terminal to ask on", "--yes")
+    refused(done, 2, "standard input is not a terminal", "--yes")
     assert made.post(b'{"n":2}').status == 202
     removed = shown(daemon.symbi("user", "remove", "carol", "--yes", "--json"))
     assert (removed["user"], removed["tokens"], removed["webhooks"], removed["kept"]) == ("carol", 1, 1, False)
@@ -138,7 +138,11 @@ def test_a_webhook_made_by_command_is_listed_tested_and_deleted(daemon: Daemon) 
     assert (off["title"], off["is_active"]) == ("Resting", False)
     assert "is on" in daemon.symbi("webhook", "update", made["webhook_id"], "--on").stdout
     refused(daemon.symbi("webhook", "update", made["webhook_id"]), 2, "there is nothing to change")
-    refused(daemon.symbi("webhook", "update", "github-events", "--off"), 2, "no id of a webhook made at run time")
+    refused(
+        daemon.symbi("webhook", "update", "github-events", "--off"),
+        2,
+        "not the id of a webhook created through the API",
+    )
     assert daemon.symbi("webhook", "delete", made["webhook_id"]).returncode == 0
     assert "Resting" not in daemon.symbi("webhook", "list").stdout
 

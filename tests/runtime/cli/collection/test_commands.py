@@ -131,7 +131,7 @@ def test_an_item_is_shown_changed_and_forgotten(daemon: Daemon) -> None:
     assert "tags" not in good(daemon.symbi("collection", "update", key, "--no-tags", "--type", "procedural"))
     item = json.loads(good(daemon.symbi("collection", "get", key, "--json")))
     assert (item["text"], item["project_id"], item["memory_type"]) == ("The port is 7070.", "p", "procedural")
-    assert "forgot 1 item" in good(daemon.symbi("collection", "forget", key, "--yes"))
+    assert "deleted 1 item" in good(daemon.symbi("collection", "forget", key, "--yes"))
     refused(daemon.symbi("collection", "get", key), 2, f"no collection has an item with the id {key}")
 
 
@@ -139,7 +139,7 @@ def test_a_wrong_change_is_refused(daemon: Daemon) -> None:
     key = pushed(daemon, "Nothing of this is changed.")
     update = ["collection", "update", key]
     refused(daemon.symbi(*update), 2, "there is nothing to change", "--tag")
-    refused(daemon.symbi(*update, "--tag", "a", "--no-tags"), 2, "exclude one another")
+    refused(daemon.symbi(*update, "--tag", "a", "--no-tags"), 2, "exclude each other")
     refused(daemon.symbi(*update, " "), 2, "symbi: TEXT|-: it is blank")
     refused(daemon.symbi("collection", "update", "no-id", "x"), 2, "symbi: ID: ")
     assert found(daemon, "Nothing of this is changed.")[0]["memory_id"] == key
@@ -147,18 +147,18 @@ def test_a_wrong_change_is_refused(daemon: Daemon) -> None:
 
 def test_forgetting_asks_first_and_names_what_is_not_there(daemon: Daemon) -> None:
     first, second = pushed(daemon, "To be forgotten, one."), pushed(daemon, "To be forgotten, two.")
-    refused(daemon.symbi("collection", "forget", first), 2, "There is no terminal to ask on", "--yes")
+    refused(daemon.symbi("collection", "forget", first), 2, "Cannot ask: standard input is not a terminal", "--yes")
     asked = terminal(daemon, "collection", "forget", first, typed="n\n")
-    assert "Forget “To be forgotten, one.” of the collection default?" in asked
-    assert "nothing was forgotten" in asked
-    assert "forgot 1 item" in terminal(daemon, "collection", "forget", first, typed="y\n")
+    assert "Delete “To be forgotten, one.” of the collection default?" in asked
+    assert "nothing was deleted" in asked
+    assert "deleted 1 item" in terminal(daemon, "collection", "forget", first, typed="y\n")
     done = daemon.symbi("collection", "forget", first, second, "--yes", "--json")
     assert done.returncode == 1
     answer = json.loads(done.stdout)
     assert [each["memory_id"] for each in answer["forgotten"]] == [second]
     assert [each["memory_id"] for each in answer["failed"]] == [first]
     refused(daemon.symbi("collection", "forget", first, "--yes"), 2, "no collection has an item")
-    assert "Forget 2 items?" in terminal(daemon, "collection", "forget", first, second, typed="n\n")
+    assert "Delete 2 items?" in terminal(daemon, "collection", "forget", first, second, typed="n\n")
 
 
 def test_what_happened_is_summarised_once(daemon: Daemon) -> None:

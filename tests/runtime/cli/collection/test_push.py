@@ -77,7 +77,7 @@ def test_files_of_each_kind_are_kept_with_their_addresses(
     (tmp_path / ".git" / "x.md").write_text("hidden")
     done = push(tmp_path, "--tag", "b", "--tag", "a", "--project", "site", "--type", "procedural")
     assert good(done).splitlines()[-1].split() == ["4", "5", "0", "0", "0", "0"]
-    assert done.stderr == "passed over in folders: 2 (hidden 1, .png 1)\n" or ".png 1" in done.stderr
+    assert done.stderr == "skipped in folders: 2 (hidden 1, .png 1)\n" or ".png 1" in done.stderr
     found = {item["source_uri"]: item["text"] for item in kept(daemon, collection)}
     base = tmp_path.as_uri()
     assert found == {
@@ -167,8 +167,8 @@ def test_each_broken_file_is_named_and_the_others_are_pushed(push: Push, tmp_pat
 def test_what_cannot_be_meant_is_refused(daemon: Daemon, push: Push, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("A.")
     (tmp_path / "b.md").write_text("B.")
-    refused(push(tmp_path, "--source-uri", "https://example.com"), 2, "--source-uri is where one file is from")
-    refused(push("-", tmp_path), 2, "- is standard input, and stands alone")
+    refused(push(tmp_path, "--source-uri", "https://example.com"), 2, "--source-uri is for a single file")
+    refused(push("-", tmp_path), 2, "`-` (standard input) cannot be combined")
     refused(push(tmp_path, "--encoding", "nothing"), 2, "no encoding is called 'nothing'")
     refused(push(tmp_path, "--tag", "x" * 300), 2, "symbi: --tag: ")
     refused(daemon.symbi("push", str(tmp_path), "--collection", "notse"), 2, "--collection: ", "notes")

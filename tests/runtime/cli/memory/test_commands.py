@@ -81,7 +81,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *said: str) -> No
 def test_what_is_written_is_found_listed_shown_counted_and_verified(run: Symbi) -> None:
     wrote = run("memory", "write", "reviewer", "The API takes 100 requests a minute", "--tag", "api", "--author", "ada")
     memory_id = good(wrote).strip()
-    assert wrote.stderr.startswith("kept in the memory notes")
+    assert wrote.stderr.startswith("stored in the memory notes")
     good(run("memory", "write", "reviewer", "Deploy with make deploy", "--type", "procedure"))
     found = good(run("memory", "search", "reviewer", "requests a minute"))
     first, second, *_ = found.splitlines()
@@ -132,8 +132,8 @@ def test_one_thing_is_edited_and_forgotten_by_the_beginning_of_its_id(run: Symbi
     refused(run("memory", "show", memory_id), 2, "nothing with the id", "gives an item a new id")
     assert "The API takes 200 requests" in good(run("memory", "show", new))
     refused(run("memory", "forget", new), 2, "“The API takes 200 requests” of reviewer in the memory notes", "--yes")
-    assert good(run("memory", "forget", new[:8], "--yes")) == "forgot 1 item\n"
-    assert good(run("memory", "list")) == "Nothing is remembered yet.\n"
+    assert good(run("memory", "forget", new[:8], "--yes")) == "deleted 1 item\n"
+    assert good(run("memory", "list")) == "There are no items yet.\n"
     refused(run("memory", "forget", new, "--yes"), 2, "nothing with the id")
 
 
@@ -332,7 +332,7 @@ def test_a_purge_asks_names_what_goes_and_deletes_it(run: Symbi) -> None:
     assert "2 files with 2 items" in good(run("memory", "purge", "reviewer", "--yes"))
     assert json.loads(good(run("memory", "list", "--json")))["items"] == []
     assert good(run("memory", "search", "reviewer", "one two")) == "Nothing was found.\n"
-    assert good(run("memory", "purge", "reviewer", "--yes")) == "reviewer remembers nothing\n"
+    assert good(run("memory", "purge", "reviewer", "--yes")) == "reviewer has no items\n"
 
 
 def test_a_person_says_yes_or_no_to_a_purge(daemon: Daemon) -> None:
@@ -379,8 +379,8 @@ def test_records_are_not_purged_nor_compacted(run: Symbi) -> None:
     good(run("memory", "write", "reviewer", "note", "--memory", "audit"))
     refused(run("memory", "purge", "reviewer", "--yes"), 1, "never deleted", "name the memory to purge: notes")
     done = run("memory", "compact", "--all")
-    assert good(done) == "reviewer in notes: 0 items put where they stay; expired logs or entries deleted: 0\n"
-    assert "audit keeps records, which are not compacted" in done.stderr
+    assert good(done) == "reviewer in notes: 0 items promoted; expired logs or entries deleted: 0\n"
+    assert "the memory audit is not compacted" in done.stderr
 
 
 def test_compaction_puts_what_is_for_the_long_term_where_it_stays(run: Symbi) -> None:
@@ -388,11 +388,11 @@ def test_compaction_puts_what_is_for_the_long_term_where_it_stays(run: Symbi) ->
     good(run("memory", "write", "reviewer", text, "--type", "episode"))
     assert (
         good(run("memory", "compact", "reviewer"))
-        == "reviewer in notes: 1 item put where they stay; expired logs or entries deleted: 0\n"
+        == "reviewer in notes: 1 item promoted; expired logs or entries deleted: 0\n"
     )
     assert (
         good(run("memory", "compact", "reviewer"))
-        == "reviewer in notes: 0 items put where they stay; expired logs or entries deleted: 0\n"
+        == "reviewer in notes: 0 items promoted; expired logs or entries deleted: 0\n"
     )
     assert "## Facts\n- The office closes at six" in good(run("memory", "inspect", "reviewer"))
 
@@ -406,7 +406,7 @@ def test_an_agent_whose_files_cannot_be_read_is_named_once_and_keeps_no_other_fr
     (folder.parent / "logs").mkdir()
     (folder.parent / "logs" / "2026-02-14.md").write_text("# Log\n\n## 09:00 — Title\n- [fact] Waits\n", "utf-8")
     done = run("memory", "compact", "--all")
-    refused(done, 1, "reviewer in notes: 1 item put where they stay", "left as it is: cannot read")
+    refused(done, 1, "reviewer in notes: 1 item promoted", "not changed: cannot read")
     assert done.stderr.count(str(folder)) == 1
     assert run("memory", "verify").stdout.count(str(folder)) == 1
     for command in (("memory", "stats"), ("readiness",)):
@@ -434,7 +434,7 @@ def test_verify_ends_with_1_when_something_is_not_as_it_was_written(run: Symbi, 
     refused(done, 1, "wrong  auditor in audit", "good  reviewer in notes", record.name)
     assert json.loads(run("memory", "verify", "--json").stdout)["good"] is False
     exported = run("memory", "export")
-    refused(exported, 1, "exported 1 item", f"left out: {record}: its checksum")
+    refused(exported, 1, "exported 1 item", f"not exported: {record}: its checksum")
     assert run("memory", "export", "reviewer").returncode == 0
     assert run("memory", "verify", "reviewer").returncode == 0
 
@@ -446,7 +446,7 @@ def test_inspect_is_byte_for_byte_when_piped_and_laid_out_on_a_terminal(daemon: 
     shown = terminal(daemon, "memory", "inspect", "reviewer", NO_COLOR="", COLORTERM="truecolor")
     assert "\x1b[1mbold\x1b[0m" in shown
     assert "<!--" not in shown
-    assert "(no episodes of that day)" in daemon.symbi("memory", "inspect", "reviewer", "--day", "2020-02-02").stderr
+    assert "(no episodes on that day)" in daemon.symbi("memory", "inspect", "reviewer", "--day", "2020-02-02").stderr
     answer: dict[str, Any] = json.loads(good(daemon.symbi("memory", "inspect", "reviewer", "--json")))
     assert answer["memory"]["text"] == file.read_text()
 

@@ -118,7 +118,7 @@ def test_what_is_there_already_is_merged(empty: Daemon) -> None:
     good(empty.symbi("push", "-", "--collection", "archive", input="Another."))
     shown = good(empty.symbi("memory", "move", "notes", "archive"))
     assert shown.splitlines()[2].split() == ["notes", "→", "archive", "2", "1", "0", "1", "0", "3", "3", "3"]
-    assert "they are the same" in shown
+    assert "no differences" in shown
     assert "notes is as it was" in shown
 
 
@@ -171,7 +171,7 @@ def test_a_terminal_shows_how_far_it_is(empty: Daemon) -> None:
     )
     output = terminal(empty, "memory", "move", "notes", "archive")
     assert "moving" in output
-    assert "they are the same" in output
+    assert "no differences" in output
 
 
 def test_a_move_that_is_killed_is_finished_by_the_same_command(tmp_path: Path) -> None:

@@ -78,9 +78,9 @@ def test_each_bad_line_is_named_and_the_others_are_imported(daemon: Daemon, tmp_
     for text in (
         "some.jsonl:2: it is not JSON: expecting property name",
         "some.jsonl:4: it is not a JSON object",
-        "some.jsonl:5: it is not UTF-8: byte 14",
+        "some.jsonl:5: it is not UTF-8: invalid byte 14",
         "some.jsonl:6: no memory is called 'nots' (did you mean notes?)",
-        "some.jsonl:8: it is not JSON that can be read",
+        "some.jsonl:8: it is not readable JSON",
     ):
         assert text in done.stderr, done.stderr
     listed = json.loads(good(daemon.symbi("memory", "list", "--json")))["items"]
@@ -122,7 +122,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(daemon: Daemon, tmp_path
     (tmp_path / "notes" / "other").mkdir()
     (tmp_path / "notes" / "other" / "memory.md").mkdir()
     done = daemon.symbi("memory", "export", "--output", "all.jsonl")
-    refused(done, 1, "exported 1 item to all.jsonl", "left out: ", "other")
+    refused(done, 1, "exported 1 item to all.jsonl", "not exported: ", "other")
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 1
 
 

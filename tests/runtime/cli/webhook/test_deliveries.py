@@ -190,7 +190,7 @@ def test_a_program_of_webhooks_that_only_keep_has_no_memory(tmp_path: Path) -> N
     write_program(tmp_path, text % "false")
     with running(tmp_path, "program") as daemon:
         [bodiless] = accepted(daemon, b'{"number":1}', path="/hooks/kept")
-        assert daemon.symbi("memory", "list").stdout == "Nothing is remembered yet.\n"
+        assert daemon.symbi("memory", "list").stdout == "There are no items yet.\n"
         inspected = daemon.symbi("memory", "inspect", "kept")
         assert (inspected.returncode, "there are none" in inspected.stderr) == (2, True)
     shown = asked(tmp_path, "show", bodiless)
@@ -256,7 +256,7 @@ def test_many_are_asked_about_and_what_is_gone_is_said(tmp_path: Path) -> None:
     change(tmp_path, "DELETE FROM bodies WHERE delivery_id = ?", ids[4])
     refused = symbi("webhook", "redeliver", "--status", "dead", root=tmp_path, input="")
     assert refused.returncode == 2
-    assert "Redeliver 22 deliveries? There is no terminal" in refused.stderr
+    assert "Redeliver 22 deliveries? Cannot ask" in refused.stderr
     assert set(states(tmp_path).values()) == {"dead"}
     done = symbi("webhook", "redeliver", "--status", "dead", "--yes", root=tmp_path)
     assert done.returncode == 1

@@ -217,7 +217,7 @@ def test_a_running_daemon_mounts_what_is_added_and_unmounts_what_is_removed(tmp_
         added = daemon.symbi("webhook", "add", "shop", "--path", "/shop", "--provider", "github", *_ENV)
         assert (added.returncode, added.stderr) == (0, "")
         assert "added webhook shop: program/hooks.symbiont" in added.stdout
-        assert "the running daemon takes it up" in added.stdout
+        assert "the running daemon loads it" in added.stdout
         until(lambda: mounted() == {"github-events": True, "shop": True}, what="the new webhook")
         assert daemon.github(b"{}", "d-1", path="/shop").status == 202
         assert daemon.symbi("webhook", "remove", "shop").returncode == 0
@@ -249,7 +249,7 @@ def test_nothing_is_removed_that_no_daemon_would_follow(tmp_path: Path) -> None:
     with running(tmp_path, "program") as daemon:
         done = daemon.symbi("webhook", "remove", "github-events")
     assert (done.returncode, files[0].read_text()) == (1, alone)
-    assert "the program would declare nothing" in done.stderr
+    assert "the program would be empty" in done.stderr
 
 
 def test_the_program_is_the_one_that_the_daemon_was_last_started_on(tmp_path: Path) -> None:

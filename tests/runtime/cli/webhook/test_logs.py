@@ -90,7 +90,7 @@ def test_attempts_are_found_by_reason_and_status(tmp_path: Path) -> None:
         }
         nothing = daemon.symbi("webhook", "logs", "--status", "5xx").stdout
     assert list(counts.values()) == [1, 1, 1, 2, 1, 1]
-    assert nothing == "Nothing such came in yet.\n"
+    assert nothing == "There are no such requests yet.\n"
 
 
 def test_which_secret_matched_is_shown_where_there_are_several(tmp_path: Path) -> None:

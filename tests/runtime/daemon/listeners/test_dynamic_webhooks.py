@@ -55,7 +55,7 @@ def test_one_without_an_agent_just_keeps_what_it_accepts(daemon: Daemon) -> None
     assert (row["agent"], row["state"]) == (None, "kept")
     for wrong in ((), ("--agent", "reviewer", "--keep-only")):
         refused = daemon.symbi("webhook", "create", "Nightly build", *wrong)
-        assert (refused.returncode, "--agent NAME and --keep-only" in refused.stderr) == (2, True)
+        assert (refused.returncode, "--agent NAME or --keep-only" in refused.stderr) == (2, True)
     assert json.loads(daemon.symbi("webhook", "create", "x", "--keep-only", "--json").stdout)["agent"] is None
 
 

@@ -129,9 +129,9 @@ def test_a_rotated_secret_counts_at_once_and_the_old_one_ends_by_itself(
         assert new not in done.stdout + done.stderr
         assert old not in done.stdout + done.stderr
         lines = done.stdout.splitlines()
-        assert lines[0] == "github-events: there is a new secret"
+        assert lines[0] == "github-events: new secret generated"
         assert lines[1] == "read it:  symbi secret show hook"
-        assert lines[2].startswith("old one:  good until 2")
+        assert lines[2].startswith("old one:  valid until 2")
         assert taken(daemon, new)
         assert taken(daemon, old)
         audit = json.loads(daemon.symbi("webhook", "logs", "--json", **environ).stdout)["attempts"]
