@@ -1,8 +1,8 @@
-"""Measurements as ratios, taken side by side in one run."""
+"""Benchmarks, as ratios of figures that are measured in turns in one run."""
 
 import os
 import tempfile
 
-# Roots are noted in the user's own folder; those of measurements are nobody's. The tests have named one already.
+# Roots are registered in the user's state folder; those of benchmarks in a temporary one. Tests have set their own.
 _STATE_HOME = tempfile.TemporaryDirectory(prefix="symbiont-bench-")
 os.environ.setdefault("XDG_STATE_HOME", _STATE_HOME.name)

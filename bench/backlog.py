@@ -1,22 +1,20 @@
-"""`python -m bench.backlog [--json] [--texts N]`: searches while texts are embedded, beside searches while none are.
+"""`python -m bench.backlog [--json] [--texts N]`: latency of searches while texts are being embedded, and while idle.
 
-A Markdown memory with the embedding `local`, kept in step in the background as a daemon does it. Rounds alternate, in
-one run: QUESTIONS searches while nothing waits, one after the other; then N texts of about 1,000 characters are added,
-and the same questions are asked as long as some of those wait for their vectors.
+A Markdown memory with the embedding `local` is indexed in the background, as in a daemon. Rounds alternate, in one run:
+QUESTIONS searches one after the other while idle; then N texts of about 1,000 characters are added, and the same
+questions are asked until all texts have their vectors.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
 import tempfile
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line, show
 from bench.push import generated
 from bench.search import Texts, timed
 from dslc.blocks.choice import Choice
@@ -36,7 +34,7 @@ _PAUSE = 0.02  # seconds between two searches
 
 
 async def measure(texts: int, embedding: str = "local", rounds: int = ROUNDS) -> dict[str, Any]:
-    """Milliseconds of every search, and the ratio of the medians."""
+    """Return the milliseconds of every search, and the ratio of the medians."""
     embedder = await open_embedding(Choice(name=embedding), {})
     block = Memory(name="bench", store=Choice(name="markdown"))
     idle, during = list[float](), list[float]()
@@ -50,7 +48,7 @@ async def measure(texts: int, embedding: str = "local", rounds: int = ROUNDS) ->
         await _add(memory, [next(said) for _ in range(texts)])
         while await _waiting(memory):
             await asyncio.sleep(_PAUSE)
-        await _search(memory, questions[0])  # warms it up
+        await _search(memory, questions[0])  # warm-up
         for _ in range(rounds):
             idle += [await _search(memory, question) for question in questions]
             await _add(memory, [next(said) for _ in range(texts)])
@@ -86,19 +84,18 @@ def _row(times: list[float]) -> dict[str, float]:
     return {"searches": len(times)} | {name: round(value, 2) for name, value in row.items()}
 
 
+def table(result: dict[str, Any]) -> str:
+    """Return the measurement as text."""
+    rows = [
+        f"{name}: {row['searches']} searches, p50 {row['p50']} ms, p95 {row['p95']} ms, max {row['max']} ms"
+        for name, row in result["rows_ms"].items()
+    ]
+    return "\n".join([*rows, *(f"{ratio.name}: {ratio.value:.2f} ({ratio.aim})" for ratio in result["ratios"])])
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.backlog", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--texts", type=int, default=TEXTS, help=f"added in each round (default {TEXTS})")
-    options = parser.parse_args()
-    result = asyncio.run(measure(options.texts))
-    if options.json:
-        print(json.dumps(result, indent=2, default=vars))
-        return
-    for name, row in result["rows_ms"].items():
-        print(f"{name}: {row['searches']} searches, p50 {row['p50']} ms, p95 {row['p95']} ms, max {row['max']} ms")
-    (ratio,) = result["ratios"]
-    print(f"{ratio.name}: {ratio.value:.2f} ({ratio.aim})")
+    options = command_line("backlog", __doc__, texts=(TEXTS, "texts added in each round")).parse_args()
+    show(asyncio.run(measure(options.texts)), table, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
-"""`python -m bench.compile [--json]`: the compiler beside lark's own bare parse of the same text, in the same run.
+"""`python -m bench.compile [--json]`: the compiler compared with lark's own parse of the same text, in one run.
 
-Start-up is a process beside one that imports lark, pydantic and click, both from bytecode, by the processor time of the
-fastest of each; parse and check of 10,000 blocks beside lark's bare parse; an edit in a workspace beside the check of
-the file that was edited, for 1 to 1,000 files of 1,000 blocks in all, and through the language server's protocol;
-blocks that all clash beside as many that are right. Sides alternate, and but for start-up medians are compared.
+Start-up: a process compared with one that imports lark, pydantic and click, both from bytecode, by the processor time
+of the fastest of each. Parse and check of 10,000 blocks compared with lark's parse. An edit in a workspace compared
+with the check of the edited file, for 1 to 1,000 files of 1,000 blocks in all, and through the language server's
+protocol. Blocks that all conflict compared with as many that are correct. Sides alternate; except for start-up medians
+are compared.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
 import resource
 import statistics
@@ -22,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.harness.report import command_line, show
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.editing.format import canonical
@@ -65,13 +65,13 @@ agent reviewer-{n} {{
 
 
 def program(blocks: int, first: int = 0) -> str:
-    """A program of so many blocks, those of each three about one another, numbered from `first` on."""
+    """Return a program of this number of blocks, of which each three refer to one another, numbered from `first` on."""
     numbers = range(first, first + blocks)
     return "\n".join(BLOCKS[number % len(BLOCKS)].format(n=number // len(BLOCKS)) for number in numbers)
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it takes, with what came before collected."""
+    """Return the duration of `work` after a garbage collection."""
     gc.collect()
     before = time.perf_counter()
     work()
@@ -79,7 +79,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def beside(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Medians in seconds of both sides, which take turns; the first turn of each is not counted."""
+    """Return the medians in seconds of both sides, which alternate; the first round is not counted."""
     ours(), theirs()
     turns = [(seconds(ours), seconds(theirs)) for _ in range(rounds)]
     return statistics.median(turn[0] for turn in turns), statistics.median(turn[1] for turn in turns)
@@ -90,30 +90,30 @@ def row(name: str, ours: float, theirs: float, aim: float | None) -> dict[str, A
 
 
 def start_up(folder: Path) -> dict[str, Any]:
-    """`dslc check` of one file beside a process that imports what it stands on."""
+    """Compare `dslc check` of one file with a process that imports its dependencies."""
     file = folder / "one.symbiont"
     file.write_text(program(3), encoding="utf-8")
     check = [str(Path(sys.executable).parent / "dslc"), "check", str(file)]
     bare = [sys.executable, "-c", "import lark, pydantic, click"]
     environment = _with_bytecode(folder / "bytecode")
-    _processor_seconds(check, environment), _processor_seconds(bare, environment)  # these write the bytecode
+    _processor_seconds(check, environment), _processor_seconds(bare, environment)  # warm-up, which writes the bytecode
     turns = [(_processor_seconds(check, environment), _processor_seconds(bare, environment)) for _ in range(40)]
     ours, theirs = (min(side) for side in zip(*turns, strict=True))
     return row("process: dslc check of one file", ours, theirs, 1.35)
 
 
 def _with_bytecode(folder: Path) -> dict[str, str]:
-    """This environment, with the bytecode of every module kept in `folder`.
+    """Return this environment, with all bytecode in `folder`.
 
-    pip compiles what it installs, so lark has bytecode in any case. A checkout where PYTHONDONTWRITEBYTECODE is set has
-    none, and would have our source compiled again in every turn.
+    pip compiles installed packages, so lark has bytecode in any case. A checkout with PYTHONDONTWRITEBYTECODE has none,
+    and would compile our source in every round.
     """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": str(folder)}
 
 
 def _processor_seconds(command: list[str], environment: dict[str, str]) -> float:
-    """The processor time, user and system, of a process that runs to its end."""
+    """Return the processor time, user and system, of a process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=environment, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -121,7 +121,7 @@ def _processor_seconds(command: list[str], environment: dict[str, str]) -> float
 
 
 def throughput(blocks: int, rounds: int) -> list[dict[str, Any]]:
-    """Parse and check, compile and format beside lark's bare parse, which builds its tree."""
+    """Compare parse and check, compile and format with lark's parse into a tree."""
     text, bare = program(blocks), load()
     catalog = Catalog.installed()
     ways: dict[str, tuple[Callable[[], object], float | None]] = {
@@ -134,7 +134,7 @@ def throughput(blocks: int, rounds: int) -> list[dict[str, Any]]:
 
 
 def clashes(blocks: int) -> list[dict[str, Any]]:
-    """Blocks that all clash, or are all misspelt, beside as many that are right."""
+    """Compare blocks that all conflict or are misspelt with as many that are correct."""
     catalog = Catalog.installed()
 
     def checked(block: str) -> Callable[[], object]:
@@ -151,7 +151,8 @@ def clashes(blocks: int) -> list[dict[str, Any]]:
 
 
 def edit(files: int, blocks: int = 1000) -> dict[str, Any]:
-    """An edit of one file of a workspace, up to all diagnostics that it changes, beside a check of that file alone."""
+    """Compare an edit of one file of a workspace, including all changed diagnostics, with a check of that file
+    alone."""
     each = blocks // files
     texts = [program(each, first=number * each) for number in range(files)]
     workspace = Workspace(Vocabulary(Catalog.installed()))
@@ -176,7 +177,7 @@ def edit(files: int, blocks: int = 1000) -> dict[str, Any]:
 
 
 def protocol(folder: Path) -> dict[str, Any]:
-    """The same through the language server: from the change that is sent to the diagnostics that come back."""
+    """Measure the same through the language server, from the sent change to the received diagnostics."""
     text = program(999)
     file = folder / "workspace" / "all.symbiont"
     file.parent.mkdir()
@@ -187,9 +188,10 @@ def protocol(folder: Path) -> dict[str, Any]:
     turn = iter(range(1_000_000))
 
     def change() -> None:
-        mend = next(turn) % 2  # `90` has no unit
-        client.change(file.as_uri(), {"range": span(line, 14, 16 if mend else 17), "text": "90d" if mend else "90"})
-        client.diagnostics(file.as_uri(), *([] if mend else ["T401"]))
+        correct = next(turn) % 2  # `90` has no unit
+        edit = {"range": span(line, 14, 16 if correct else 17), "text": "90d" if correct else "90"}
+        client.change(file.as_uri(), edit)
+        client.diagnostics(file.as_uri(), *([] if correct else ["T401"]))
 
     checked = lambda: analyse([Source("all", text)], Catalog.installed(), build=False)  # noqa: E731
     measured = beside(change, checked, 11)
@@ -198,7 +200,7 @@ def protocol(folder: Path) -> dict[str, Any]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """All rows in order; a minute or two."""
+    """Return all rows in order; takes a minute or two."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = [start_up(folder)]
@@ -210,17 +212,18 @@ def measure() -> list[dict[str, Any]]:
         return [*rows, protocol(folder)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    rows = measure()
-    if parser.parse_args().json:
-        print(json.dumps(rows, indent=2))
-        return
-    print(f"{'':56} {'ours ms':>9} {'beside ms':>9} {'ratio':>6}  aim")
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the measurement as text."""
+    lines = [f"{'':56} {'ours ms':>9} {'beside ms':>9} {'ratio':>6}  aim"]
     for each in rows:
         aim = f"at most {each['aim']}" if each["aim"] else ""
-        print(f"{each['what']:56} {each['ours_ms']:9.1f} {each['beside_ms']:9.1f} {each['ratio']:6.2f}  {aim}")
+        lines.append(f"{each['what']:56} {each['ours_ms']:9.1f} {each['beside_ms']:9.1f} {each['ratio']:6.2f}  {aim}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    options = command_line("compile", __doc__).parse_args()
+    show(measure(), table, as_json=options.json)
 
 
 if __name__ == "__main__":

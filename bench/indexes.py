@@ -1,24 +1,23 @@
-"""`python -m bench.indexes [--items N] [--json]`: pgvector's HNSW beside comparing every vector, and beside `embedded`.
+"""`python -m bench.indexes [--items N] [--json]`: pgvector's HNSW compared with an exact search, and with `embedded`.
 
-*Recall@10* is how many of the ten entries with the highest cosine HNSW finds, over questions that are no entries, for
-several `ef_search`. *Latency* is of one question at a time, the sides taking turns in one run: the nearest of a vector
-(as many as the engine asks for), the entries that hold words, and the product's whole search. Filters are of no entry,
-of a third, a tenth and a hundredth. PostgreSQL runs on the same machine, over a socket, with its default settings.
+*Recall@10* is the share of the ten entries with the highest cosine that HNSW finds, for questions that are not entries
+and several `ef_search`. *Latency* is that of single questions, the sides alternating in one run: the nearest entries of
+a vector (as many as the engine requests), the entries that contain words, and the product's whole search. Filters match
+all entries, a third, a tenth and a hundredth. PostgreSQL runs on the same machine, over a socket, with default
+settings.
 
-Texts are sentences of the docstrings of this Python's own library and packages. Their vectors are those of `local`
-where it is installed: real ones, and most of the run; `--kept FILE` keeps both for the next. With `--drawn`, or without
-`local`, they are drawn round as many centres as a hundredth of the entries, both with a variance that falls as 1/rank
-from number to number, as that of embeddings' principal components roughly does; the result says so.
+Texts are sentences of the docstrings of this Python's library and packages. Their vectors come from `local`, if it is
+installed, which takes most of the run; `--kept FILE` keeps both for the next run. With `--drawn`, or without `local`,
+vectors are drawn around as many centres as a hundredth of the entries, both with a variance that falls as 1/rank from
+component to component, roughly like principal components of embeddings; the result says so.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import asyncio
 import contextlib
 import hashlib
-import json
 import os
 import random
 import re
@@ -34,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.harness.postgresql import NAMED, postgresql
+from bench.harness.report import command_line, show
 from dslc.blocks.choice import Choice
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.engine import CANDIDATES, search
@@ -64,8 +64,8 @@ FILTERS: Mapping[str, Filter] = {
 
 
 def texts(count: int) -> list[str]:
-    """So many different sentences of docstrings, in an order that chance gives. Raises SystemExit when there are not
-    as many."""
+    """Return this number of different sentences of docstrings, in random order. Raises SystemExit if there are
+    fewer."""
     found: dict[str, None] = {}
     for path in _modules():
         found.update(dict.fromkeys(_sentences(path)))
@@ -101,7 +101,7 @@ def _sentences(path: Path) -> Iterator[str]:
 
 
 def entries(said: Sequence[str]) -> list[IndexEntry]:
-    """An entry of each text, of ten agents, in conversations of 500."""
+    """Return an entry for each text, of ten agents, in conversations of 500."""
     return [
         IndexEntry(
             id=f"{number:08}",
@@ -124,7 +124,7 @@ def entries(said: Sequence[str]) -> list[IndexEntry]:
 
 
 async def embedded_texts(count: int, drawn: bool) -> tuple[str, list[str], Vectors]:
-    """What made the vectors, so many texts, and their vectors."""
+    """Return the source of the vectors, this number of texts, and their vectors."""
     import numpy as np
 
     said = texts(count)
@@ -150,7 +150,7 @@ def _drawn(count: int, dimension: int = 384) -> Vectors:
 
 
 async def kept_texts(count: int, file: Path | None, drawn: bool) -> tuple[str, list[str], Vectors]:
-    """The same, from the file if that has as many; else they are put there."""
+    """Return the same from the file, if it has as many; else compute and store them there."""
     import numpy as np
 
     if file is not None and file.is_file():
@@ -164,7 +164,7 @@ async def kept_texts(count: int, file: Path | None, drawn: bool) -> tuple[str, l
 
 
 class Known:
-    """An embedder that has every vector by heart, so that searches are measured and not the model."""
+    """An embedder with precomputed vectors, so that searches are measured without the model."""
 
     name = model = "known"
     dimension = 384
@@ -173,21 +173,21 @@ class Known:
         self._vectors = vectors
 
     async def embed(self, given: Sequence[str]) -> Any:
-        """One row for each text."""
+        """Return one row for each text."""
         import numpy as np
 
         return np.stack([self._vectors[text] for text in given])
 
     async def embed_question(self, text: str) -> Any:
-        """The row of one text."""
+        """Return the row of one text."""
         return self._vectors[text]
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing."""
 
 
 async def fill(index: Index, every: Sequence[IndexEntry], vectors: Mapping[str, Any]) -> tuple[float, float]:
-    """Put everything and give it its vectors; the seconds that both took."""
+    """Put all entries and their vectors; return the seconds of both steps."""
     begin = time.perf_counter()
     for start in range(0, len(every), _PART):
         some = every[start : start + _PART]
@@ -200,7 +200,7 @@ async def fill(index: Index, every: Sequence[IndexEntry], vectors: Mapping[str, 
 
 
 async def graph_made(index: PostgresIndex) -> float:
-    """Wait for the HNSW index; the seconds it takes from now on."""
+    """Wait for the HNSW index; return the seconds of waiting."""
     begin = time.perf_counter()
     while index.building:
         await asyncio.sleep(0.05)
@@ -209,29 +209,29 @@ async def graph_made(index: PostgresIndex) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Indexes that hold the same, and questions with their vectors."""
+    """Indexes with the same entries, and questions with their vectors."""
 
     sides: Mapping[str, Index]
     questions: Sequence[str]
     vectors: Mapping[str, Any]
 
     async def latency(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Milliseconds at p50 and p95 of each thing asked, by filter and side."""
+        """Return p50 and p95 in milliseconds of each kind of query, by filter and side."""
         times: dict[tuple[str, str, str], list[float]] = {}
         for name, wanted in FILTERS.items():
             for question in self.questions:
                 for side, index in self.sides.items():
                     for what, call in self._asked(index, question, wanted):
                         times.setdefault((what, name, side), []).append(await _milliseconds(call))
-        told: dict[str, dict[str, dict[str, float]]] = {}
+        result: dict[str, dict[str, dict[str, float]]] = {}
         for (what, name, side), found in times.items():
             ordered = sorted(found)
-            row = told.setdefault(f"{what}, filter {name}", {})
+            row = result.setdefault(f"{what}, filter {name}", {})
             row[side] = {
                 "p50": round(statistics.median(ordered), 1),
                 "p95": round(ordered[len(ordered) * 95 // 100], 1),
             }
-        return told
+        return result
 
     def _asked(self, index: Index, question: str, wanted: Filter) -> Iterator[tuple[str, Awaitable[object]]]:
         asked = Question(text=question, now=_START, wanted=wanted)
@@ -242,8 +242,8 @@ class Run:
         yield "search", search(index, embedder, asked)
 
     async def recall(self, exact: Index, graphs: Mapping[int, Index]) -> dict[str, dict[str, float]]:
-        """The share of the ten nearest that each `ef_search` finds, by filter."""
-        told: dict[str, dict[str, float]] = {}
+        """Return the share of the ten nearest that each `ef_search` finds, by filter."""
+        result: dict[str, dict[str, float]] = {}
         for name, wanted in FILTERS.items():
             best = [await _ten(exact, self.vectors[question], wanted, 10) for question in self.questions]
             for ef_search, graph in graphs.items():
@@ -251,9 +251,9 @@ class Run:
                     found = [await _ten(graph, self.vectors[question], wanted, limit) for question in self.questions]
                     pairs = zip(best, found, strict=True)
                     shares = [len(ten & there) / len(ten) if ten else 1.0 for ten, there in pairs]
-                    row = told.setdefault(f"ef_search {ef_search}, {limit} asked for", {})
+                    row = result.setdefault(f"ef_search {ef_search}, {limit} requested", {})
                     row[name] = round(statistics.mean(shares), 4)
-        return told
+        return result
 
 
 async def _ten(index: Index, vector: Any, wanted: Filter, limit: int) -> set[int]:
@@ -267,7 +267,7 @@ async def _milliseconds(call: Awaitable[object]) -> float:
 
 
 async def measure(url: str, items: int, queries: int, kept: Path | None, drawn: bool) -> dict[str, Any]:
-    """Everything, as a JSON object."""
+    """Return all measurements as a JSON object."""
     begin = time.perf_counter()
     model, every, made = await kept_texts(items + queries, kept, drawn)
     embedding = time.perf_counter() - begin
@@ -317,7 +317,7 @@ async def measure(url: str, items: int, queries: int, kept: Path | None, drawn: 
 
 
 def table(result: dict[str, Any]) -> str:
-    """The measurement as Markdown tables."""
+    """Return the measurement as Markdown tables."""
     lines = [
         f"{result['items']:,} items, vectors of {result['vectors']}, {result['server']}, load {result['load']}",
         "",
@@ -338,10 +338,7 @@ def _both(times: Mapping[str, float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.indexes", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--items", type=int, default=ITEMS, help=f"entries (default {ITEMS:,})")
-    parser.add_argument("--queries", type=int, default=QUERIES, help=f"questions (default {QUERIES})")
+    parser = command_line("indexes", __doc__, items=(ITEMS, "entries"), queries=(QUERIES, "questions"))
     parser.add_argument("--kept", type=Path, help="a .npz file that keeps the texts and their vectors")
     parser.add_argument("--drawn", action="store_true", help="draw the vectors though `local` is installed")
     options = parser.parse_args()
@@ -349,7 +346,7 @@ def main() -> None:
         if server is None:
             raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
         result = asyncio.run(measure(server, options.items, options.queries, options.kept, options.drawn))
-    print(json.dumps(result, indent=2) if options.json else table(result))
+    show(result, table, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
-"""Instructions that a request costs, without system calls: `python -m bench.instructions [--json]`. Needs valgrind.
+"""`python -m bench.instructions [--json]`: instructions per request, without system calls. Needs valgrind.
 
-Each side runs in a process of its own and is sent the same signed delivery over 64 connections whose transports go
-nowhere. Valgrind counts from the moment when it is warm, so who else uses the machine makes no difference.
+Each side runs in its own process and gets the same signed delivery over 64 connections without a network. Valgrind
+counts after a warm-up, so other load on the machine makes no difference.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from argparse import SUPPRESS
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from bench.harness.bare import ANSWER, answer
 from bench.harness.checked import receiving
 from bench.harness.load import github_request
 from bench.harness.program import PATH, body
+from bench.harness.report import command_line, show
 from runtime.daemon.listeners.sockets import bind
 from runtime.http.request import Request
 from runtime.http.response import Response
@@ -34,30 +34,30 @@ from runtime.http.server import Server
 CONNECTIONS = 64
 WARM = 5
 ROUNDS = 30
-"""Requests of each connection: before anything is counted, and counted."""
+"""Requests of each connection during warm-up and while counting."""
 
 SIDES = {"bare": "bare aiohttp", "http": "our HTTP, body read and answered", "checked": "our HTTP and all checks"}
 
 
 class Nowhere(asyncio.Transport):
-    """Counts the answers that are written to it."""
+    """A transport that counts the responses written to it."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 1)})
         self.answers = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        # Head and body come apart where they are long.
+        # Long responses are written as head and body.
         self.answers += bytes(data[:5]) == b"HTTP/"
 
     def is_closing(self) -> bool:
         return False
 
     def pause_reading(self) -> None:
-        """It is sent one request at a time."""
+        """Do nothing: requests come one at a time."""
 
     def resume_reading(self) -> None:
-        """It never stopped."""
+        """Do nothing: reading is never paused."""
 
 
 async def _read(request: Request) -> Response:
@@ -66,7 +66,7 @@ async def _read(request: Request) -> Response:
 
 
 async def _protocols(side: str, folder: Path) -> Callable[[], Any]:
-    """Makes a connection of `side`."""
+    """Return a function that creates a connection of `side`."""
     if side == "bare":
         application = web.Application()
         application.router.add_post(PATH, answer)
@@ -92,18 +92,18 @@ async def _serve(side: str, folder: Path) -> None:
             protocol.data_received(data)
         while any(transport.answers < turn for _, transport in links):
             await asyncio.sleep(0)
-        # What is left to do after an answer.
+        # Work after the response.
         for _ in range(4):
             await asyncio.sleep(0)
         if turn in {WARM, WARM + ROUNDS}:
             print("now", flush=True)
             sys.stdin.readline()
-    # The connections would be waited for.
+    # Without waiting for the connections.
     os._exit(0)
 
 
 def measure(side: str) -> int:
-    """Instructions a request."""
+    """Return the instructions per request."""
     with tempfile.TemporaryDirectory() as folder:
         counting = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/counts"]
         process = subprocess.Popen(
@@ -127,19 +127,18 @@ def measure(side: str) -> int:
     return int(found[1]) // (ROUNDS * CONNECTIONS)
 
 
+def table(counts: dict[str, int]) -> str:
+    """Return the measurement as text."""
+    return "\n".join(f"{name:36}{count / 1000:8,.0f} thousand" for name, count in counts.items())
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench.instructions")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.serve is not None:
-        uvloop.run(_serve(arguments.serve[0], Path(arguments.serve[1])))
-    counts = {name: measure(side) for side, name in SIDES.items()}
-    if arguments.json:
-        print(json.dumps(counts))
-        return
-    for name, count in counts.items():
-        print(f"{name:36}{count / 1000:8,.0f} thousand")
+    parser = command_line("instructions", __doc__)
+    parser.add_argument("--serve", nargs=2, help=SUPPRESS)
+    options = parser.parse_args()
+    if options.serve is not None:
+        uvloop.run(_serve(options.serve[0], Path(options.serve[1])))
+    show({name: measure(side) for side, name in SIDES.items()}, table, as_json=options.json)
 
 
 if __name__ == "__main__":

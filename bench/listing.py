@@ -1,16 +1,15 @@
-"""`python -m bench.listing [--json] [--items N]`: the newest ten of N items by the index, beside reading the store.
+"""`python -m bench.listing [--json] [--items N]`: the newest ten of N items by the index, compared with reading the
+store.
 
-N generated entries stand in the logs of ten agents, so many days back that a log has a hundred, and in the index over
-them. *Newest* asks for the last ten of all agents, *by a tag* for what has a tag that nobody gave. Each is asked as
-`symbi memory list` asks, hand edits looked for first, and once more with the index away, when the store is read from
-today back; *a scan* reads all of it and keeps the ten. Sides take turns, and medians are compared.
+N generated entries are in the logs of ten agents, over so many days that a log has a hundred, and in the index.
+*Newest* lists the last ten of all agents, *by a tag* the items with a tag that no item has. Each runs like `symbi
+memory list`, which first looks for edits by hand, and again without the index, reading the store from today back; *a
+scan* reads the whole store. Sides alternate, and medians are compared.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
 import tempfile
 import time
@@ -19,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from heapq import nlargest
 from pathlib import Path
 
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line, show
 from bench.search import Texts
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM
@@ -41,11 +40,11 @@ _NOW = datetime.now(UTC)
 _NOBODYS = Filter(tags_all=frozenset({"nobody-has-it"}))
 
 Result = dict[str, dict[str, float]]
-"""Milliseconds of each side, by what is asked."""
+"""Milliseconds of each side, by query."""
 
 
 async def measure(items: int = ITEMS) -> Result:
-    """Fill a memory, then ask."""
+    """Fill a memory, then run the queries."""
     with tempfile.TemporaryDirectory() as name:
         block = Memory(name="notes", path="notes")
         store = await open_store(block, Path(name))
@@ -105,7 +104,7 @@ async def _timed(ask: Callable[[], Awaitable[list[Item]]]) -> tuple[float, list[
 
 
 def ratios(result: Result) -> list[Ratio]:
-    """How many times as long as by the index the other sides take."""
+    """Return the duration of the other sides relative to the index."""
     return [
         Ratio(f"{what}: {side} / index", round(times[side] / times["index"], 1), "more than 1")
         for what, times in result.items()
@@ -114,7 +113,7 @@ def ratios(result: Result) -> list[Ratio]:
 
 
 def table(result: Result) -> str:
-    """What was measured, as text."""
+    """Return the measurement as text."""
     lines = [f"{'list 10':<12}{'index':>12}{'store':>12}{'scan':>12}"]
     for what, times in result.items():
         lines.append(f"{what:<12}" + "".join(f"{times[side]:>9.1f} ms" for side in ("index", "store", "scan")))
@@ -122,14 +121,9 @@ def table(result: Result) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.listing", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--items", type=int, default=ITEMS, help=f"how many there are (default {ITEMS:,})")
-    options = parser.parse_args()
+    options = command_line("listing", __doc__, items=(ITEMS, "entries of the store")).parse_args()
     result = asyncio.run(measure(options.items))
-    print(
-        json.dumps({"ms": result, "ratios": ratios(result)}, indent=2, default=vars) if options.json else table(result)
-    )
+    show({"ms": result, "ratios": ratios(result)}, lambda _: table(result), as_json=options.json)
 
 
 if __name__ == "__main__":

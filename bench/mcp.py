@@ -1,17 +1,16 @@
-"""`python -m bench.mcp [--json] [--items N]`: `symbi mcp` beside the SDK's smallest server, and a search through it
-beside the engine called directly, in one run.
+"""`python -m bench.mcp [--json] [--items N]`: `symbi mcp` compared with the SDK's smallest server, and a search through
+it compared with the engine called directly, in one run.
 
-*Start*: from the start of the process to the answer to `initialize`, to the first `tools/list`, and to the first result
-of a tool. The sides take turns, and the quickest of the rounds counts: the smallest server, `symbi mcp` that owns its
-root, and one beside another that does. *Search*: a collection of N items is asked by meaning and by words; in this
-process, on a copy, by the collection's own `search`, then through `symbi mcp` that owns the root, then through one
-beside it, which asks the first by its admin socket. All questions go to one side after the other, and the quickest of
-three turns of a question counts; what the protocol adds is the difference of the medians.
+*Start*: from the start of the process to the response to `initialize`, to the first `tools/list`, and to the first
+result of a tool. The sides alternate, and the fastest of the rounds counts: the smallest server, `symbi mcp` that owns
+its root, and one beside another that owns it. *Search*: a collection of N items is searched in this process, on a copy,
+by the collection's own `search`; then through `symbi mcp` that owns the root; then through one beside it, which calls
+the first over its admin socket. The sides alternate, and the fastest of three turns of a question counts; the overhead
+of the protocol is the difference of the medians.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import json
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.harness.mcp_client import HELLO, SYMBI, Client
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line
 from bench.search import Texts
 
 ROUNDS: Final = 9
@@ -40,7 +39,7 @@ PROGRAM: Final = "memory notes {\n    store     collection\n    embedding hashin
 
 
 class Start(NamedTuple):
-    """Milliseconds from the start of the process to three answers, the quickest of the rounds."""
+    """Milliseconds from the start of the process to three responses, the fastest of the rounds."""
 
     side: str
     initialize: float
@@ -56,12 +55,12 @@ class Search(NamedTuple):
 
     @property
     def median(self) -> float:
-        """In milliseconds."""
+        """The median in milliseconds."""
         return statistics.median(self.times)
 
 
 def starts(rounds: int = ROUNDS) -> list[Start]:
-    """Every side's start, one after another in each round."""
+    """Measure the start of every side, one after the other in each round."""
     with tempfile.TemporaryDirectory() as folder, _owner(Path(folder) / "beside") as beside:
         sides: dict[str, tuple[Sequence[str], str, dict[str, Any]]] = {
             "the SDK's smallest server": (HELLO, "hello", {"name": "x"}),
@@ -69,7 +68,7 @@ def starts(rounds: int = ROUNDS) -> list[Start]:
             "symbi mcp, beside it": ((*SYMBI, str(beside)), "memory_stats", {}),
         }
         measured: dict[str, list[tuple[float, float, float]]] = {side: [] for side in sides}
-        # The first of each writes bytecode and, of the second, the root.
+        # The first round writes bytecode, and creates the root.
         for number in range(rounds + 1):
             for side, (command, tool, arguments) in sides.items():
                 once = _start(command, tool, arguments)
@@ -95,7 +94,7 @@ def _start(command: Sequence[str], tool: str, arguments: dict[str, Any]) -> tupl
 
 @contextmanager
 def _owner(root: Path) -> Iterator[Path]:
-    """A root that a `symbi mcp` owns while inside."""
+    """Yield a root that a `symbi mcp` owns meanwhile."""
     client = Client((*SYMBI, str(root)))
     client.initialize()
     client.call("memory_stats", {})
@@ -106,7 +105,7 @@ def _owner(root: Path) -> Iterator[Path]:
 
 
 def searches(items: int = ITEMS, queries: int = QUERIES) -> list[Search]:
-    """The same questions to every side."""
+    """Ask every side the same questions."""
     texts = Texts()
     asked = [texts.text(2, 5) for _ in range(queries + WARM)]
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +119,7 @@ def searches(items: int = ITEMS, queries: int = QUERIES) -> list[Search]:
             _settle(owner)
         copy = Path(folder) / "copy"
         shutil.copytree(root, copy)
-        # A program is recorded by its whole path.
+        # The program is recorded by its absolute path.
         (copy / ".symbi" / "program.json").unlink()
         return asyncio.run(_compared(root, copy, asked))
 
@@ -146,8 +145,8 @@ def _settle(client: Client) -> None:
 
 
 async def _compared(root: Path, copy: Path, asked: Sequence[str]) -> list[Search]:
-    """Every question to the engine in this process, on the copy, and to a client of each kind on the root, in turns:
-    what else the machine does, it does to all."""
+    """Ask the engine in this process, on the copy, and a client of each kind on the root, in turns, so that other load
+    on the machine affects all sides."""
     times: dict[str, list[float]] = {}
     with _connected(root) as owner:
         _called(owner, "the first")
@@ -169,7 +168,7 @@ async def _through(client: Client, query: str) -> None:
 
 
 async def _timed(work: Awaitable[object]) -> float:
-    """Milliseconds."""
+    """Return the duration in milliseconds."""
     began = time.perf_counter()
     await work
     return (time.perf_counter() - began) * 1000
@@ -177,7 +176,7 @@ async def _timed(work: Awaitable[object]) -> float:
 
 @asynccontextmanager
 async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]]]:
-    """The collection's own search, in this process."""
+    """Yield the collection's own search, in this process."""
     from runtime.clock import SYSTEM, utc
     from runtime.daemon.process import log_setup
     from runtime.daemon.process.root import Root, own
@@ -188,7 +187,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     from runtime.search.question import Question
 
     log_setup.configure("text", "error")
-    # As `symbi mcp` has it.
+    # As in `symbi mcp`.
     gc.set_threshold(50_000, 20, 50)
     tasks, wanted = Supervisor(), Filter(agent="notes")
     with own(Root(root)):
@@ -201,7 +200,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
 
 
 def ratios(started: Sequence[Start], searched: Sequence[Search]) -> list[Ratio]:
-    """What the figures should be."""
+    """Return the ratios and their aims."""
     hello, owner, beside = started
     engine, *through = searched
     return [
@@ -214,20 +213,17 @@ def ratios(started: Sequence[Start], searched: Sequence[Search]) -> list[Ratio]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.mcp")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
-    parser.add_argument("--items", type=int, default=ITEMS, help="entries of the collection (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="starts of each side (default: %(default)s)")
-    given = parser.parse_args(arguments)
+    numbers = {"items": (ITEMS, "items of the collection"), "rounds": (ROUNDS, "starts of each side")}
+    given = command_line("mcp", __doc__, **numbers).parse_args(arguments)
     started, searched = starts(given.rounds), searches(given.items)
     found = ratios(started, searched)
     if given.json:
-        told = {
+        result = {
             "starts": [each._asdict() for each in started],
             "searches": [{"side": each.side, "median": each.median} for each in searched],
             "ratios": [{"name": each.name, "value": each.value, "aim": each.aim} for each in found],
         }
-        print(json.dumps(told))
+        print(json.dumps(result))
         return
     print(f"{'start to, ms':<28}{'initialize':>12}{'tools/list':>12}{'a result':>12}")
     for start in started:

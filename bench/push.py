@@ -1,18 +1,16 @@
-"""`python -m bench.push [--json] [--chunks N]`: a push beside bare inserts of the rows it leaves, in one run.
+"""`python -m bench.push [--json] [--chunks N]`: a push compared with plain inserts of the same rows, in one run.
 
-*Push* is the product's own tool over generated texts of one chunk each, about 1,000 characters, a thousand a call, into
-a collection with the hashing embedding: redact, hash, look for what is there, seal, commit (SQLite, WAL,
+*Push* is the product's own tool on generated texts of one chunk each, about 1,000 characters, a thousand per call, into
+a collection with the hashing embedding: redact, hash, look for existing items, seal, commit (SQLite, WAL,
 `synchronous=FULL`); and the index, words and vectors, which follows in the background as in a daemon. *Bare* is
-`executemany` of the very rows that this left, in tables of the same schema and settings, committed as often: `items`
-and `item_parts` of the database, and of the index its entries, tags, vectors and words. Rounds alternate, and the
-quickest of each side counts. *Processor* is what all threads of the process took in that round.
+`executemany` of the resulting rows, into tables of the same schema and settings, committed as often: `items` and
+`item_parts` of the database, and entries, tags, vectors and words of the index. Rounds alternate, and the fastest of
+each side counts. *Processor* is the processor time of all threads of the process in that round.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import sqlite3
 import tempfile
@@ -22,7 +20,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line, ratio_table, show
 from bench.search import Texts
 from runtime.daemon.process.root import DATABASE_FILE, INDEXES, make
 from runtime.daemon.process.settings import Settings
@@ -38,20 +36,20 @@ from runtime.tools.collection.push import push
 CHUNKS = 10_000
 ROUNDS = 3
 _CHARACTERS = 1_000
-"""Of a chunk, about."""
+"""Approximate characters of a chunk."""
 _CALL = 1_000
-"""Chunks that are pushed at once."""
+"""Chunks per call."""
 _PROGRAM = "memory notes {\n    store     collection\n    embedding hashing\n}\n"
 _INDEXED = ("meta", "parts", "entries", "tags", "vectors")
 """The tables of an index's file that are filled row by row; `words` is filled from `entries`."""
 
 _MAIN = ("auto_vacuum=INCREMENTAL", "synchronous=FULL", "cache_size=-32768", "wal_autocheckpoint=65536")
 _WORDS = ("page_size=8192", "synchronous=NORMAL", "cache_size=-16384", "wal_autocheckpoint=0", "temp_store=MEMORY")
-"""As the product's own connections are."""
+"""The settings of the product's own connections."""
 
 
 class Times(NamedTuple):
-    """Seconds of one round: until the push was answered, until all of it was in the index with its vectors, and of the
+    """Seconds of one round: until the push was answered, until all of it was indexed with its vectors, and of the
     processor."""
 
     pushed: float
@@ -60,7 +58,7 @@ class Times(NamedTuple):
 
 
 def generated(chunks: int, seed: int = 1) -> Iterator[str]:
-    """Texts of sentences, each of which is one chunk."""
+    """Yield texts of sentences, each of which is one chunk."""
     texts = Texts(seed)
     for _ in range(chunks):
         sentences, size = [], 0
@@ -71,7 +69,7 @@ def generated(chunks: int, seed: int = 1) -> Iterator[str]:
 
 
 async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | None]:
-    """Push the texts into a new root in this folder; how long that took, and the key of its index's file."""
+    """Push the texts into a new root in this folder; return the times, and the key of its index's file."""
     (folder / "p.symbiont").write_text(_PROGRAM)
     async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
         await app.load([folder / "p.symbiont"])
@@ -92,21 +90,21 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
 
 
 async def _indexed(memory: OpenMemory, count: int) -> None:
-    """Until the background has put everything, and made its vectors."""
+    """Wait until the background has put everything, with its vectors."""
     while (await memory.index_stats()).embedded < count:
         await asyncio.sleep(0.01)
 
 
 class Copied(NamedTuple):
-    """A table's rows and how they are inserted."""
+    """A table's rows, and the statement that inserts them."""
 
     insert: str
     rows: list[tuple[Any, ...]]
 
 
 def bare(folder: Path, source: Path, key: bytes | None) -> tuple[float, float]:
-    """Seconds, and those of the processor, that inserting what the root `source` holds takes, into new tables; `key`:
-    what seals its index, as the new tables are not."""
+    """Return the seconds, and those of the processor, of inserting the rows of the root `source` into new tables. `key`
+    opens its sealed index; the new tables are not sealed."""
     main, index = source / ".symbi" / DATABASE_FILE, next((source / ".symbi" / INDEXES).glob("*.db"))
     tables = {name: _rows(main, name) for name in ("item_parts", "items")}
     indexed = {name: _rows(index, name, key) for name in _INDEXED}
@@ -154,7 +152,7 @@ def _insert(connection: sqlite3.Connection, tables: Any) -> None:
 
 
 def _insert_entries(connection: sqlite3.Connection, entries: Copied) -> None:
-    """Entries and their words, as many in one transaction as the product puts of what was handed over."""
+    """Insert entries and their words, with the product's transaction size."""
     index = "INSERT INTO words (rowid, text, about) SELECT key, text, about FROM entries WHERE key BETWEEN ? AND ?"
     for begin in range(0, len(entries.rows), PUT_AT_ONCE):
         some = entries.rows[begin : begin + PUT_AT_ONCE]
@@ -165,7 +163,7 @@ def _insert_entries(connection: sqlite3.Connection, entries: Copied) -> None:
 
 
 async def measure(chunks: int, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Both sides, in turns."""
+    """Measure both sides in turns."""
     texts = list(generated(chunks))
     pushes: list[Times] = []
     inserts: list[tuple[float, float]] = []
@@ -194,21 +192,16 @@ async def measure(chunks: int, rounds: int = ROUNDS) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The measurement as Markdown tables."""
+    """Return the measurement as Markdown tables."""
     lines = [f"{result['chunks']:,} chunks", "", "| | seconds |", "|---|---:|"]
     lines += [f"| {name} | {seconds:.2f} |" for name, seconds in result["seconds"].items()]
-    lines += ["", "| ratio | | aim |", "|---|---:|---|"]
-    lines += [f"| {ratio.name} | **{ratio.value:.2f}** | {ratio.aim} |" for ratio in result["ratios"]]
+    lines += ratio_table(result["ratios"])
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.push", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--chunks", type=int, default=CHUNKS, help=f"how many (default {CHUNKS:,})")
-    options = parser.parse_args()
-    result = asyncio.run(measure(options.chunks))
-    print(json.dumps(result, indent=2, default=vars) if options.json else table(result))
+    options = command_line("push", __doc__, chunks=(CHUNKS, "chunks to push")).parse_args()
+    show(asyncio.run(measure(options.chunks)), table, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""`python -m bench.recall --data FILE.jsonl`: how often what was said comes back among the first ten hits.
+"""`python -m bench.recall --data FILE.jsonl`: how often the evidence is among the first ten hits.
 
-Every conversation of the file (`bench.harness.dialogues` describes it) is written into a real markdown memory, an agent
-each, and searched as the product searches. Beside it, in the same run: plain FTS5 (bm25, every default, the question's
-words joined by OR) and plain cosine (the same embedding), both over "Speaker: text", which suits them best.
+Every conversation of the file (described in `bench.harness.dialogues`) is written into a real Markdown memory, with an
+agent for each, and searched as the product does. For comparison, in the same run: plain FTS5 (bm25, all defaults, the
+question's words joined by OR) and plain cosine (the same embedding), both over "Speaker: text", which suits them best.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import search as latency
 from bench.harness.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
+from bench.harness.report import command_line
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.cli.terminal.progress import progress_bar
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RECOMMENDED = (0.6, 0.4)
-"""Weights of vectors and keywords that docs/search.md recommends with the embedding `local`."""
+"""Weights of vectors and keywords that docs/search.md recommends for the embedding `local`."""
 HITS = 10
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 _WORD = re.compile(r"\w+")
@@ -52,7 +53,7 @@ Ranking = tuple[Query, Sequence[str]]
 
 
 class Run(NamedTuple):
-    """One way of searching, and how well it did by category."""
+    """A way of searching, and its scores by category."""
 
     name: str
     weights: tuple[float, float] | None
@@ -60,12 +61,12 @@ class Run(NamedTuple):
 
 
 def agent_of(conversation: Conversation) -> str:
-    """The agent whose memory a conversation is."""
+    """Return the agent of a conversation."""
     return f"bench-{conversation.conv}".lower()
 
 
 def remembered(conversation: Conversation) -> list[Item]:
-    """A conversation's turns as items; `source_uri` is the turn's id."""
+    """Return a conversation's turns as items; `source_uri` is the turn's id."""
     return [
         Item(
             agent_id=agent_of(conversation),
@@ -82,7 +83,7 @@ def remembered(conversation: Conversation) -> list[Item]:
 async def open_filled(
     conversations: Sequence[Conversation], embedder: Embedder | None, root: Path, progress: Progress
 ) -> OpenMemory:
-    """A memory in `root` that holds these conversations, indexed and embedded. The caller closes it."""
+    """Return a memory in `root` with these conversations, indexed and embedded. The caller closes it."""
     block = Memory(name="bench", store=Choice(name="markdown"))
     store = await open_store(block, root)
     indexer = await open_indexer(store, None, root / "index", SYSTEM)
@@ -105,7 +106,7 @@ async def searched(
     progress: Progress,
     threshold: float = 0.0,
 ) -> list[Ranking]:
-    """What the product finds for every question, as relevant as the threshold."""
+    """Return the product's hits for every question, above the threshold."""
     rankings: list[Ranking] = []
     total = sum(len(conversation.queries) for conversation in conversations)
     for conversation in conversations:
@@ -126,7 +127,7 @@ async def searched(
 
 
 def plain_fts5(conversations: Sequence[Conversation]) -> list[Ranking]:
-    """FTS5 with all its defaults over the texts."""
+    """Return the rankings of FTS5 with all its defaults."""
     rankings: list[Ranking] = []
     for conversation in conversations:
         connection = sqlite3.connect(":memory:")
@@ -143,7 +144,7 @@ def plain_fts5(conversations: Sequence[Conversation]) -> list[Ranking]:
 
 
 async def plain_cosine(conversations: Sequence[Conversation], embedder: Embedder, progress: Progress) -> list[Ranking]:
-    """The nearest texts by nothing but the embedding."""
+    """Return the rankings by the embedding alone."""
     import numpy as np
 
     rankings: list[Ranking] = []
@@ -169,7 +170,7 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], progress: Progress
 async def measure(
     conversations: Sequence[Conversation], embedding: str, weights: Sequence[tuple[str, tuple[float, float]]]
 ) -> tuple[str | None, list[Run]]:
-    """The embedding that was used, and every way of searching."""
+    """Return the name of the embedding, and the scores of every way of searching."""
     embedder = await opened_embedder(embedding)
     runs = [Run("plain FTS5", None, score(plain_fts5(conversations)))]
     with tempfile.TemporaryDirectory() as folder, progress_bar("recall") as progress:
@@ -185,7 +186,7 @@ async def measure(
 
 
 async def opened_embedder(name: str) -> Embedder | None:
-    """The embedding of that name; `none` is none. Raises UsageError where it cannot be had."""
+    """Return the embedder of that name; None for `none`. Raises UsageError if it is unavailable."""
     if name == "none":
         return None
     if name == "local" and default_embedding() is None:
@@ -194,7 +195,7 @@ async def opened_embedder(name: str) -> Embedder | None:
 
 
 def as_json(embedding: str | None, runs: Sequence[Run]) -> dict[str, Any]:
-    """Everything that was measured."""
+    """Return all measurements."""
     return {
         "data": {"origin": ORIGIN, "licence": LICENCE},
         "embedding": embedding,
@@ -211,7 +212,7 @@ def as_json(embedding: str | None, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def show(embedding: str | None, runs: Sequence[Run]) -> None:
-    """The same as a table: recall@10, and for all categories together recall@5 and nDCG@10 too."""
+    """Print a table: recall@10, and for all categories together recall@5 and nDCG@10 too."""
     from rich.console import Console
     from rich.table import Table
 
@@ -231,19 +232,18 @@ def show(embedding: str | None, runs: Sequence[Run]) -> None:
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """What the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__.splitlines()[0])
+    """Parse the command line."""
+    parser = command_line("recall", __doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object a line")
     parser.add_argument("--vector-weight", type=float, help="measure these weights alone")
     parser.add_argument("--keyword-weight", type=float, help="measure these weights alone")
     parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
     parser.add_argument("--latency", action="store_true", help="how long searches take, beside their own parts")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     return parser.parse_args(given)
 
 
 def weights_of(options: argparse.Namespace) -> list[tuple[str, tuple[float, float]]]:
-    """The weights to measure, by name. Raises UsageError for weights that no search takes."""
+    """Return the weights to measure, by name. Raises UsageError for invalid weights."""
     vector, keyword = options.vector_weight, options.keyword_weight
     if options.embedding == "none":
         return [("search", (0.0, 1.0))]
@@ -256,7 +256,7 @@ def weights_of(options: argparse.Namespace) -> list[tuple[str, tuple[float, floa
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Measure, and print. 2 for a file or an option that nothing can be measured with."""
+    """Measure and print. Returns 2 for an invalid file or option."""
     options = arguments(given)
     try:
         conversations = read(options.data)

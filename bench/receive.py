@@ -1,11 +1,11 @@
-"""`python -m bench.receive [--json]`: the receiver against bare aiohttp, against adnanh's `webhook`, and its parts.
+"""`python -m bench.receive [--json]`: the receiver compared with bare aiohttp and with adnanh's `webhook`, and its
+parts.
 
-Every server runs in a process of its own on loopback; rounds alternate and medians are compared.
+Every server runs in a separate process on loopback; rounds alternate and medians are compared.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -26,26 +26,25 @@ from typing import Any
 from bench.harness import receiver_parts
 from bench.harness.load import SECRET, Sample, github_request, load
 from bench.harness.program import BODY_BYTES, PATH, body, program
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line, ratio_table, show
 
 CONNECTIONS = 64
 MANY = 10_000
 KEEP_MB = 16
-"""What the daemon keeps of handled deliveries in `sustained`: two thousand of them."""
+"""Megabytes of handled deliveries that the daemon stores in `sustained`: two thousand deliveries."""
 NOTHING_MORE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     port: int
     pid: int
     folder: Path
 
     def settle(self) -> None:
-        """Wait until it does nothing any more, at most two minutes: runs of the last round are not the next one's
-        matter."""
+        """Wait until it is idle, at most two minutes, so that work of the last round does not affect the next."""
         end = time.monotonic() + 120
         while time.monotonic() < end:
             before = processor_seconds([self.pid])
@@ -55,7 +54,7 @@ class Server:
 
 
 def processor_seconds(pids: Iterable[int]) -> float:
-    """Processor time that these processes have used so far (proc(5)); 0 for those that are gone, and without /proc."""
+    """Return the processor seconds of these processes so far (proc(5)); 0 for ended ones, and without /proc."""
     ticks = 0
     for pid in pids:
         with suppress(OSError):
@@ -106,7 +105,7 @@ def _process(port: int, *command: str, folder: Path, environment: Mapping[str, s
 
 @contextmanager
 def bare(*loop: str) -> Iterator[Server]:
-    """Bare aiohttp, on asyncio's own event loop or on `uvloop`."""
+    """Run bare aiohttp, on asyncio's own event loop or on `uvloop`."""
     port = _free_port()
     command = (sys.executable, "-m", "bench.harness.bare", str(port), *loop)
     with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)) as server:
@@ -115,7 +114,7 @@ def bare(*loop: str) -> Iterator[Server]:
 
 @contextmanager
 def checked() -> Iterator[Server]:
-    """The receiver with its checks and limits, without a store."""
+    """Run the receiver with its checks and limits, without storage."""
     port = _free_port()
     command = (sys.executable, "-m", "bench.harness.checked", str(port))
     with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)) as server:
@@ -124,7 +123,7 @@ def checked() -> Iterator[Server]:
 
 @contextmanager
 def adnanh() -> Iterator[Server]:
-    """Debian's `webhook` (github.com/adnanh/webhook), which verifies the same signature and then meets a condition
+    """Run Debian's `webhook` (github.com/adnanh/webhook), which verifies the same signature, then evaluates a condition
     that never holds, so that it runs no command; it answers 202 then too."""
     port = _free_port()
     signature = {"source": "header", "name": "X-Hub-Signature-256"}
@@ -149,7 +148,7 @@ def adnanh() -> Iterator[Server]:
 
 @contextmanager
 def daemon(program: str, *, environment: Mapping[str, str] = NOTHING_MORE) -> Iterator[Server]:
-    """This daemon with `program`; its state is on a real disk. `environment`: more of it."""
+    """Run this daemon with `program`; its state is on a real disk. `environment`: additional variables."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "program.symbiont"
@@ -161,7 +160,7 @@ def daemon(program: str, *, environment: Mapping[str, str] = NOTHING_MORE) -> It
 
 
 def compare(servers: dict[str, Server], requests: int, rounds: int = 3) -> dict[str, list[Sample]]:
-    """Alternating rounds against every server, after one warm-up each; a round begins when all of them are quiet."""
+    """Run alternating rounds against every server, after one warm-up each; a round begins when all of them are idle."""
     request = github_request(PATH, body())
     samples: dict[str, list[Sample]] = {name: [] for name in servers}
     for turn in range(rounds + 1):
@@ -178,7 +177,7 @@ def compare(servers: dict[str, Server], requests: int, rounds: int = 3) -> dict[
 
 
 def median(samples: list[Sample]) -> dict[str, float]:
-    """Requests a second, and milliseconds at the 50th and 99th percentile: medians over the rounds."""
+    """Return requests per second, and milliseconds at the 50th and 99th percentile: medians over the rounds."""
     return {
         "requests_per_second": round(statistics.median(sample.rate for sample in samples), 1),
         "p50_ms": round(statistics.median(sample.percentile(0.5) for sample in samples), 2),
@@ -187,7 +186,7 @@ def median(samples: list[Sample]) -> dict[str, float]:
 
 
 def measure(requests: int) -> dict[str, Any]:
-    """The whole measurement as a JSON object."""
+    """Return the whole measurement as a JSON object."""
     with ExitStack() as stack:
         servers = {
             "bare aiohttp": stack.enter_context(bare()),
@@ -213,9 +212,11 @@ def measure(requests: int) -> dict[str, Any]:
 
 
 def sustained(requests: int) -> dict[str, float]:
-    """What goes on for hours: as many bodies are kept as may be, so that each delivery drops one, and all are run by a
-    recorder. Deliveries a second that are accepted, and that are accepted and done; and microseconds of processor for
-    each until it is done."""
+    """Measure the steady state: the store is full, so that each delivery deletes one, and a recorder runs all of them.
+
+    Returns accepted deliveries per second, accepted and done deliveries per second, and microseconds of processor time
+    per delivery until it is done.
+    """
     environment = {"SYMBIONT_KEEP_MB": str(KEEP_MB)}
     request = github_request(PATH, body())
     with daemon(program(1), environment=environment) as server:
@@ -238,7 +239,7 @@ def sustained(requests: int) -> dict[str, float]:
 
 
 def _wait_until_done(server: Server) -> None:
-    """Return when nothing waits or runs any more."""
+    """Wait until no delivery is queued or running."""
     query = "SELECT 1 FROM deliveries WHERE state IN ('queued', 'running') LIMIT 1"
     with closing(sqlite3.connect(f"file:{server.folder}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
         while database.execute(query).fetchone():
@@ -246,7 +247,7 @@ def _wait_until_done(server: Server) -> None:
 
 
 def _ratios(rows: dict[str, dict[str, float]]) -> list[Ratio]:
-    """What is aimed at, as ratios of two rows."""
+    """Return the ratios of two rows that have an aim."""
     wanted = [
         ("symbiont", "bare aiohttp", "requests_per_second", "at least 0.6"),
         ("symbiont", "adnanh/webhook", "requests_per_second", "at least 1.5"),
@@ -262,28 +263,23 @@ def _ratios(rows: dict[str, dict[str, float]]) -> list[Ratio]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The measurement as Markdown tables."""
+    """Return the measurement as Markdown tables."""
     lines = ["| server | requests/s | p50 ms | p99 ms |", "|---|---:|---:|---:|"]
     for name, row in result["rows"].items():
         lines.append(f"| {name} | {row['requests_per_second']:,.0f} | {row['p50_ms']} | {row['p99_ms']} |")
     if "adnanh/webhook" not in result["rows"]:
-        lines.append("\nadnanh/webhook was left out: there is no `webhook` here (apt-get install webhook)")
+        lines.append("\nadnanh/webhook was skipped: `webhook` is not installed (apt-get install webhook)")
     kept = result["sustained"]
     kept = result["sustained"]
-    lines += ["", "| sustained, with as much kept as may be | |", "|---|---:|"]
+    lines += ["", "| sustained, with a full store | |", "|---|---:|"]
     lines += [f"| {name.replace('_', ' ')} | {value:,.0f} |" for name, value in kept.items()]
-    lines += ["", "| ratio | | aim |", "|---|---:|---|"]
-    lines += [f"| {ratio.name} | **{ratio.value:.2f}** | {ratio.aim} |" for ratio in result["ratios"]]
+    lines += ratio_table(result["ratios"])
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.receive", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--requests", type=int, default=10_000, help="requests a round (default 10,000)")
-    options = parser.parse_args()
-    result = measure(options.requests)
-    print(json.dumps(result, indent=2, default=vars) if options.json else table(result))
+    options = command_line("receive", __doc__, requests=(10_000, "requests per round")).parse_args()
+    show(measure(options.requests), table, as_json=options.json)
 
 
 if __name__ == "__main__":

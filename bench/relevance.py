@@ -1,17 +1,15 @@
-"""`python -m bench.relevance --data FILE.jsonl`: what a threshold leaves out of answers and of nonsense.
+"""`python -m bench.relevance --data FILE.jsonl`: the effect of a threshold on answers and on nonsense.
 
-The conversations of the file are searched as in `bench.recall`, with each of the thresholds; and thirty questions that
-have nothing to do with anything there are asked of those conversations, of this project's documentation and of what the
-modules of Python's library say of themselves, an agent of one memory each.
+The conversations of the file are searched as in `bench.recall`, with each of the thresholds. Thirty questions unrelated
+to all content are asked about those conversations, this project's documentation, and the docstrings of Python's
+library, each an agent of one memory.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib
 import inspect
-import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness.dialogues import Conversation, read, score
+from bench.harness.report import command_line, show
 from bench.recall import RECOMMENDED, Progress, agent_of, open_filled, opened_embedder, searched
 from runtime.cli.terminal.progress import progress_bar
 from runtime.errors import SymbiontError
@@ -31,7 +30,7 @@ from runtime.search.question import RECOMMENDED_THRESHOLD, Question
 
 THRESHOLDS = (0.0, 0.4, 0.5, RECOMMENDED_THRESHOLD, 0.6)
 TEXTS = 600
-"""Of each of the two collections besides the conversations, at most."""
+"""Maximum texts of each of the two other collections."""
 _CHUNK = 800
 _DOCS = Path(__file__).parent.parent / "docs"
 _MODULES = [
@@ -140,7 +139,7 @@ def library() -> Iterator[str]:
 async def measure(
     conversations: Sequence[Conversation], embedding: str, thresholds: Sequence[float], texts: int
 ) -> list[dict[str, Any]]:
-    """For each threshold: recall@10, the share of questions that find anything, and how many of the nonsense do."""
+    """Return for each threshold recall@10, the share of questions with a hit, and the nonsense questions with a hit."""
     embedder = await opened_embedder(embedding)
     weights = (0.0, 1.0) if embedder is None else RECOMMENDED
     with tempfile.TemporaryDirectory() as folder, progress_bar("relevance") as progress:
@@ -184,14 +183,21 @@ async def _at(
     }
 
 
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the measurement as a Markdown table."""
+    lines = ["| threshold | recall@10 | find anything | nonsense that finds anything |", "|---|---:|---:|---:|"]
+    for row in rows:
+        found = f"{len(row['nonsense_that_finds'])} of {row['nonsense']}"
+        lines.append(f"| {row['threshold']:g} | {row['recall_10']:.3f} | {row['find_anything']:.3f} | {found} |")
+    return "\n".join(lines)
+
+
 def main(given: Sequence[str] | None = None) -> int:
-    """Measure, and print. 2 for a file that nothing can be measured with."""
-    parser = argparse.ArgumentParser(prog="python -m bench.relevance", description=__doc__)
+    """Measure and print. Returns 2 for an invalid file."""
+    parser = command_line("relevance", __doc__, texts=(TEXTS, "texts of each of the other collections"))
     parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object a line")
     parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
     parser.add_argument("--threshold", type=float, action="append", help="measure this one; again for more")
-    parser.add_argument("--texts", type=int, default=TEXTS, help=f"of each other collection (default {TEXTS})")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(given)
     try:
         conversations = read(options.data)
@@ -200,13 +206,7 @@ def main(given: Sequence[str] | None = None) -> int:
     except SymbiontError as error:
         print(f"bench.relevance: {error.line()}", file=sys.stderr)
         return 2
-    if options.json:
-        print(json.dumps(rows, indent=2))
-        return 0
-    print("| threshold | recall@10 | find anything | nonsense that finds anything |", "|---|---:|---:|---:|", sep="\n")
-    for row in rows:
-        found = f"{len(row['nonsense_that_finds'])} of {row['nonsense']}"
-        print(f"| {row['threshold']:g} | {row['recall_10']:.3f} | {row['find_anything']:.3f} | {found} |")
+    show(rows, table, as_json=options.json)
     return 0
 
 

@@ -1,20 +1,17 @@
-"""`python -m bench.reload [--json] [--reloads N]`: how long a reload stops the event loop of a running root.
+"""`python -m bench.reload [--json] [--reloads N]`: how long a reload blocks the event loop of a running root.
 
-A root with two memories and N webhooks, a hundred a file, each with a secret and a filter, runs as a daemon has it, on
-uvloop; then a webhook of one file is changed, and the root reloads. Meanwhile a task does nothing but have its turn,
-again and again. The longest time between two of its turns counts, in two ways: what the loop's own thread took of the
-processor (*processor*, which other processes do not lengthen), and what the clock says (*wall*, with what other
-threads of this process and other processes took, a thread that compiles up to the interpreter's switch interval of
-5 ms at a time). *Beside it* is the same task on the same loop, for as long, while nothing reloads. Of several reloads
-the median counts.
+A root with two memories and N webhooks, a hundred per file, each with a secret and a filter, runs as in a daemon, on
+uvloop; then a webhook of one file is changed, and the root reloads. Meanwhile a task yields repeatedly. The longest
+time between two of its turns counts, in two ways: processor time of the loop's thread (*processor*, which other
+processes do not lengthen), and elapsed time (*wall*, which includes other threads and processes; a compiling thread
+takes up to the interpreter's switch interval of 5 ms at a time). *Beside it* is the same task on the same loop, for as
+long, without a reload. The median of several reloads counts.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import json
 import os
 import statistics
 import tempfile
@@ -27,7 +24,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from bench.harness.load import SECRET
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line, show
 from runtime.daemon.process.root import make
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.program.app import App
@@ -64,7 +61,7 @@ class Stop(NamedTuple):
 
 
 class Turns:
-    """The longest stop while inside."""
+    """Measures the longest stop while inside."""
 
     def __init__(self) -> None:
         self._processor = self._wall = 0.0
@@ -95,7 +92,7 @@ class Turns:
 
 @asynccontextmanager
 async def running(folder: Path, webhooks: int) -> AsyncIterator[App]:
-    """A root with so many webhooks, as a daemon runs it."""
+    """Yield a root with this number of webhooks, run as by a daemon."""
     program = folder / "program"
     program.mkdir()
     (program / "memories.symbiont").write_text(_MEMORIES)
@@ -120,10 +117,10 @@ def _file(first: int, end: int, event: str = "push") -> str:
 
 
 async def measure(webhooks: int, reloads: int = RELOADS) -> dict[str, Any]:
-    """The longest stops of so many reloads, and of the loop while nothing reloads."""
+    """Return the longest stops during the reloads, and without a reload."""
     with tempfile.TemporaryDirectory() as folder:
         async with running(Path(folder), webhooks) as app:
-            # As the daemon does it.
+            # As in the daemon.
             gc.collect()
             gc.freeze()
             during, beside, seconds = list[Stop](), list[Stop](), list[float]()
@@ -152,7 +149,7 @@ def _median(stops: Sequence[Stop]) -> Stop:
 
 
 def ratios(results: Sequence[dict[str, Any]]) -> list[Ratio]:
-    """What is promised, in milliseconds of the processor."""
+    """Return the promised figures, in milliseconds of processor time."""
     return [
         Ratio(
             f"longest stop of a reload, {result['webhooks']:,} webhooks, ms of the processor",
@@ -164,7 +161,7 @@ def ratios(results: Sequence[dict[str, Any]]) -> list[Ratio]:
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """The measurement as a Markdown table."""
+    """Return the measurement as a Markdown table."""
     lines = ["| webhooks | reload: processor ms | wall ms | beside it: processor ms | wall ms | a reload takes s |"]
     lines.append("|---:|---:|---:|---:|---:|---:|")
     for each in results:
@@ -177,17 +174,11 @@ def table(results: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.reload", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--reloads", type=int, default=RELOADS, help=f"of each program (default {RELOADS})")
-    options = parser.parse_args()
-    # As the daemon does it.
+    options = command_line("reload", __doc__, reloads=(RELOADS, "reloads of each program")).parse_args()
+    # As in the daemon.
     gc.set_threshold(*LOOKS_FOR_CYCLES)
     results = [uvloop.run(measure(webhooks, options.reloads)) for webhooks in WEBHOOKS]
-    if options.json:
-        print(json.dumps({"programs": results, "ratios": ratios(results)}, indent=2, default=vars))
-    else:
-        print(table(results))
+    show({"programs": results, "ratios": ratios(results)}, lambda _: table(results), as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """`python -m bench.restart [--json] [--chunks N]`: from a daemon's start to its first answer, with a large collection.
 
 A collection of N generated chunks of about 1,000 characters is pushed into a new root, and one chunk into another, with
-vectors by hashing; then `symbi up` is started on each a few times, in turns, a process of its own, and asked a question
-over its socket as soon as that is there. The quickest of each side counts. *Processor* is what all threads of the
-daemon took until it had answered, and memory what it then has (Linux).
+vectors by hashing. Then `symbi up` is started on each a few times, in turns, and asked a question over its socket as
+soon as that exists. The fastest of each side counts. *Processor* is the processor time of all threads of the daemon
+until it has answered, and memory its size then (Linux).
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -21,14 +20,14 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line, show
 from bench.push import generated, product
 from runtime.daemon.process.root import INDEXES, Root
 
 CHUNKS = 100_000
 STARTS = 3
 _WORDS = " ".join(next(generated(1)).split()[:5])
-"""The beginning of the chunk that both collections have."""
+"""The beginning of the chunk that both collections contain."""
 _QUESTION = json.dumps({"query_text": _WORDS, "collection": "notes"}).encode()
 _REQUEST = (
     b"POST /v1/search HTTP/1.1\r\nHost: x\r\nSymbiont-Root: %b\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
@@ -36,7 +35,8 @@ _REQUEST = (
 
 
 class Started(NamedTuple):
-    """Seconds until the socket is there and until the first search is answered; of the processor; bytes of memory."""
+    """Seconds until the socket exists and until the first search is answered; seconds of the processor; bytes of
+    memory."""
 
     ready: float
     found: float
@@ -83,19 +83,19 @@ def _asked(root: Path, place: str) -> bytes:
 
 
 def _processor(pid: int) -> float:
-    """Seconds of the processor that a process took (proc_pid_stat(5))."""
+    """Return the processor seconds of a process (proc_pid_stat(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory(pid: int) -> int:
-    """Resident bytes of a process (Linux)."""
+    """Return the resident bytes of a process (Linux)."""
     status = Path(f"/proc/{pid}/status").read_text()
     return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
 
 
 async def measure(chunks: int, starts: int = STARTS) -> dict[str, Any]:
-    """Both sides, in turns."""
+    """Measure both sides in turns."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as beside:
         root, small = Path(folder), Path(beside)
         await product(root, list(generated(chunks)))
@@ -120,7 +120,7 @@ async def measure(chunks: int, starts: int = STARTS) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The measurement as Markdown tables."""
+    """Return the measurement as Markdown tables."""
     lines = [f"| | {result['chunks']:,} chunks | one |", "|---|---:|---:|"]
     lines += [f"| {name} | {many:.2f} | {one:.2f} |" for name, (many, one) in result["rows"].items()]
     lines += [f"| the index's file, MB | {result['megabytes']:.0f} | |", "", "| ratio | |", "|---|---:|"]
@@ -129,13 +129,8 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Print the measurement."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--chunks", type=int, default=CHUNKS)
-    arguments = parser.parse_args()
-    result = asyncio.run(measure(arguments.chunks))
-    print(json.dumps(result) if arguments.json else table(result))
+    options = command_line("restart", __doc__, chunks=(CHUNKS, "chunks of the large collection")).parse_args()
+    show(asyncio.run(measure(options.chunks)), table, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,14 @@
-"""`python -m bench.scale [--json]`: one daemon on SQLite beside one, two and four that share a PostgreSQL.
+"""`python -m bench.scale [--json]`: one daemon on SQLite compared with one, two and four that share a PostgreSQL
+database.
 
-Webhooks without an agent, so that receiving is what is measured. Every daemon is a process of its own on loopback, the
-load is spread over their listeners, rounds alternate, and medians are compared. All of them, PostgreSQL and the load
-share the cores of one machine: where those are few, the daemons' ratios show what sharing costs, not what more
-machines would carry.
+Webhooks have no agent, so that only receiving is measured. Every daemon is a separate process on loopback, the load is
+spread over their listeners, rounds alternate, and medians are compared. Daemons, PostgreSQL and load share the cores of
+one machine: with few cores the ratios show the cost of sharing, not the capacity of more machines.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import secrets
 import statistics
@@ -26,13 +24,14 @@ import asyncpg
 from bench.harness.load import Sample, github_request, load
 from bench.harness.postgresql import NAMED, named, postgresql
 from bench.harness.program import PATH, body, program
+from bench.harness.report import command_line, show
 from bench.receive import Server, daemon, processor_seconds
 
 DAEMONS = (1, 2, 4)
 CONNECTIONS = 64
 ROUNDS = 3
 LOOK_SECONDS = 0.01
-"""Between two looks at what PostgreSQL's connections wait for."""
+"""Seconds between two looks at the wait events of PostgreSQL's connections."""
 
 
 @dataclass(slots=True)
@@ -45,10 +44,10 @@ class Setting:
     samples: list[Sample] = field(default_factory=list)
     waits: Counter[str] = field(default_factory=Counter)
     seconds: list[tuple[float, float]] = field(default_factory=list)
-    """Processor time of the daemons and of PostgreSQL, for one delivery."""
+    """Processor seconds per delivery of the daemons and of PostgreSQL."""
 
     def row(self) -> dict[str, Any]:
-        """Medians over the rounds, and what PostgreSQL was found doing, in shares of the looks."""
+        """Return medians over the rounds, and PostgreSQL's wait events as shares of the looks."""
         looks = sum(self.waits.values())
         return {
             "requests_per_second": round(statistics.median(sample.rate for sample in self.samples), 1),
@@ -62,7 +61,7 @@ class Setting:
 
 @contextmanager
 def _setting(server: str, count: int) -> Iterator[Setting]:
-    """`count` daemons on a database of their own on `server`; with 0 one on SQLite."""
+    """Yield `count` daemons on a new database on `server`; with 0 one on SQLite."""
     keys = {"SYMBIONT_MASTER_KEY": "secret://env/BENCH_MASTER_KEY", "BENCH_MASTER_KEY": secrets.token_hex(32)}
     url = None
     if count:
@@ -83,7 +82,7 @@ async def _execute(url: str, statement: str) -> None:
 
 
 async def _round(setting: Setting, requests: int, tag: str) -> Sample:
-    """One round over all listeners of `setting`."""
+    """Run one round over all listeners of `setting`."""
     request = github_request(PATH, body())
     each = len(setting.servers)
     before = await _processor(setting)
@@ -111,7 +110,7 @@ async def _round(setting: Setting, requests: int, tag: str) -> Sample:
 
 
 async def _processor(setting: Setting) -> tuple[float, float]:
-    """Seconds of processor time so far: of the daemons, and of the whole server where it runs on this machine."""
+    """Return the processor seconds so far of the daemons, and of the server if it runs on this machine."""
     theirs = 0.0
     if setting.url is not None:
         connection = await asyncpg.connect(setting.url)
@@ -127,7 +126,7 @@ WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pi
 
 
 async def _look(setting: Setting) -> None:
-    """Count what the connections of the database wait for, again and again."""
+    """Count the wait events of the database's connections repeatedly."""
     if setting.url is None:
         return
     connection = await asyncpg.connect(setting.url)
@@ -140,7 +139,7 @@ async def _look(setting: Setting) -> None:
 
 
 def measure(requests: int) -> dict[str, Any]:
-    """The whole measurement as a JSON object."""
+    """Return the whole measurement as a JSON object."""
     with postgresql() as server, ExitStack() as stack:
         if server is None:
             raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
@@ -164,7 +163,7 @@ def measure(requests: int) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The measurement as a Markdown table; ratios are over one daemon on PostgreSQL."""
+    """Return the measurement as a Markdown table; ratios are relative to one daemon on PostgreSQL."""
     rows = result["rows"]
     one = rows["1 on PostgreSQL"]["requests_per_second"]
     lines = [
@@ -180,12 +179,8 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--requests", type=int, default=6_000, help="requests a round (default 6,000)")
-    options = parser.parse_args()
-    result = measure(options.requests)
-    print(json.dumps(result, indent=2) if options.json else table(result))
+    options = command_line("scale", __doc__, requests=(6_000, "requests per round")).parse_args()
+    show(measure(options.requests), table, as_json=options.json)
 
 
 if __name__ == "__main__":

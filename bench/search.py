@@ -1,24 +1,22 @@
-"""`python -m bench.search [--json] [--items N]`: a search beside its own parts done bare, in one run.
+"""`python -m bench.search [--json] [--items N]`: a search compared with its bare parts, in one run.
 
-*Hybrid* is the product's own search over an index of N generated entries and over one of ten times as many; *its parts*
-are what nobody can leave out: embedding the question, a bare FTS5 query for its words (`ORDER BY rank`, a table of the
-texts alone) and a bare product of the matrix with a partial sort. Sides take turns, and the quickest of three turns of
-a query counts; before each search something is written, so nothing is kept from the one before. *Indexing* puts N
-entries without vectors, beside bare FTS5 inserts of the same texts in one transaction; the quickest of alternating
-rounds are compared. *Appending* writes single entries to a markdown memory's log of 100 and of N entries.
+*Hybrid* is the product's own search over an index of N generated entries, and over one ten times as large; *its parts*
+are the unavoidable ones: embedding the question, a bare FTS5 query for its words (`ORDER BY rank`, a table of the texts
+alone) and a bare matrix product with a partial sort. Sides alternate, and the fastest of three turns of a query counts;
+an entry is written before each search, so that nothing is cached. *Indexing* puts N entries without vectors, compared
+with bare FTS5 inserts of the same texts in one transaction; the fastest of alternating rounds are compared. *Appending*
+writes single entries to a Markdown memory's log of 100 and of N entries.
 
-Texts are generated from a seed, their words as often as words are (Zipf). Questions are embedded by `local` where it is
-installed, else by hashing; the entries have random vectors of the same dimension, which cost as much to search.
+Texts are generated from a seed, with word frequencies as in natural text (Zipf). Questions are embedded by `local` if
+it is installed, else by hashing; the entries have random vectors of the same dimension, which cost as much to search.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import gc
 import hashlib
-import json
 import random
 import sqlite3
 import statistics
@@ -31,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from bench.harness.receiver_parts import Ratio
+from bench.harness.report import Ratio, command_line, ratio_table, show
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM
@@ -62,18 +60,18 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Side(NamedTuple):
-    """Milliseconds of each query, or the quickest of each round."""
+    """Milliseconds of each query, or the fastest of each round."""
 
     name: str
     times: Sequence[float]
 
     def percentile(self, share: float) -> float:
-        """In milliseconds."""
+        """Return the percentile in milliseconds."""
         return sorted(self.times)[min(int(share * len(self.times)), len(self.times) - 1)]
 
 
 class Texts:
-    """Generated texts of 8 to 40 words out of 30,000, the n-th of them 1/n as often as the first."""
+    """Generated texts of 8 to 40 words out of 30,000; the n-th word is 1/n as frequent as the first."""
 
     def __init__(self, seed: int = 1) -> None:
         self._chance = random.Random(seed)
@@ -86,12 +84,12 @@ class Texts:
             self._until.append(total)
 
     def text(self, least: int = 8, most: int = 40) -> str:
-        """One text."""
+        """Return one text."""
         count = self._chance.randint(least, most)
         return " ".join(self._chance.choices(self._words, cum_weights=self._until, k=count))
 
     def entries(self, count: int) -> list[IndexEntry]:
-        """Entries of AGENTS agents, a minute apart, in conversations of two."""
+        """Return entries of AGENTS agents, a minute apart, in conversations of two."""
         return [self._entry(number) for number in range(count)]
 
     def _entry(self, number: int) -> IndexEntry:
@@ -129,7 +127,7 @@ async def filled(index: Index, entries: Sequence[IndexEntry], dimension: int) ->
 
 
 class Bare:
-    """A search's parts with nothing round them: a table of texts alone, and a matrix."""
+    """A search's parts without the product: a table of texts, and a matrix."""
 
     def __init__(self, folder: Path, entries: Sequence[IndexEntry], dimension: int) -> None:
         import numpy as np
@@ -141,13 +139,13 @@ class Bare:
         self.matrix: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def keyword(self, words: Sequence[str]) -> None:
-        """The best texts for these words."""
+        """Find the best texts for these words."""
         query = " OR ".join(f'"{word}"' for word in words)
         sql = "SELECT rowid, rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?"
         self.connection.execute(sql, (query, CANDIDATES)).fetchall()
 
     def nearest(self, vector: NDArray[np.float32]) -> None:
-        """The nearest rows to this vector."""
+        """Find the nearest rows to this vector."""
         import numpy as np
 
         products = self.matrix @ vector
@@ -156,7 +154,7 @@ class Bare:
 
 
 def insert(connection: sqlite3.Connection, texts: Sequence[str]) -> None:
-    """Bare FTS5: one column, one transaction, synced as the index is."""
+    """Insert into bare FTS5: one column, one transaction, synced like the index."""
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("PRAGMA synchronous = NORMAL").fetchall()
     connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = '{TOKENIZE}')")
@@ -166,14 +164,14 @@ def insert(connection: sqlite3.Connection, texts: Sequence[str]) -> None:
 
 
 async def timed(work: Awaitable[object]) -> float:
-    """Milliseconds."""
+    """Return the duration in milliseconds."""
     before = time.perf_counter()
     await work
     return (time.perf_counter() - before) * 1000
 
 
 async def latency(embedder: Embedder, dimension: int, items: int, queries: int) -> dict[str, Side]:
-    """Hybrid searches over so many items, those of one agent, and their parts."""
+    """Measure hybrid searches over this number of items, those of one agent, and their parts."""
     texts = Texts()
     entries = texts.entries(items)
     questions = [texts.text(5, 12) for _ in range(queries)]
@@ -185,7 +183,7 @@ async def latency(embedder: Embedder, dimension: int, items: int, queries: int) 
         await filled(index, entries, dimension)
         bare = Bare(Path(folder), entries, dimension)
         gc.collect()
-        await _query(index, embedder, bare, questions[-1], entries[-1])  # warms both sides up
+        await _query(index, embedder, bare, questions[-1], entries[-1])  # warm-up of both sides
         for text in questions:
             turns = [await _query(index, embedder, bare, text, entries[-1]) for _ in range(TURNS)]
             for name, times in sides.items():
@@ -221,7 +219,7 @@ async def _query(index: Index, embedder: Embedder, bare: Bare, text: str, last: 
 
 
 async def indexing(items: int) -> dict[str, Side]:
-    """Putting entries without vectors, beside bare inserts of their texts; milliseconds of each round."""
+    """Measure puts of entries without vectors, and bare inserts of their texts; milliseconds of each round."""
     entries = Texts().entries(items)
     texts = [entry.text for entry in entries]
     sides: dict[str, list[float]] = {"put": [], "bare": []}
@@ -240,7 +238,7 @@ async def indexing(items: int) -> dict[str, Side]:
 
 
 async def appending(items: int) -> dict[str, Side]:
-    """Single appends to the day's log of a markdown memory, when it has 100 entries and when it has `items`."""
+    """Measure single appends to the day's log of a Markdown memory with 100 entries and with `items`."""
     texts, lengths = Texts(), (100, items)
     times: dict[str, list[float]] = {str(length): [] for length in lengths}
     with tempfile.TemporaryDirectory() as folder:
@@ -267,7 +265,7 @@ def _item(texts: Texts) -> Item:
 
 
 async def measure(items: int, queries: int | None = None) -> dict[str, Any]:
-    """The whole measurement as a JSON object, with QUERIES unless so many are given."""
+    """Return the whole measurement as a JSON object. `queries`: QUERIES by default."""
     queries = queries or QUERIES
     name = default_embedding() or "hashing"
     embedder = await open_embedding(Choice(name=name), {})
@@ -304,21 +302,16 @@ def _hybrid(sides: dict[str, Side], items: int) -> Ratio:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The measurement as Markdown tables."""
+    """Return the measurement as Markdown tables."""
     lines = [f"embedding: {result['embedding']}", "", "| | p50 ms | p95 ms |", "|---|---:|---:|"]
     lines += [f"| {name} | {row['p50']} | {row['p95']} |" for name, row in result["rows_ms"].items()]
-    lines += ["", "| ratio | | aim |", "|---|---:|---|"]
-    lines += [f"| {ratio.name} | **{ratio.value:.2f}** | {ratio.aim} |" for ratio in result["ratios"]]
+    lines += ratio_table(result["ratios"])
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.search", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--items", type=int, default=ITEMS, help=f"of the small index (default {ITEMS:,})")
-    options = parser.parse_args()
-    result = asyncio.run(measure(options.items))
-    print(json.dumps(result, indent=2, default=vars) if options.json else table(result))
+    options = command_line("search", __doc__, items=(ITEMS, "items of the small index")).parse_args()
+    show(asyncio.run(measure(options.items)), table, as_json=options.json)
 
 
 if __name__ == "__main__":

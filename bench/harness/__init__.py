@@ -1,1 +1,1 @@
-"""What the benches share: load generator, reference servers, data."""
+"""Shared by the benchmarks: command line and output, load generator, reference servers, data."""

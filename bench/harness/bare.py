@@ -1,4 +1,4 @@
-"""Bare aiohttp: reads the body and answers 202. `python -m bench.harness.bare PORT [uvloop]`."""
+"""A bare aiohttp server: reads the body and answers 202. `python -m bench.harness.bare PORT [uvloop]`."""
 
 from __future__ import annotations
 

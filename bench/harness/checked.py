@@ -1,6 +1,6 @@
-"""The receiver with all its checks and limits and nowhere to store: `python -m bench.harness.checked PORT`.
+"""The receiver with all its checks and limits, without storage: `python -m bench.harness.checked PORT`.
 
-What it answers is accepted as soon as it is verified: the difference to the daemon is what storing costs.
+A delivery is accepted as soon as it is verified: the difference to the daemon is the cost of storing.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ACCEPTED = Decision("accepted", "00000000-0000-0000-0000-000000000000")
 
 
 class Unstored(Admission):
-    """Accepts whatever it is given, at once."""
+    """Accepts everything at once."""
 
     async def admit(self, candidate: Candidate) -> Decision:
         return _ACCEPTED
 
 
 def table() -> RouteTable:
-    """The one webhook that is sent to."""
+    """Return the routes: the one webhook that gets the load."""
     mounted = build_route(one_webhook(), origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None)
     assert mounted.route is not None
     assert mounted.route.path == PATH
@@ -46,7 +46,7 @@ def table() -> RouteTable:
 
 
 async def receiving(folder: Path) -> Receiver:
-    """The receiver of that webhook. `folder`: for a database that nothing is written to."""
+    """Return the receiver of that webhook. `folder`: for a database that stays empty."""
     database = await Database.open(folder / "unused.db", MasterKey(MasterKey.generate()))
     routes = table()
     return Receiver(lambda: routes, Unstored(database, SYSTEM), Audit(database, SYSTEM), SYSTEM)

@@ -1,8 +1,8 @@
-"""Dialogues with questions whose answers are known, and how well a ranking finds them.
+"""Dialogues with questions whose answers are known, and scores of rankings.
 
-A file has one conversation a line, as JSON: `conv`, `items` (`id`, `session`, `iso`, `speaker`, `text`, `caption`) and
-`queries` (`q`, `cat`, `evidence`: the ids of the items that answer it). That is how the dialogues of LoCoMo are given;
-they are no part of this project.
+A file has one conversation per line, as JSON: `conv`, `items` (`id`, `session`, `iso`, `speaker`, `text`, `caption`)
+and `queries` (`q`, `cat`, `evidence`: the ids of the items that answer it). This is the form of the LoCoMo dialogues,
+which are not part of this project.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from runtime.errors import UsageError
 ORIGIN = "LoCoMo (Maharana et al., 2024, github.com/snap-research/locomo)"
 LICENCE = "CC BY-NC 4.0"
 ADVERSARIAL = "adversarial"
-"""Questions that ask one speaker for what the other one said."""
+"""Questions that ask one speaker for something that the other one said."""
 TOGETHER = ("single_hop", "multi_hop", "temporal", "open_domain")
-"""The categories whose questions are averaged together."""
+"""The categories that are averaged together."""
 
 
 class Turn(BaseModel):
-    """What somebody said; `caption` describes a picture that came with it."""
+    """A statement of a speaker; `caption` describes a picture sent with it."""
 
     id: str
     session: int
@@ -38,17 +38,17 @@ class Turn(BaseModel):
 
     @property
     def said(self) -> str:
-        """The text that is remembered."""
+        """The text to remember."""
         return f"{self.text} {self.caption}" if self.caption else self.text
 
     @property
     def script(self) -> str:
-        """The same with who says it."""
+        """The text with its speaker."""
         return f"{self.speaker}: {self.said}"
 
     @property
     def time(self) -> datetime:
-        """When, in UTC."""
+        """The time, in UTC."""
         return self.iso.replace(tzinfo=UTC) if self.iso.tzinfo is None else self.iso.astimezone(UTC)
 
 
@@ -61,7 +61,7 @@ class Query(BaseModel):
 
 
 class Conversation(BaseModel):
-    """Turns in their order, and questions about them."""
+    """Turns in order, and questions about them."""
 
     conv: str
     items: list[Turn]
@@ -69,12 +69,12 @@ class Conversation(BaseModel):
 
     @cached_property
     def now(self) -> datetime:
-        """When its questions are asked: a day after the last turn."""
+        """The time of the questions: a day after the last turn."""
         return max(turn.time for turn in self.items) + timedelta(days=1)
 
 
 def read(file: Path) -> list[Conversation]:
-    """The conversations of a file. Raises UsageError, naming the line, for what is not as above."""
+    """Return the conversations of a file. Raises UsageError, naming the line, if it does not have the form above."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -84,7 +84,7 @@ def read(file: Path) -> list[Conversation]:
         ) from None
     found = [_conversation(file, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not found:
-        raise UsageError(f"{file} has no dialogues", hint="it has one a line, as JSON")
+        raise UsageError(f"{file} has no dialogues", hint="a file has one per line, as JSON")
     return found
 
 
@@ -95,19 +95,19 @@ def _conversation(file: Path, number: int, line: str) -> Conversation:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise UsageError(
-            f"{file}:{number} is no dialogue: {where}: {first['msg']}"
+            f"{file}:{number} is not a dialogue: {where}: {first['msg']}"
             if where
-            else f"{file}:{number} is no dialogue: {first['msg']}"
+            else f"{file}:{number} is not a dialogue: {first['msg']}"
         ) from None
     if not conversation.items:
-        raise UsageError(f"{file}:{number} is no dialogue: nobody says anything")
+        raise UsageError(f"{file}:{number} is not a dialogue: it has no items")
     return conversation
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well some questions were answered, on average: the share of the evidence among the first 5 and 10 hits, and
-    nDCG among the first 10."""
+    """Average scores of some questions: the share of the evidence among the first 5 and 10 hits, and nDCG of the first
+    10."""
 
     queries: int
     recall_5: float
@@ -116,8 +116,10 @@ class Score:
 
 
 def score(rankings: Iterable[tuple[Query, Sequence[str]]]) -> Mapping[str, Score]:
-    """The scores of rankings (ids, best first) by category, and under `together` those of the usual four. A question
-    without evidence is passed over."""
+    """Return the scores of rankings (ids, best first) by category, and under `together` of the usual four.
+
+    Questions without evidence are skipped.
+    """
     found: dict[str, list[tuple[float, float, float]]] = {}
     for query, ranking in rankings:
         evidence = set(query.evidence)

@@ -1,4 +1,4 @@
-"""A load generator: N connections that each send the next request as soon as the last was answered."""
+"""A load generator: N connections, each of which sends the next request when the last one is answered."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ SECRET = "bench-secret"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One round: requests a second, and the seconds that each request took, sorted."""
+    """One round: requests per second, and the sorted durations of its requests in seconds."""
 
     rate: float
     seconds: list[float]
 
     def percentile(self, share: float) -> float:
-        """The latency in milliseconds below which `share` of the requests were answered."""
+        """Return the latency in milliseconds below which `share` of the requests were answered."""
         return self.seconds[min(len(self.seconds) - 1, int(len(self.seconds) * share))] * 1000
 
 
 def github_request(path: str, body: bytes) -> Callable[[str], bytes]:
-    """Builds the bytes of a signed delivery, given its id. GitHub signs the body alone, so the rest is made once."""
+    """Return a function that builds the bytes of a signed delivery from its id. GitHub signs only the body, so
+    everything else is built once."""
     headers = [
         ("Host", "127.0.0.1"),
         ("User-Agent", "GitHub-Hookshot/bench"),
@@ -86,7 +87,7 @@ class _Client(asyncio.Protocol):
 async def load(
     host: str, port: int, request: Callable[[str], bytes], *, total: int, connections: int, tag: str
 ) -> Sample:
-    """Send `total` deliveries over `connections`. Raises RuntimeError for any answer but 202."""
+    """Send `total` deliveries over `connections`. Raises RuntimeError for any status but 202."""
     sent = 0
 
     def requests() -> bytes | None:

@@ -1,4 +1,5 @@
-"""A client of the Model Context Protocol that only writes lines and reads lines: what is timed is the server."""
+"""A minimal client of the Model Context Protocol, which only writes and reads lines, so that the server dominates the
+time."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Without its folder on the path, where `mcp` is another module.
+# -P: without its folder on the path, where `mcp` is another module.
 HELLO = (sys.executable, "-P", str(Path(__file__).with_name("mcp_minimal.py")))
 SYMBI = (str(Path(sys.executable).with_name("symbi")), "mcp", "--root")
 
@@ -22,7 +23,7 @@ _HANDSHAKE = {
 
 
 class Client:
-    """One connection to the server that `command` starts. Close it."""
+    """A connection to the server that `command` starts. The caller closes it."""
 
     def __init__(self, command: Sequence[str], **extra: str) -> None:
         self.process = subprocess.Popen(
@@ -35,22 +36,22 @@ class Client:
         self._number = 0
 
     def ask(self, method: str, parameters: Mapping[str, Any]) -> Any:
-        """The result of a request."""
+        """Return the result of a request."""
         self._number += 1
         self._write({"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters})
         assert self.process.stdout is not None
         while True:
-            said = json.loads(self.process.stdout.readline())
-            if said.get("id") == self._number:
-                return said["result"]
+            message = json.loads(self.process.stdout.readline())
+            if message.get("id") == self._number:
+                return message["result"]
 
     def initialize(self) -> None:
-        """The handshake."""
+        """Perform the handshake."""
         self.ask("initialize", _HANDSHAKE)
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """The structured content of a tool's result."""
+        """Return the structured content of a tool's result."""
         result = self.ask("tools/call", {"name": name, "arguments": arguments})
         assert not result["isError"], result
         return result.get("structuredContent")

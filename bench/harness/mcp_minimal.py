@@ -1,4 +1,4 @@
-"""The smallest server of the SDK: `python -m bench.mcp` compares with it."""
+"""The smallest server of the SDK, with which `python -m bench.mcp` compares."""
 
 from mcp.server import MCPServer
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL for a bench, as durable as it comes."""
+"""A PostgreSQL server for benchmarks, with default durability."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NAMED = "SYMBIONT_TEST_POSTGRES"
 
 @contextmanager
 def postgresql() -> Iterator[str | None]:
-    """The URL of a server of this bench's own, gone afterwards; without the `pgserver` package what
-    SYMBIONT_TEST_POSTGRES names, else None."""
+    """Yield the URL of a temporary server; without the package `pgserver` the value of SYMBIONT_TEST_POSTGRES, else
+    None."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -25,12 +25,12 @@ def postgresql() -> Iterator[str | None]:
         yield os.environ.get(NAMED)
         return
     with tempfile.TemporaryDirectory(prefix="symbiont-bench-") as folder:
-        # Run by root, the server is another user.
+        # Started by root, the server runs as another user.
         Path(folder).chmod(0o755)
         with get_server(Path(folder) / "data", cleanup_mode="delete") as server:
             yield str(server.get_uri())
 
 
 def named(server: str, database: str) -> str:
-    """The URL of `database` on `server`."""
+    """Return the URL of `database` on `server`."""
     return urlunsplit(urlsplit(server)._replace(path=f"/{database}"))

@@ -1,4 +1,4 @@
-"""The program and the delivery that the benches of the receiver share."""
+"""The program and the delivery of the receiver's benchmarks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _AGENT = "    agent    recorder\n"
 
 
 def program(webhooks: int, *, agent: bool = True) -> str:
-    """A program of so many webhooks, the first of which is sent to. `agent`: whether they wake one, a recorder."""
+    """Return a program of this number of webhooks; the first gets the load. `agent`: they run an agent, a recorder."""
     more = _AGENT if agent else ""
     others = [_WEBHOOK.format(name=f"other-{i}", path=f"/hooks/other/{i}", more=more) for i in range(1, webhooks)]
     return "\n".join([_WEBHOOK.format(name="github", path=PATH, more=more), *others])
 
 
 def one_webhook(more: str = "") -> Webhook:
-    """The webhook that is sent to, compiled. `more`: further lines of it."""
+    """Return the webhook that gets the load, compiled. `more`: further lines of it."""
     source = Source("bench", _WEBHOOK.format(name="github", path=PATH, more=_AGENT + more))
     compiled = analyse([source], Catalog.installed()).program
     assert compiled is not None
@@ -38,7 +38,7 @@ def one_webhook(more: str = "") -> Webhook:
 
 
 def body() -> bytes:
-    """A push-shaped JSON document of exactly 8 KiB."""
+    """Return a push-like JSON document of exactly 8 KiB."""
     document = {"action": "opened", "number": 7, "repository": {"full_name": "octo/site"}, "sender": {"login": "mona"}}
     filler = BODY_BYTES - len(json.dumps({**document, "body": ""}))
     return json.dumps({**document, "body": "x" * filler}).encode()

@@ -1,4 +1,4 @@
-"""Parts of the receiver beside what they are compared with: PostgreSQL commits, and filters. In this process."""
+"""Parts of the receiver, measured in this process: commits on PostgreSQL, and filters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import statistics
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from bench.harness.load import SECRET
 from bench.harness.postgresql import postgresql
 from bench.harness.program import body, one_webhook
+from bench.harness.report import Ratio
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database import bulk
@@ -31,27 +31,18 @@ from runtime.webhooks.routing.route import build_route
 
 WAITING = 64
 POOL = 16
-"""Connections of the side that commits each delivery alone; PostgreSQL stores those of one moment together too."""
+"""Connections of the side that commits each delivery alone; PostgreSQL groups concurrent commits too."""
 
 ROUNDS = 5
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """Two figures of one run. `aim`: what it should be."""
-
-    name: str
-    value: float
-    aim: str
-
-
 def measure() -> list[Ratio]:
-    """All parts; PostgreSQL's only where there is one."""
+    """Return all ratios; those of PostgreSQL only if there is a server."""
     return [*asyncio.run(_postgresql()), _filter()]
 
 
 async def _postgresql(each: int = 1500) -> list[Ratio]:
-    """Deliveries a second on PostgreSQL: stored in groups beside a transaction for each."""
+    """Compare deliveries per second on PostgreSQL, in groups and with one transaction each."""
     with postgresql() as url:
         if url is None:
             return []
@@ -70,7 +61,7 @@ async def _postgresql(each: int = 1500) -> list[Ratio]:
 
 
 async def _rate(admit: Callable[[Candidate], Awaitable[Any]], tag: str, total: int) -> float:
-    """Deliveries a second, `WAITING` at a time."""
+    """Return deliveries per second, `WAITING` at a time."""
     numbers = iter(range(total))
     content = body()
 
@@ -99,7 +90,7 @@ def _candidate(delivery_id: str, content: bytes) -> Candidate:
 
 
 class _alone:  # noqa: N801 - used as a function
-    """Stores each candidate in a transaction of its own, over a pool: the same rows by the same statements."""
+    """Stores each candidate in its own transaction, over a pool: the same rows by the same statements."""
 
     def __init__(self, database: Database, url: str) -> None:
         self._url = url
@@ -129,7 +120,7 @@ class _alone:  # noqa: N801 - used as a function
 
 
 def _filter() -> Ratio:
-    """A plain filter on a body that has been parsed, beside the parsing."""
+    """Compare a plain filter on a parsed body with the parsing."""
     webhook = one_webhook('    filter { json_path "$.pull_request.base.ref" equals "main" }\n')
     route = build_route(webhook, origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None).route
     assert route is not None
@@ -144,7 +135,7 @@ def _filter() -> Ratio:
 
 
 def _pull_request() -> bytes:
-    """A body of many short values, as GitHub's pull_request deliveries are: some 7 KiB of them."""
+    """Return a body of many short values, like GitHub's pull_request deliveries, of some 7 KiB."""
     user = {key: f"https://api.github.com/users/mona/{key}" for key in ("url", "repos_url", "events_url", "gists_url")}
     repository = {f"{key}_url": f"https://api.github.com/repos/octo/site/{key}" for key in _RESOURCES}
     branch = {"ref": "main", "sha": "0" * 40, "user": user, "repo": {**repository, "owner": user, "id": 7}}
@@ -166,7 +157,7 @@ _RESOURCES = (
 
 
 def _seconds(work: Callable[[], object], times: int = 500) -> float:
-    """The quickest of twenty rounds of `times`, for one time."""
+    """Return the seconds per call, of the fastest of twenty rounds of `times` calls."""
     quickest = float("inf")
     for _ in range(20):
         start = time.perf_counter()

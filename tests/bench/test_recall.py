@@ -153,9 +153,9 @@ def test_how_long_searches_take_is_measured_beside_it(
         (None, "cannot be read"),
         (b"", "has no dialogues"),
         (b"\xff\xfe", "it is not UTF-8"),
-        (b"{}\n", ":1 is no dialogue: conv"),
-        (b'\n{"conv": "a", "items": [], "queries": []}', ":2 is no dialogue: nobody says anything"),
-        (b"not json", ":1 is no dialogue"),
+        (b"{}\n", ":1 is not a dialogue: conv"),
+        (b'\n{"conv": "a", "items": [], "queries": []}', ":2 is not a dialogue: it has no items"),
+        (b"not json", ":1 is not a dialogue"),
     ],
 )
 def test_a_wrong_file_is_one_line_and_exit_code_2(
