@@ -22,7 +22,7 @@ COMMANDS = {
     "collection": ("runtime.cli.collection:collection", "List, search, summarize and edit collections."),
     "user": ("runtime.cli.user:user", "Add, list and remove users."),
     "token": ("runtime.cli.token:token", "Create, list and revoke bearer tokens."),
-    "secret": ("runtime.cli.secret:secret", "Show a secret."),
+    "secret": ("runtime.cli.secret:secret", "Show generated secrets."),
     "completion": ("runtime.cli.completion:completion", "Print the completion script of a shell."),
 }
 """The location and the summary of every command, so that `--version` and `--help` import none."""

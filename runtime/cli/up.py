@@ -54,7 +54,11 @@ if TYPE_CHECKING:
     default=None,
     help="Serve /metrics without a token, even if other machines can reach it.",
 )
-@click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="auto: text on a terminal, else JSON.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "text", "json"]),
+    help="auto: text on a terminal, else JSON.  [default: auto]",
+)
 @root_option
 def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -> None:
     """Start the daemon with the programs under each PATH (default: the current folder).

@@ -92,7 +92,7 @@ def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) 
 @click.option(
     "--strategy", type=click.Choice(["auto", "abstractive", "extractive"]), help="The method.  [default: auto]"
 )
-@click.option("--provider", metavar="NAME", help="The model provider, or none to extract sentences without a model.")
+@click.option("--provider", metavar="NAME", help="The model provider, or `none` to extract sentences without a model.")
 @click.option("--model", metavar="NAME", help="The model.")
 @click.option("--max-words", type=int, metavar="N", help="Maximum number of words of the summary.")
 @root_option

@@ -17,7 +17,7 @@ TYPES = ("fact", "pattern", "procedure", "episode", "semantic", "procedural", "e
 def type_option(command: F) -> F:
     """Add the filter `--type`."""
     return click.option(
-        "--type", "type", type=click.Choice(TYPES), help="Only items of this type; a fact is semantic."
+        "--type", "type", type=click.Choice(TYPES), help="Only items of this type; facts and patterns are semantic."
     )(command)
 
 
@@ -44,10 +44,14 @@ NOT_APPLICABLE = "na:"
 def gate_options(command: F) -> F:
     """Add `--close-governance` and `--tdd-proof` (second design)."""
     command = click.option(
-        "--tdd-proof", metavar="PROOF|NA", help="Close the gate tdd_proof: 'red:TEST green:TEST' or na:REASON."
+        "--tdd-proof",
+        metavar="PROOF|NA",
+        help="For records with gates: close tdd_proof with 'red:TEST green:TEST' or na:REASON.",
     )(command)
     return click.option(
-        "--close-governance", metavar="DONE|NA", help="Close the gate governance: done:WHAT or na:REASON."
+        "--close-governance",
+        metavar="DONE|NA",
+        help="For records with gates: close governance with done:WHAT or na:REASON.",
     )(command)
 
 

@@ -103,7 +103,12 @@ def _written(output: str) -> Iterator[BinaryIO]:
 @click.option("--agent", metavar="NAME", help="The agent of all items.  [default: the agent in each line]")
 @click.option("--memory", metavar="NAME", help="The memory to write to.  [default: the memory in each line]")
 @gate_options
-@click.option("--evidence", metavar="NA", multiple=True, help="Close the gate evidence without files: na:REASON.")
+@click.option(
+    "--evidence",
+    metavar="NA",
+    multiple=True,
+    help="For records with gates: close evidence without files, with na:REASON.",
+)
 @root_option
 @json_option
 def import_(

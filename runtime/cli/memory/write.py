@@ -49,7 +49,7 @@ _GIT_SECONDS = 5
     "--evidence",
     metavar="FILE|NA",
     multiple=True,
-    help="A file that supports it. Repeatable. Or na:REASON, to close the gate evidence.",
+    help="A file that supports it. Repeatable. For records with gates also na:REASON.",
 )
 @gate_options
 @click.option("--user", metavar="NAME", help="The user who owns the item.  [default: owner]")

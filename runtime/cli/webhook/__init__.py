@@ -96,8 +96,8 @@ def test(
 ) -> None:
     """Sign a delivery as the sender of webhook NAME would, post it to the running daemon, and show its answer.
 
-    Exit code 0 if the daemon answered 2xx, else 1. With --explain nothing is sent: 0 if the delivery would be run,
-    else 1.
+    Exit code 0 if the daemon answered 2xx, else 1. With --explain nothing is sent; the exit code is then 0 if the
+    delivery would be run, else 1.
     """
     body = _payload(payload)
     if explain:

@@ -42,7 +42,7 @@ def range_options(command: F) -> F:
     command = click.option(
         "--since",
         metavar="2h|DATE",
-        help="Only deliveries received since: a duration before now, or a local date and time.",
+        help="Only deliveries received from this time on: a duration before now, or a local date and time.",
     )(command)
     command = click.option("--status", type=click.Choice(_STATES), help="Only deliveries in this state.")(command)
     return click.option("--name", metavar="NAME", help="Only deliveries of this webhook.")(command)

@@ -31,7 +31,11 @@ _file = click.option(
     metavar="REFERENCE|-",
     help="Reference to the signing secret, such as secret://env/NAME; `-` asks for it.",
 )
-@click.option("--public-url", metavar="URL", help="The URL given to a sender that signs it, such as Twilio.")
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="The public URL of the webhook, needed for senders that sign it, such as Twilio.",
+)
 @click.option("--agent", metavar="NAME", help="The agent to run.")
 @click.option("--memory", metavar="NAME", help="The memory that the agent uses for its deliveries.")
 @click.option("--allow-literal-secret", is_flag=True, help="Allow writing the secret itself into the file.")
@@ -54,8 +58,8 @@ def add(
 ) -> None:
     """Add the webhook NAME to the program, at the end of one of its files.
 
-    Without --file it is the file that declares --agent, else the only file with webhooks, else the only file, else
-    webhooks.symbiont. Nothing is written if the program would have a new error.
+    Without --file the webhook goes to the file that declares --agent, else to the only file with webhooks, else to
+    the only file, else to webhooks.symbiont. Nothing is written if the program would have a new error.
     """
     given = {
         "path": path,
