@@ -37,7 +37,7 @@ LISTED = 10
 AGENTS = 10
 _OF_A_LOG = 100
 _NOW = datetime.now(UTC)
-_NOBODYS = Filter(tags_all=frozenset({"nobody-has-it"}))
+_UNUSED_TAG = Filter(tags_all=frozenset({"unused"}))
 
 Result = dict[str, dict[str, float]]
 """Milliseconds of each side, by query."""
@@ -53,7 +53,7 @@ async def measure(items: int = ITEMS) -> Result:
         memory = OpenMemory(block, indexer, None, folder=None)
         await memory.sync()
         try:
-            return {"newest": await _asked(memory, Filter()), "by a tag": await _asked(memory, _NOBODYS)}
+            return {"newest": await _asked(memory, Filter()), "by a tag": await _asked(memory, _UNUSED_TAG)}
         finally:
             await memory.close()
 

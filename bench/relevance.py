@@ -127,7 +127,7 @@ def documentation() -> Iterator[str]:
 
 
 def library() -> Iterator[str]:
-    """What classes and functions of Python's library say of themselves."""
+    """Yield the docstrings of classes and functions of Python's library."""
     for name in _MODULES:
         for called, what in sorted(vars(importlib.import_module(name)).items()):
             if not called.startswith("_") and (inspect.isclass(what) or inspect.isfunction(what)):

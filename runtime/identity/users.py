@@ -86,10 +86,10 @@ async def overview(database: Database, now: int) -> list[dict[str, Any]]:
         )
         counts = {row.user_id: row.count for row in counted}
         rows = (await connection.execute(query)).all()
-    everybody = [(OWNER, OWNER, None), *((row.user_id, row.name, row.created_at) for row in rows)]
+    all_users = [(OWNER, OWNER, None), *((row.user_id, row.name, row.created_at) for row in rows)]
     return [
         {"id": user_id, "user": name, "created_at": made, "tokens": counts.get(user_id, 0)}
-        for user_id, name, made in everybody
+        for user_id, name, made in all_users
     ]
 
 

@@ -1,4 +1,4 @@
-"""The measurement of indexes measures what it says, on little."""
+"""The benchmark of indexes runs on a small scale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def test_recall_and_latency_are_told_of_every_side_and_filter(server: str)
     result = await measure(await postgres_server.fresh(server), 120, 2, None, drawn=True)
     assert {name for row in result["recall"].values() for name in row} == FILTERS.keys()
     assert len(result["recall"]) == 2 * len(EF_SEARCH)
-    # So few are compared one by one, so nothing is missed.
+    # So few vectors are compared exactly, so recall is 1.
     assert {share for row in result["recall"].values() for share in row.values()} == {1.0}
     assert len(result["milliseconds"]) == 4 * len(FILTERS)
     assert all(row.keys() == {"embedded", "exact", "HNSW"} for row in result["milliseconds"].values())

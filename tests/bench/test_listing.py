@@ -1,4 +1,4 @@
-"""The measurement of lists runs, and its sides agree."""
+"""The benchmark of lists runs on a small scale, and its sides agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurement measures what it says, on dialogues made up here, and on LoCoMo's where they are."""
+"""The benchmark of recall runs on generated dialogues, and on LoCoMo's if they are available."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ASKED = [
 
 
 def dialogue() -> dict[str, Any]:
-    """One conversation, as a line of a file has it."""
+    """Return one conversation, as a line of a file."""
     return {
         "conv": "Talk-1",
         "items": [
@@ -185,8 +185,8 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def beginning(tmp_path: Path) -> Path:
-    """How the shortest of LoCoMo's conversations begins, so that a test takes seconds; docs/search.md has the figures
-    of all five."""
+    """Return the beginning of LoCoMo's shortest conversation, so that a test takes seconds; docs/search.md has the
+    figures of all five."""
     lines = (Path(str(DATA)) / "locomo_dev.jsonl").read_text(encoding="utf-8").splitlines()
     conversation = json.loads(min(lines, key=len))
     conversation["items"] = conversation["items"][:160]

@@ -1,4 +1,4 @@
-"""The bench of thresholds measures what it says, small as the test is."""
+"""The benchmark of thresholds runs on a small scale."""
 
 from __future__ import annotations
 

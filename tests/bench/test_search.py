@@ -1,4 +1,4 @@
-"""The bench of searches measures what it says, small as the test is."""
+"""The benchmark of searches runs on a small scale."""
 
 from __future__ import annotations
 

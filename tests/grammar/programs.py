@@ -1,7 +1,7 @@
-"""Texts to compare two grammars on: programs in any layout, and what becomes of them by small damage.
+"""Texts on which two grammars are compared: programs in any layout, and damaged ones.
 
-A program is a list of tokens and of the white space and comments between them; joined they are its text. Nothing here
-depends on anything but the seed.
+A program is a list of tokens and of the white space and comments between them; joined they are its text. Everything is
+determined by the seed.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Writer:
         self.tokens: list[str] = []
 
     def write(self) -> list[str]:
-        """The tokens of a program that can be read."""
+        """Return the tokens of a valid program."""
         self._lines()
         for at in range(count := self.random.randint(0, 3)):
             if self.random.random() < 0.4:
@@ -133,12 +133,12 @@ class Writer:
         return self.random.random() < chance
 
     def _blank(self) -> None:
-        """White space within a line: none, where the tokens beside it can do without."""
+        """Return white space within a line; possibly none, if the adjacent tokens allow it."""
         wordy = bool(self.tokens) and (self.tokens[-1][-1:].isalnum() or self.tokens[-1][-1:] in "_-.")
         self._put(self._one(" ", "  ", "\t") if wordy else self._one("", "", " ", "\t "))
 
     def _lines(self) -> None:
-        """Any white space: blanks, ends of lines, comments."""
+        """Return any white space: blanks, line ends, comments."""
         self._blank()
         for _ in range(self.random.choice((0, 0, 1, 1, 2, 3))):
             if self._maybe(0.3):
@@ -254,12 +254,12 @@ class Writer:
 
 
 def program(seed: int) -> list[str]:
-    """The tokens of a program. Nearly all can be read: a lone quote may take a brace with it."""
+    """Return the tokens of a program. Nearly all are valid: a lone quote may swallow a brace."""
     return Writer(Random(seed)).write()
 
 
 def damaged(tokens: list[str], random: Random) -> str:
-    """A text one to three small mistakes away from these tokens."""
+    """Return a text with one to three small errors."""
     tokens = list(tokens)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         _damage(tokens, random)

@@ -1,4 +1,4 @@
-"""Every case of grammar/test/corpus, in tree-sitter's own format: `tree-sitter test` in grammar/ runs the same ones."""
+"""Every case of grammar/test/corpus, in tree-sitter's format; `tree-sitter test` in grammar/ runs the same ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _CASE = re.compile(
 
 
 class Case(NamedTuple):
-    """`tree` is None where the text must not parse: the shape of a mistake is the tree-sitter library's matter."""
+    """A case. `tree` is None if the text must not parse: the shape of an error is defined by the tree-sitter
+    library."""
 
     title: str
     text: str
@@ -27,7 +28,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """The cases of the corpus."""
+    """Return the cases of the corpus."""
     return [
         Case(
             f"{path.stem}: {found['title']}", found["text"], None if found["error"] else " ".join(found["tree"].split())

@@ -1,8 +1,7 @@
-"""One language, two grammars: what the compiler reads without error is what tree-sitter parses without error, and both
-find the same in it.
+"""The compiler's grammar and the editors' grammar accept the same texts, and find the same nodes in them.
 
-Programs in any layout, and texts a few small mistakes away from them. `SYMBIONT_MUTANTS` says how many such texts; each
-run of as many has the same ones.
+Texts are programs in any layout, and texts with a few small errors. `SYMBIONT_MUTANTS` is the number of the latter;
+they are the same in each run.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ VOCABULARY = Vocabulary(Catalog.installed())
 
 
 def plain(node: Any) -> Any:
-    """A node as comparable data: what it is, what it says and where."""
+    """Return a node as comparable data: kind, text and position."""
     match node:
         case None:
             return None
@@ -52,7 +51,7 @@ def plain(node: Any) -> Any:
 
 
 def outline(file: File) -> list[Any]:
-    """All pieces of a file with their places and blocks; a piece may hold several blocks."""
+    """Return all sections of a file with their positions and blocks; a section may have several blocks."""
     return [(piece.start, piece.offset, piece.text, [plain(block) for block in piece.blocks]) for piece in file.pieces]
 
 
@@ -60,7 +59,7 @@ INNER_HEAD = re.compile(r"\n(?:memory|webhook|agent)[ \t]+[^\n]*\{")
 
 
 def disagreement(text: str) -> str | None:
-    """What the two make differently of a text."""
+    """Return the difference between the two grammars' results for a text."""
     source = Source("file", text)
     tree = language.parse(text)
     file = parse(source, VOCABULARY)
@@ -78,7 +77,7 @@ def disagreement(text: str) -> str | None:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_both_grammars_read_one_language(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Whether a text is read is asked here, not how it is mended, which takes most of the time.
+    # Without error recovery, which takes most of the time: only acceptance is compared.
     monkeypatch.setattr("dslc.recovery.mend", lambda *_: Mended([]))
     for seed in range(chunk, MUTANTS // EACH, CHUNKS):
         tokens, random = program(seed), Random(seed)

@@ -1,4 +1,4 @@
-"""The parser for editors: generated from the grammar that is committed, and optional."""
+"""The parser for editors is generated from the committed grammar, and is optional."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grammar.language import LanguageNotBuilt, language, parse, query
 
 @pytest.fixture
 def _not_built(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As where no compiler was found: the module is not there."""
+    """Simulate a missing module, as without a compiler."""
     monkeypatch.setitem(sys.modules, "grammar._tree_sitter", None)
     language.cache_clear()
     yield
@@ -25,7 +25,7 @@ def test_the_committed_parser_is_made_from_the_committed_grammar() -> None:
 
 
 def test_the_parser_is_of_the_oldest_form_that_generators_write() -> None:
-    """Neovim 0.10, of Debian 13, reads parsers of ABI 13 and 14."""
+    """Neovim 0.10, in Debian 13, reads parsers of ABI 13 and 14."""
     source = (SUMS.parent / "parser.c").read_text(encoding="utf-8")
     assert "#define LANGUAGE_VERSION 14\n" in source
 

@@ -1,4 +1,4 @@
-"""What editors colour, fold, indent and find by the queries."""
+"""Highlighting, folding, indentation and symbols by the queries for editors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ type Id = String
 
 
 def _captures(name: str, data: bytes) -> dict[str, list[str]]:
-    """The texts that a query captures, by capture, in source order; captures that only serve a predicate left out."""
+    """Return the captured texts, by capture, in source order, without captures that only serve a predicate."""
     found: dict[str, list[str]] = {}
     for capture, nodes in QueryCursor(query(name)).captures(parse(data).root_node).items():
         if not capture.startswith("_"):
@@ -53,7 +53,7 @@ def _captures(name: str, data: bytes) -> dict[str, list[str]]:
 
 
 def _highlights(data: bytes) -> dict[str, list[str]]:
-    """The texts of each capture, every node under the capture of the last pattern that names it."""
+    """Return the texts of each capture, every node under the capture of the last pattern that matches it."""
     last: dict[int, tuple[int, str, Node]] = {}
     for pattern, captures in QueryCursor(query("highlights")).matches(parse(data).root_node):
         for capture, nodes in captures.items():
@@ -126,7 +126,7 @@ def test_the_examples_are_indented_as_the_queries_say(path: Path) -> None:
     cursor = QueryCursor(query("indents"))
     captures = cursor.captures(parse(data).root_node)
     inside = [range(node.start_point.row + 1, node.end_point.row + 1) for node in captures["indent.begin"]]
-    # What closes on a line of its own; a list in brackets may end where it began.
+    # Nodes that end on a separate line; a list in brackets may end on its first line.
     first = [len(line) - len(line.lstrip()) for line in data.splitlines()]
     ends = [node.start_point for node in captures["indent.branch"]]
     outside = {end.row for end in ends if end.column == first[end.row]}

@@ -1,4 +1,4 @@
-"""The committed parse tables are those of the grammar."""
+"""The committed parse tables match the grammar."""
 
 from __future__ import annotations
 

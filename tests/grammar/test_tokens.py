@@ -1,5 +1,5 @@
-"""Three readers, one lexer: the grammar's parser, the tolerant reader and tree-sitter find the same tokens in the same
-places."""
+"""Three readers find the same tokens at the same positions: the grammar's parser, the tolerant reader and
+tree-sitter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TEXTS = [case.text for case in cases() if case.tree] + ["".join(program(seed)) 
 
 
 def _ours(text: str) -> list[str]:
-    """The blocks that the compiler reads of a text without a syntax error."""
+    """Return the blocks that the compiler reads from a text without a syntax error."""
     file = parse(Source("a", text), VOCABULARY)
     pieces = file.pieces if file.readable else ()
     return [piece.text for piece in pieces if not any(isinstance(block, ForeignNode) for block in piece.blocks)]

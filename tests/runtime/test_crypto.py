@@ -1,4 +1,4 @@
-"""Sealing: what is sealed opens only with its key, at its place, and unchanged."""
+"""Sealed values open only with their key, in their place, and unchanged."""
 
 from __future__ import annotations
 

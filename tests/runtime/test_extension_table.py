@@ -1,4 +1,4 @@
-"""Tables of rows, which every family builds with one function."""
+"""Extension tables, which every family builds with one function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints name the packages to install, and never the distribution, whose name is somebody else's on PyPI."""
+"""Hints name the packages to install, never the distribution, whose name belongs to another project on PyPI."""
 
 from __future__ import annotations
 

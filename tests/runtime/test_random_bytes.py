@@ -1,4 +1,4 @@
-"""Random bytes that are drawn many at a time."""
+"""Random bytes are drawn in blocks, and each is returned once."""
 
 from __future__ import annotations
 

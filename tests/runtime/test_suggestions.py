@@ -1,4 +1,4 @@
-"""What is said of a wrong parameter is one line that can be read."""
+"""The error for an unknown name is one readable line."""
 
 from __future__ import annotations
 

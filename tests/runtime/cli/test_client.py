@@ -1,4 +1,4 @@
-"""How a command reaches a daemon: what may have been done is not done again, and errors speak of options."""
+"""How a command reaches a daemon: operations that may have been done are not repeated, and errors name options."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ Answering = Callable[[socket.socket, str, bytes], None]
 
 @contextmanager
 def scripted(root: Path, answer: Answering) -> Iterator[list[str]]:
-    """A daemon on `root` in name only: each request is given to `answer`, and what was asked is in the list. It ends
-    when it was asked for what may be done twice."""
+    """A fake daemon on `root`: each request is passed to `answer`, and recorded in the list. It ends after a repeatable
+    operation."""
     asked: list[str] = []
     lock = (root / ".symbi" / "lock").open("ab")
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -80,7 +80,7 @@ def scripted(root: Path, answer: Answering) -> Iterator[list[str]]:
 
 
 def bound(path: Path) -> socket.socket:
-    """A socket at this path, however long that is."""
+    """Return a socket at this path, of any length."""
     made = socket.socket(socket.AF_UNIX)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     made.bind(f"/proc/self/fd/{folder}/{path.name}")
@@ -90,7 +90,7 @@ def bound(path: Path) -> socket.socket:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root whose program was loaded once."""
+    """Return a root whose program was loaded once."""
     made = tmp_path_factory.mktemp("loaded")
     write_program(made, PROGRAM)
     with running(made, "program"):
@@ -100,17 +100,17 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(loaded: Path, tmp_path: Path) -> Path:
-    """A copy of it, that no daemon owns."""
+    """Return a copy of it that no daemon owns."""
     copy = shutil.copytree(loaded, tmp_path / "root")
     return make(copy, os.environ, copy, adopt=True).folder
 
 
 def vanish(_connection: socket.socket, _name: str, _named: bytes) -> None:
-    """Go away without a word."""
+    """Disconnect without an answer."""
 
 
 def vanish_in_the_middle(connection: socket.socket, _name: str, named: bytes) -> None:
-    """Begin an answer that takes a while, and go away."""
+    """Begin a long answer, and disconnect."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n"
     connection.sendall(head + named + b"\r\n3\r\n{}\n\r\n")
 
@@ -123,7 +123,7 @@ def test_what_may_have_been_done_is_not_done_again(root: Path, answer: Answering
         assert (done.returncode, done.stdout) == (1, "")
         assert "may have been done or not" in done.stderr
         assert "check whether it was done before you repeat it" in done.stderr
-        # Reading may be done twice: by the command itself, since nobody owns the root any more.
+        # A read may be repeated: the command itself does it, because the root has no owner any more.
         listed = symbi("memory", "list", "--json", root=root)
         assert asked == ["memory_write", "memory_list"]
     assert json.loads(listed.stdout)["items"] == []
@@ -164,7 +164,7 @@ def test_every_operation_says_whether_it_looks_at_indexes_and_may_be_done_twice(
 
 
 def error_in(command: click.Command, told: dict[str, Any]) -> SymbiontError:
-    """The error as `command` words it."""
+    """Return the error in the words of `command`."""
     with click.Context(command):
         return error_of(told, "otherwise")
 
@@ -212,7 +212,7 @@ def test_an_error_of_no_field_is_as_it_was() -> None:
 
 
 def test_commands_name_their_options_when_a_parameter_is_wrong(root: Path) -> None:
-    """Alone; beside a daemon the same is said of the same answer."""
+    """Without a daemon; with one the same answer gives the same error."""
     done = symbi("memory", "write", "reviewer", "x", "--tag", "y" * 5000, root=root)
     assert done.returncode == 2
     assert "symbi: --tag: " in done.stderr

@@ -13,7 +13,7 @@ from tests.runtime.daemon.running import BIN, environment, symbi
 
 
 def completed(words: str, tmp_path: Path) -> set[str]:
-    """What bash is told to choose from behind these words."""
+    """Return the completions that bash gets for these words."""
     env = environment(_SYMBI_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split(" ")) - 1))
     done = subprocess.run([BIN / "symbi"], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     return set(done.stdout.split())

@@ -1,4 +1,4 @@
-"""`symbi user`, `symbi token`, `symbi webhook create|delete`: with a daemon and without one."""
+"""`symbi user`, `symbi token`, `symbi webhook create|delete`: with and without a daemon."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_webhook_made_by_command_is_listed_tested_and_deleted(daemon: Daemon) 
     assert "github-events" in done.stdout
     assert "made at run time, sealed" in done.stdout
     assert made["secret"] not in done.stdout
-    # What takes a declared webhook's name takes the id of one that was made.
+    # Options that take the name of a declared webhook take the id of another one.
     assert daemon.symbi("webhook", "test", made["webhook_id"], "--payload", '{"by":"hand"}').returncode == 0
     assert daemon.attempts("--name", made["webhook_id"])[-1]["verdict"] == "accepted"
     off = shown(daemon.symbi("webhook", "update", made["webhook_id"], "--off", "--title", "Resting", "--json"))

@@ -1,4 +1,4 @@
-"""`symbi readiness`: a line for each thing that a daemon needs, and an exit code that says whether anything is RED."""
+"""`symbi readiness` prints a line for each check, and its exit code reports whether any is RED."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHECKS = [
 
 
 def checks(done: CompletedProcess[str]) -> dict[str, dict[str, str]]:
-    """What `--json` says, by the check's name; the exit code must go with it."""
+    """Return the checks of `--json` by name; the exit code must agree."""
     assert "Traceback" not in done.stderr
     assert SECRET not in done.stdout + done.stderr
     answer = json.loads(done.stdout)
@@ -37,7 +37,7 @@ def status(root: Path, name: str, **environment: str) -> tuple[str, str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A root with a program, and no daemon."""
+    """Return a root with a program, without a daemon."""
     write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program"):
         pass

@@ -1,4 +1,4 @@
-"""The command itself: it says what it is, starts fast, and takes no harm from an impatient reader."""
+"""The command `symbi` itself: help, start-up time, and a closed pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One statement for many rows does on both databases what one for each row would."""
+"""Statements for many rows have the same effect as one statement per row, on both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be opened is said in one line; what is open reads, writes and ends cleanly."""
+"""Errors at opening are one line each; an open database reads, writes and closes cleanly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from runtime.errors import UsageError
 
 
 async def refusal(url: str | Path, key: MasterKey) -> str:
-    """The one line with which opening is refused."""
+    """Return the line with which opening fails."""
     with pytest.raises(UsageError) as caught:
         await Database.open(url, key)
     line = caught.value.line()
@@ -268,7 +268,7 @@ async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, master_k
 async def test_a_full_disk_is_told_and_is_not_fatal(tmp_path: Path, master_key: MasterKey) -> None:
     database = await Database.open(tmp_path / "db", master_key)
 
-    # SQLite's own limit answers as a full disk does, with SQLITE_FULL.
+    # SQLite's own limit fails like a full disk, with SQLITE_FULL.
     pages = await database.transact(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
     await database.transact(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages}").scalar_one())
     rows = [{"name": str(number), "value": "x" * 10_000} for number in range(10)]
@@ -305,7 +305,7 @@ def test_a_used_up_quota_is_no_failing_disk(tmp_path: Path, monkeypatch: pytest.
     known = unavailable(failed, location)
     assert known is not None
     assert known.fatal
-    # No file system with quotas is to be had in a test: the write is the real one, its failure is not.
+    # Tests have no file system with quotas: the write is real, its failure is simulated.
     monkeypatch.setattr(os, "fsync", over)
     known = unavailable(failed, location)
     assert known is not None

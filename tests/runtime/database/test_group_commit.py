@@ -1,4 +1,4 @@
-"""Work that waits is stored together; each piece is answered for itself, after the commit."""
+"""Waiting writes are stored together; each is answered separately, after the commit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _no_groups() -> None:
 
 
 def store(connection: Connection, names: Sequence[str]) -> list[str | Exception]:
-    """Stores names; "refused" is answered with an error, "poison" spoils the transaction it is in."""
+    """Stores names; "refused" gets an error, "poison" fails its transaction."""
     groups.append(len(names))
     wanted = [name for name in names if name != "refused"]
     if wanted:

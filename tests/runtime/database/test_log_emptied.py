@@ -1,4 +1,4 @@
-"""SQLite's log is emptied soon after it was asked for, and nobody waits for that."""
+"""SQLite's log is emptied soon after a request, and no other work waits for that."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def put(database: Database, name: str) -> None:
 
 @contextmanager
 def read_by_another(path: Path) -> Iterator[None]:
-    """Somebody else reads the database as it is now."""
+    """Read the database over another connection."""
     with closing(connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM meta").fetchall()

@@ -1,4 +1,4 @@
-"""Daemons on one PostgreSQL wake each other; one that cannot hear looks again as soon as it can."""
+"""Daemons on one PostgreSQL notify each other; after a lost connection a daemon looks as soon as it can."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Heard:
 
 @asynccontextmanager
 async def listening(database: Database, channel: str = INBOX) -> AsyncIterator[tuple[Notifications, Heard]]:
-    """A wake-up that has its connection: every new one calls back."""
+    """Yield notifications with a connection: every new connection calls back."""
     notifications, heard = Notifications(database, again=0.01, alive=0.1), Heard()
     notifications.listen(channel, heard)
     task = asyncio.create_task(notifications.run())

@@ -1,4 +1,4 @@
-"""The migrations make exactly the schema that the code reads and writes."""
+"""The migrations create exactly the schema of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sealed columns take what was sealed, and give it back in its own place only."""
+"""Sealed columns accept only sealed values, and open them only in their own row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a token: long enough, and a typing error is told from an unknown one."""
+"""The text of a token: long enough, with a checksum that detects typing errors."""
 
 from __future__ import annotations
 

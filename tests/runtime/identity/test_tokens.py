@@ -1,4 +1,4 @@
-"""Users and tokens in the database: who a token is, and when it is none."""
+"""Users and tokens in the database: the caller of a token, and invalid tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.databases import migrated
 
 @pytest.fixture
 def database_url(tmp_path: Path) -> str:
-    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    """SQLite only: differences of PostgreSQL are tested in the layers below."""
     return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 

@@ -1,4 +1,4 @@
-"""Users have ids, which are given once, and names, which are free again when their users are gone."""
+"""Users have ids, which are never reused, and names, which are free again after removal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_new_user_of_a_name_has_another_id(database: Database) -> None:
 
 async def test_a_name_is_found_exactly_and_an_id_by_its_mark_alone(database: Database) -> None:
     ada = await users.add(database, "ada", 0)
-    # One may be called as another's id is.
+    # A name may be equal to another user's id.
     other = await users.add(database, ada, 0)
     assert await users.find(database, "ada") == ada
     assert await users.find(database, ada) == other
@@ -57,7 +57,7 @@ async def test_the_users_of_before_keep_their_names_as_ids_and_what_hangs_on_the
         assert await users.names(database) == {"owner": "owner", "bob": "bob"}
         assert (await Tokens(database, clock).caller(token)).user_id == "bob"
         await database.transact(lambda connection: users.remove(connection, "bob"))
-        # The next one of that name does not get the id that was a name.
+        # A later user of that name does not get the id that was a name.
         assert await users.add(database, "bob", 0) != "bob"
     finally:
         await database.close()

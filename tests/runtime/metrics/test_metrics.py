@@ -1,4 +1,4 @@
-"""What is counted, how it is written, and that no request makes a series."""
+"""The metrics, their exposition, and that requests cannot add series."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
 
 def complete() -> Metrics:
-    """Metrics of which everything is known."""
+    """Return metrics with a value for each."""
     metrics = Metrics(dict.fromkeys((*REASONS, *ERRORS)))
     metrics.deliveries.declare(["github-events"])
     metrics.inbox_depth.ask = lambda: {"queued": 2, "running": 1, "agent_gone": 0}
@@ -33,13 +33,13 @@ def complete() -> Metrics:
 
 
 def scraped(metrics: Metrics) -> dict[str, Metric]:
-    """By name, as Prometheus reads them; a counter's name is without its `_total`."""
+    """Return the families by name, as Prometheus parses them; names of counters without `_total`."""
     text, _ = Exposition(metrics).render(None)
     return {family.name: family for family in prometheus(text.decode())}
 
 
 def value(metrics: Metrics, sample: str, **labels: str) -> float | None:
-    """The sample's value, None when there is no such series."""
+    """Return the sample's value, None if there is no such series."""
     found = [
         each.value
         for family in scraped(metrics).values()
@@ -120,7 +120,7 @@ def test_a_webhook_that_a_reload_removed_loses_its_series_and_the_others_keep_th
     for webhook in ("github-events", "stripe", DYNAMIC):
         metrics.deliveries.add(webhook, "accepted")
     metrics.deliveries.declare(["github-events", "slack"])
-    # Its last request was still under way.
+    # A last request was still in progress.
     metrics.deliveries.add("stripe", "accepted")
     shown = {webhook: count for webhook, verdict, count in metrics.deliveries.values() if verdict == "accepted"}
     assert shown == {"github-events": 1, "slack": 0, DYNAMIC: 1}

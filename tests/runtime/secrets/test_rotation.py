@@ -1,4 +1,4 @@
-"""Generated secrets: rotated with an overlap, which ends by the clock."""
+"""Generated secrets are rotated with an overlap, which ends by the clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOUR = 3_600_000
 
 @pytest.fixture
 def database_url(tmp_path: Path) -> str:
-    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    """SQLite only: differences of PostgreSQL are tested in the layers below."""
     return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 

@@ -1,4 +1,4 @@
-"""Secrets: resolved from where they are, or a reason; never their own reference text."""
+"""Secrets are resolved, or a reason is given; a reference is never used as the secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = MasterKey(bytes(range(32)))
 
 @pytest.fixture
 def database_url(tmp_path: Path) -> str:
-    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    """SQLite only: differences of PostgreSQL are tested in the layers below."""
     return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 

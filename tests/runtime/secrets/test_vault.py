@@ -1,4 +1,4 @@
-"""Vault that misbehaves, is slow or is not there: a scripted server, and a line for each way to fail."""
+"""A scripted Vault that fails, is slow or unreachable: one line for each kind of failure."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ async def test_a_vault_that_never_answers_is_given_up_once_for_all(
         async with asyncio.timeout(60):
             answers = await asyncio.gather(*wanted, return_exceptions=True)
         assert {str(answer) for answer in answers} == {f"Vault at {address} did not respond in 1 s"}
-        # Each waited for the one login; those that had not begun do not begin.
+        # All waited for the one login; requests that had not begun do not begin.
         assert asked[0] <= 2 * vault_session.AT_ONCE
         release.set()
         given.close()
 
 
 class Renewing:
-    """A Vault whose tokens live for `seconds`, and that counts what it is asked."""
+    """A Vault whose tokens live for `seconds`, and that counts its requests."""
 
     def __init__(self, seconds: int = 60, *, renewable: bool = True) -> None:
         self.seconds = seconds
@@ -205,7 +205,7 @@ async def test_what_is_not_renewed_any_more_is_logged_in_to_again(database: Data
         await until(lambda: clock.sleepers == 1)
         clock.advance(40)
         await until(lambda: server.logins == 2)
-        # Its longest time: a renewal gives nothing more.
+        # Its maximum lifetime: a renewal does not extend it.
         server.fails = set()
         server.seconds = 15
         await until(lambda: clock.sleepers == 1)
@@ -281,7 +281,7 @@ async def test_one_login_does_for_all_that_were_asked_with_a_revoked_token(
     def script(method: str, path: str, headers: dict[str, str], body: object) -> Answer:
         answer = server(method, path, headers, body)
         if answer[0] == 403:
-            # All are under way with the old token; one hears late that it is none any more.
+            # All requests use the old token; one is denied late.
             together.wait(20)
             if path.endswith("/0"):
                 logged_in.wait(20)

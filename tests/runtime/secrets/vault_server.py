@@ -1,4 +1,4 @@
-"""A scripted Vault over real HTTP: for what a real one does not do on demand."""
+"""A scripted Vault over real HTTP, for behaviour that a real one does not show on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Script = Callable[[str, str, dict[str, str], object], Answer]
 
 @contextmanager
 def scripted(script: Script) -> Iterator[str]:
-    """Serve `script`; the address."""
+    """Serve `script`; yield the address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -37,7 +37,7 @@ def scripted(script: Script) -> Iterator[str]:
             self.do_GET()
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""`symbi collection`: for people and for programs, with a daemon and without one."""
+"""`symbi collection`: output for people and for programs, with and without a daemon."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def pushed(daemon: Daemon, text: str, *more: str) -> str:
-    """Push a text, and find its id."""
+    """Push a text, and return its id."""
     answer = daemon.symbi("push", "-", *more, "--json", input=text)
     assert answer.returncode == 0, answer.stderr
     collection = json.loads(answer.stdout)["collection"]
@@ -44,7 +44,7 @@ def pushed(daemon: Daemon, text: str, *more: str) -> str:
 
 
 def found(daemon: Daemon, query: str, *more: str) -> list[dict[str, Any]]:
-    """The hits of a search."""
+    """Return the hits of a search."""
     hits = json.loads(good(daemon.symbi("collection", "search", query, "--json", *more)))["hits"]
     assert isinstance(hits, list)
     return hits
@@ -191,7 +191,7 @@ def test_metrics_count_what_is_there(daemon: Daemon) -> None:
 
 
 def test_without_a_daemon_the_same_is_answered(tmp_path: Path) -> None:
-    """And without a block: the built-in collection is there when it is asked for."""
+    """Also without a block: the built-in collection is created on demand."""
     write_program(tmp_path, 'memory diary {\n    path "diary"\n    embedding hashing\n}\n')
     make(tmp_path, os.environ, tmp_path)
     good(symbi("push", "-", root=tmp_path, input="Kept without a block."))

@@ -1,4 +1,4 @@
-"""`symbi push`: files come into a collection whole and once, and each that does not is named."""
+"""`symbi push` stores files completely and once, and reports each file that it cannot store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def collection(daemon: Daemon, request: pytest.FixtureRequest) -> str:
-    """A new collection of the module's daemon."""
+    """Return a new collection of the module's daemon."""
     name = str(abs(hash(request.node.name)))
     good(daemon.symbi("collection", "new", name))
     return name
@@ -47,12 +47,12 @@ def collection(daemon: Daemon, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def push(daemon: Daemon, collection: str) -> Push:
-    """`symbi push` into the test's own collection."""
+    """Run `symbi push` into the test's own collection."""
     return lambda *arguments, **more: daemon.symbi("push", "--collection", collection, *map(str, arguments), **more)
 
 
 def counts(done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
-    """What a push with --json counted."""
+    """Return the counts of a push with --json."""
     assert done.returncode == code, done.stderr
     answer = json.loads(done.stdout)
     names = ("files", "inserted", "updated", "skippedDuplicates", "removed")
@@ -60,7 +60,7 @@ def counts(done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, A
 
 
 def kept(daemon: Daemon, collection: str) -> list[dict[str, Any]]:
-    """Everything in the collection."""
+    """Return everything in the collection."""
     exported = good(daemon.symbi("memory", "export", collection))
     return [json.loads(line) for line in exported.splitlines()]
 
@@ -237,7 +237,7 @@ def test_a_push_that_is_interrupted_is_finished_by_the_same_command(
 
 
 def kept_count(daemon: Daemon, collection: str) -> int:
-    """How many items the collection has."""
+    """Return the number of items in the collection."""
     answer = json.loads(good(daemon.symbi("collection", "list", "--json")))["collections"]
     return next(int(each["items"]) for each in answer if each["name"] == collection)
 
@@ -254,7 +254,7 @@ def test_a_daemon_that_is_killed_leaves_nothing_twice(tmp_path: Path) -> None:
         daemon.process.kill()
         daemon.process.wait()
         assert process.wait(60) in {0, 1}
-    # Without a daemon the command does it itself.
+    # Without a daemon the command owns the root itself.
     answer = json.loads(good(symbi("push", "docs", "--json", root=tmp_path)))
     assert answer["inserted"] + answer["skippedDuplicates"] == 500
     lines = good(symbi("memory", "export", root=tmp_path)).splitlines()

@@ -1,4 +1,4 @@
-"""`symbi memory`: with a daemon and without one, for people and for programs."""
+"""`symbi memory`: with and without a daemon, for people and for programs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["with a daemon", "without a daemon"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Symbi]:
-    """`symbi` in a fresh root, once beside a daemon and once alone."""
+    """Run `symbi` in a fresh root, once with a daemon and once without."""
     write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program") as started:
         if request.param == "with a daemon":
@@ -138,7 +138,7 @@ def test_one_thing_is_edited_and_forgotten_by_the_beginning_of_its_id(run: Symbi
 
 
 def test_what_cannot_be_forgotten_is_named_and_the_rest_is_forgotten(run: Symbi) -> None:
-    # Equal entries of a day are told apart by their order alone.
+    # Equal entries of a day differ only by their order.
     for _ in range(3):
         good(run("memory", "write", "reviewer", "the same", "--type", "episode"))
     good(run("memory", "write", "reviewer", "another", "--type", "episode"))
@@ -460,7 +460,7 @@ def test_the_words_of_the_query_are_marked_on_a_terminal(daemon: Daemon) -> None
 def test_of_a_long_text_the_lines_around_the_words_are_shown(daemon: Daemon) -> None:
     text = "\n".join(["Minutes", *(f"- item {number}" for number in range(40)), "- the zebra crossed", "- the end"])
     good(daemon.symbi("memory", "write", "auditor", "-", input=text))
-    # Whether it is the first hit is a matter of its vector, which comes in its own time.
+    # Its rank depends on its vector, which is computed in the background.
     hits = good(daemon.symbi("memory", "search", "auditor", "zebra")).split("\n\n")
     shown = next(hit for hit in hits if "zebra" in hit).splitlines()
     assert "    - the zebra crossed" in shown

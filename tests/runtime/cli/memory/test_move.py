@@ -1,4 +1,4 @@
-"""`symbi memory move`: everything is there once, cut off or not, and what differs is named."""
+"""`symbi memory move` copies everything once, even after an interruption, and reports differences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def empty(daemon: Daemon) -> Daemon:
-    """The module's daemon, nothing remembered."""
+    """Return the module's daemon, with empty memories."""
     for row in json.loads(good(daemon.symbi("memory", "stats", "--json")))["agents"]:
         if row["memory"] != "records":
             good(daemon.symbi("memory", "purge", row["agent"], "--memory", row["memory"], "--yes"))
@@ -66,7 +66,7 @@ def empty(daemon: Daemon) -> Daemon:
 
 
 def moved(daemon: Daemon, *arguments: str, code: int = 0) -> dict[str, Any]:
-    """What a move answers."""
+    """Return the answer of a move."""
     done = daemon.symbi("memory", "move", *arguments, "--json")
     assert done.returncode == code, done.stdout + done.stderr
     answer = json.loads(done.stdout)
@@ -75,7 +75,7 @@ def moved(daemon: Daemon, *arguments: str, code: int = 0) -> dict[str, Any]:
 
 
 def exported(daemon: Daemon, memory: str) -> dict[str, dict[str, Any]]:
-    """What a memory holds, by id, without where."""
+    """Return the items of a memory by id, without their locations."""
     lines = map(json.loads, good(daemon.symbi("memory", "export", "--memory", memory)).splitlines())
     return {line["memory_id"]: {k: v for k, v in line.items() if k not in {"memory", "agent_id"}} for line in lines}
 
@@ -98,7 +98,7 @@ def test_everything_goes_over_with_ids_times_and_what_is_known_of_it(empty: Daem
     assert exported(empty, "archive") == before == exported(empty, "notes")
     hits = json.loads(good(empty.symbi("collection", "search", "Fact", "--collection", "archive", "--json")))["hits"]
     assert {hit["collection"] for hit in hits} == {"archive"}
-    # The same again.
+    # Repeated.
     again = moved(empty, "notes", "archive")["agents"]
     assert [(row["copied"], row["there"]) for row in again] == [(0, notes["items"]), (0, 1)]
     assert [row["sha256"] for row in again] == [notes["sha256"], reader["sha256"]]
@@ -126,7 +126,7 @@ def test_another_content_under_the_same_id_is_named_and_left(empty: Daemon) -> N
     good(empty.symbi("push", "-", "--collection", "notes", input="One."))
     moved(empty, "notes", "archive")
     (key,) = exported(empty, "archive")
-    # The collection that was asked for first is the one that is changed.
+    # The first collection is the one that is changed.
     good(empty.symbi("collection", "update", key, "Changed."))
     answer = moved(empty, "notes", "archive", code=1)
     assert answer["good"] is False

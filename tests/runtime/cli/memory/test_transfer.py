@@ -1,4 +1,4 @@
-"""`symbi memory export` and `import`: everything goes over, whole or not at all, and each bad line is named."""
+"""`symbi memory export` and `import` transfer everything, completely or not at all, and report each bad line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_everything_goes_into_a_file_and_into_another_root(
     write_program(other, PROGRAM)
     with running(other, "program"):
         pass
-    # Without a daemon, and from standard input; the second time nothing is new.
+    # Without a daemon, and from standard input; the second import changes nothing.
     first = symbi("memory", "import", "-", root=other, input=text)
     assert good(first) == "imported 5 items; 0 were there already\n"
     second = symbi("memory", "import", str(tmp_path / "all.jsonl"), "--json", root=other)
@@ -168,7 +168,7 @@ def test_a_terminal_shows_how_far_it_is_and_a_pipe_does_not(daemon: Daemon, tmp_
     shown = terminal(daemon, "memory", "import", "all.jsonl")
     assert "importing" in shown
     assert "imported 1,500 items" in shown
-    # The bar is gone at the end.
+    # The bar is removed at the end.
     assert shown.rindex("imported 1,500") > shown.rindex("importing")
     assert daemon.symbi("memory", "reindex").stderr == ""
 
@@ -182,7 +182,7 @@ def test_a_daemon_that_is_stopped_in_the_middle_is_told(daemon: Daemon, tmp_path
     errors = (tmp_path / "errors").open("w+b")
     with errors:
         process = forked.start(["memory", "import", "all.jsonl"], cwd=tmp_path, env=environment(), stderr=errors)
-        # The first page was answered by then: of a first one that is lost, the command would do all by itself.
+        # The first page was answered: if that were lost, the command would own the root and do everything itself.
         until(partial(_has_lines, tmp_path / "notes" / "reviewer" / "memory.md", 600))
         daemon.kill()
         code = process.wait(60)

@@ -1,4 +1,4 @@
-"""What a person sees of a hit: the passage that answers, and an id that can be copied."""
+"""A hit shows the passage that matches, and an id that can be copied."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD = [" 1", "0.934", "2026-02-14 12:00", "semantic", "#webhooks", "#limits"]
 
 
 def shown(capsys: pytest.CaptureFixture[str], text: str, query: str, columns: int | None = None) -> list[str]:
-    """The lines that are printed, on a terminal of that width."""
+    """Return the lines printed on a terminal of that width."""
     with pytest.MonkeyPatch.context() as patch:
         if columns is not None:
             patch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
@@ -30,7 +30,7 @@ def test_the_lines_that_have_most_words_of_the_question_are_shown(capsys: pytest
     passage = shown(capsys, "\n".join(lines), "what does a status 429 mean")[1:]
     assert "    The status 429 says that there were too many." in passage
     assert passage[0] == passage[-2] == "    …"
-    # One line before it, the rest after it.
+    # One line before the match, the others after it.
     assert passage[1].strip() == "Paragraph 19 is of something else."
     assert passage[-3].strip() == "After that 3."
 

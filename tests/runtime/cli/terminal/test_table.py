@@ -1,4 +1,4 @@
-"""Tables are read by people on terminals of any width, and by programs."""
+"""Tables are readable on terminals of any width, and by programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was accepted can be found, read as it came, and sent again; nothing is queued twice."""
+"""Accepted deliveries can be listed, shown as received, and redelivered; none is queued twice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ agent reviewer {}
 
 
 def accepted(daemon: Daemon, *bodies: bytes, path: str = "/hooks/github") -> list[str]:
-    """Post `bodies`; the ids, once all have been handled."""
+    """Post `bodies`; return the ids when all have been handled."""
     ids = []
     for body in bodies:
         answer = daemon.github(body, f"sender-{time.monotonic_ns()}", path=path)
@@ -49,7 +49,7 @@ def accepted(daemon: Daemon, *bodies: bytes, path: str = "/hooks/github") -> lis
 
 
 def handled(root: Path, *ids: str) -> None:
-    """Wait until none of them waits or runs."""
+    """Wait until none of them is queued or running."""
     until(lambda: not {states(root)[each] for each in ids} & {"queued", "running"}, what="the deliveries' end")
 
 
@@ -59,7 +59,7 @@ def states(root: Path) -> dict[str, str]:
 
 
 def change(root: Path, statement: str, *parameters: str) -> None:
-    """Make the database say something that would take an agent that fails to come about."""
+    """Change a row directly, to a state that only a failing agent would cause."""
     with closing(sqlite3.connect(root / ".symbi/symbiont.db", timeout=10)) as database, database:
         database.execute(statement, parameters)
 
@@ -70,7 +70,7 @@ def bury(root: Path, *ids: str) -> None:
 
 
 def asked(root: Path, *arguments: str, code: int = 0) -> Any:
-    """What `symbi webhook … --json` prints."""
+    """Return the output of `symbi webhook … --json`."""
     done = symbi("webhook", *arguments, "--json", root=root)
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
@@ -141,7 +141,7 @@ def test_the_ends_of_the_calendar_and_of_numbers_are_answered(
 
 @pytest.fixture(scope="module")
 def root_with_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root whose daemon has stopped, with two deliveries that were handled."""
+    """Return a root whose daemon has stopped, with two handled deliveries."""
     root = tmp_path_factory.mktemp("root")
     write_program(root, TWO)
     with running(root, "program") as daemon:
@@ -232,7 +232,7 @@ def test_a_range_of_dead_letters_is_redelivered_once(tmp_path: Path) -> None:
     with running(tmp_path, "program") as daemon:
         dead = accepted(daemon, *(b'{"number":%d}' % number for number in range(3)))
         other = accepted(daemon, b'{"number":9}', path="/hooks/pushes")
-    # Nobody runs what is queued, so that the second question finds it so.
+    # Without a daemon, so that queued deliveries stay queued.
     bury(tmp_path, *dead, *other)
     told = asked(tmp_path, "redeliver", "--status", "dead", "--since", "1h", "--name", "github-events")
     assert told == {"queued": dead, "not_queued": []}
@@ -274,7 +274,7 @@ def test_what_waits_for_its_agent_is_redelivered_when_the_agent_is_back(tmp_path
         assert states(tmp_path)[delivery] == "agent_gone"
         write_program(tmp_path, TWO)
         until(lambda: json.loads(daemon.readyz().body)["generation"] == 2, what="the reload")
-        # It may have been meant to be switched off: a person says when.
+        # It may be off on purpose: a person decides when to redeliver.
         time.sleep(0.5)
         assert states(tmp_path)[delivery] == "agent_gone"
         done = daemon.symbi("webhook", "redeliver", "--status", "agent_gone", "--since", "1h")

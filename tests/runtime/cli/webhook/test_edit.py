@@ -1,4 +1,4 @@
-"""`symbi webhook add` and `remove`: what they write, what they refuse, and that a running daemon follows."""
+"""`symbi webhook add` and `remove`: their edits, their errors, and the reload by a running daemon."""
 
 from __future__ import annotations
 

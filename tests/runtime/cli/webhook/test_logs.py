@@ -1,4 +1,4 @@
-"""What comes in can be watched, through restarts, and found again by reason and status."""
+"""Requests can be followed, across restarts, and filtered by reason and status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROTATING = GITHUB.replace('"secret://env/GITHUB_SECRET"', '["secret://env/NEWER_
 
 
 class Follower:
-    """`symbi webhook logs --follow --json`, and what it has written so far."""
+    """`symbi webhook logs --follow --json`, and its output so far."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: Path, errors: Path) -> None:
         self.process, self.output, self.errors = process, output, errors

@@ -1,4 +1,4 @@
-"""`symbi webhook providers`: what is known of each sender, without a root or a daemon."""
+"""`symbi webhook providers` describes each sender, without a root or a daemon."""
 
 from __future__ import annotations
 

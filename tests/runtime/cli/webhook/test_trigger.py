@@ -1,4 +1,4 @@
-"""A webhook can be tried with what its sender would really send."""
+"""A webhook can be tested with samples of its sender's deliveries."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_samples_are_accepted_and_each_is_a_new_delivery(tmp_path: Path) -> None
             done = daemon.symbi("webhook", "trigger", name, "--event", event)
             assert done.returncode == 0, done.stdout + done.stderr
             assert f"({event}, " in done.stdout
-            # Some senders must be answered 200 with nothing.
+            # Some senders require an empty 200.
             assert done.stdout.splitlines()[1] in {"202 Accepted", "200 OK"}
         many = daemon.symbi("webhook", "trigger", "payments", "--count", "5", "--rate", "50", "--json")
         assert json.loads(many.stdout) == {"sent": 5, "answers": {"202": 5}}
