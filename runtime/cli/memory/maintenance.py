@@ -90,7 +90,7 @@ def purge(agent: str | None, user: str | None, memory: str | None, yes: bool, ro
     if agent is None and user is None:
         raise UsageError("give AGENT, --user or both")
     asked = {"agent": agent, "user": user, "memory": memory}
-    what = f"the items of {agent}" if user is None else f"the items of user {user}{f' in {agent}' if agent else ''}"
+    what = f"everything of {agent}" if user is None else f"everything of user {user}{f' in {agent}' if agent else ''}"
     with RootClient(find_root(root)) as client:
         going = client.call("memory_purge", {**asked, "dry_run": True}, progress=no_progress)["memories"]
         if going and not yes:

@@ -119,7 +119,7 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
     refused(daemon.symbi("token", "revoke", "nothing"), 2, "no token's id begins with 'nothing'")
     refused(daemon.symbi("webhook", "create", "x", "--agent", "reviewr"), 2, "did you mean reviewer?")
     refused(daemon.symbi("webhook", "create", " x", "--agent", "reviewer"), 2, "symbi: TITLE: ")
-    refused(daemon.symbi("webhook", "delete", "x"), 2, "'x' is no id of a webhook", "webhook remove")
+    refused(daemon.symbi("webhook", "delete", "x"), 2, "'x' is not the id of a webhook", "webhook remove")
     refused(daemon.symbi("webhook", "create", "x", "--agent", ""), 2, "--agent is empty")
     refused(daemon.symbi("webhook", "delete", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"), 2, "you have no webhook")
 

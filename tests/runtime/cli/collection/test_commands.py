@@ -52,8 +52,8 @@ def found(daemon: Daemon, query: str, *more: str) -> list[dict[str, Any]]:
 
 def test_collections_are_listed_and_made(daemon: Daemon) -> None:
     made = daemon.symbi("collection", "new", "research")
-    assert good(made) == "made the collection research in the memory default\n"
-    assert "it is there already" in good(daemon.symbi("collection", "new", "research"))
+    assert good(made) == "created the collection research in the memory default\n"
+    assert "exists already" in good(daemon.symbi("collection", "new", "research"))
     assert json.loads(good(daemon.symbi("collection", "new", "notes", "--json")))["created"] is False
     listed = good(daemon.symbi("collection", "list"))
     assert listed.splitlines()[0].split() == ["collection", "memory", "items", "index", "embedding", "state"]
@@ -169,7 +169,7 @@ def test_what_happened_is_summarised_once(daemon: Daemon) -> None:
     ever = ["--since", "2020-01-01T00:00:00Z", "--until", "2999-01-01T00:00:00Z"]
     done = daemon.symbi(*command, *ever)
     assert "The server was restarted" in good(done)
-    assert "made of 2 items (extractive), kept as" in done.stderr
+    assert "summary of 2 items (extractive), stored as" in done.stderr
     again = json.loads(good(daemon.symbi(*command, *ever, "--json")))
     assert again["upserted_memory_id"] in done.stderr
     refused(daemon.symbi(*command, "--since", "2020-01-01", "--limit", "0"), 2, "symbi: --limit: ")

@@ -338,10 +338,10 @@ def test_a_purge_asks_names_what_goes_and_deletes_it(run: Symbi) -> None:
 def test_a_person_says_yes_or_no_to_a_purge(daemon: Daemon) -> None:
     good(daemon.symbi("memory", "write", "reviewer", "to be purged"))
     said = terminal(daemon, "memory", "purge", "reviewer", typed="n\n")
-    assert "Delete what reviewer remembers, " in said
+    assert "Delete everything of reviewer (" in said
     assert "nothing was deleted" in said
     assert "to be purged" in good(daemon.symbi("memory", "list"))
-    assert "deleted what reviewer remembered" in terminal(daemon, "memory", "purge", "reviewer", typed="y\n")
+    assert "deleted everything of reviewer" in terminal(daemon, "memory", "purge", "reviewer", typed="y\n")
     assert "to be purged" not in good(daemon.symbi("memory", "list"))
 
 

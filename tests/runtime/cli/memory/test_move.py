@@ -119,7 +119,7 @@ def test_what_is_there_already_is_merged(empty: Daemon) -> None:
     shown = good(empty.symbi("memory", "move", "notes", "archive"))
     assert shown.splitlines()[2].split() == ["notes", "→", "archive", "2", "1", "0", "1", "0", "3", "3", "3"]
     assert "no differences" in shown
-    assert "notes is as it was" in shown
+    assert "notes did not change" in shown
 
 
 def test_another_content_under_the_same_id_is_named_and_left(empty: Daemon) -> None:
