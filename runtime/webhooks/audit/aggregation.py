@@ -1,4 +1,4 @@
-"""Many attempts alike become few rows, while they are noted: whoever floods us costs a counter, not a disk."""
+"""Aggregation of similar rejected requests into few rows, so that a flood costs a counter and not a disk."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from runtime.webhooks.deliveries.delivery import RejectedRequest
 
 MINUTE_MS: Final = 60_000
 ONE_BY_ONE: Final = 20
-"""Refusals of one minute, alike and of one source, that have a row each; the rest are counted in the last one."""
+"""Similar refusals of one minute from one source that get a row each; further ones are counted in the last row."""
 
 PER_MINUTE: Final = 200
-"""Rows of one minute for a webhook and reason; what comes from yet other sources is counted in one that names none."""
+"""Rows of one minute for a webhook and reason; refusals from further sources are counted in one row without a
+source."""
 
 WAITING: Final = 4096
-"""Rows that may wait to be written; beyond that, too, only such as count others are made."""
+"""Rows that may wait to be written; beyond that, only rows that count others are added."""
 
 AttemptGroup = tuple[str, str | None, str, str]
-"""User, webhook, verdict and reason: what is bounded on its own, so that a flood of one pushes nothing else out."""
+"""User, webhook, verdict and reason: each group has its own bound, so a flood of one does not displace others."""
 
 
 def group_of(rejected: RejectedRequest) -> AttemptGroup:
-    """What `rejected` is counted with."""
+    """Return the group of `rejected`."""
     return rejected.user_id, rejected.webhook, rejected.verdict, rejected.reason
 
 
 class AttemptCount(NamedTuple):
-    """A row to be written: `rejected`, and how often it came until `at` (Unix milliseconds)."""
+    """A row to write: `rejected`, and how often it occurred until `at` (Unix milliseconds)."""
 
     rejected: RejectedRequest
     at: int
     times: int
     many: bool
-    """True: from several sources, and only what they have in common is said."""
+    """True: from several sources; only what they have in common is recorded."""
 
 
 class AttemptAggregator:
-    """What was noted since it was last taken. Bounded by the number of webhooks, whatever comes in."""
+    """The requests recorded since the last `take`. Bounded by the number of webhooks, whatever arrives."""
 
     def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
         self._clock = clock
@@ -50,7 +51,7 @@ class AttemptAggregator:
         self._more: dict[str, tuple[int, int]] = {}
 
     def put(self, rejected: RejectedRequest) -> None:
-        """Note `rejected`: a row of its own, or one more in an earlier one."""
+        """Record `rejected`: as a row of its own, or as one more in an earlier row."""
         now = milliseconds(self._clock)
         if now // MINUTE_MS != self._minute:
             self.forget()
@@ -80,12 +81,12 @@ class AttemptAggregator:
             self._more[row_id] = (self._more.get(row_id, (0, 0))[0] + 1, now)
 
     def take(self) -> tuple[dict[str, AttemptCount], dict[str, tuple[int, int]]]:
-        """New rows by id; and for rows that were taken before: how many more, and until when."""
+        """Return new rows by id; and for rows taken before, the additional count and the latest time."""
         taken = self._new, self._more
         self._new, self._more = {}, {}
         return taken
 
     def forget(self) -> None:
-        """Count nothing in an earlier row: a minute is over, or what was taken was not written."""
+        """Start new rows: a minute is over, or the rows taken were not written."""
         self._current.clear()
         self._rows.clear()

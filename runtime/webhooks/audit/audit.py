@@ -1,4 +1,5 @@
-"""The audit: what was accepted is its own record; what was not is kept here, bounded and off the hot path."""
+"""The audit of requests that were not accepted: bounded, and written off the hot path. An accepted delivery is its own
+record."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ from runtime.webhooks.request.headers import Headers
 log = structlog.get_logger("symbiont.audit")
 
 KEPT_PER_REASON = 1000
-"""Newest rows kept of each webhook, verdict and reason."""
+"""Newest rows kept for each webhook, verdict and reason."""
 
 KEPT = 50_000
-"""Rows kept of all together; when there are more, the largest groups give way, and the small ones stay whole."""
+"""Rows kept in total; beyond that, the largest groups are shortened and small ones stay whole."""
 
 FLUSH_SECONDS = 0.5
 _SHOWN_LENGTH = 200
@@ -37,19 +38,19 @@ _SECRET_PARTS = ("signature", "authorization", "cookie", "token", "secret", "hma
 
 @lru_cache(maxsize=512)
 def noted_names(*also: str) -> tuple[str, ...]:
-    """The names, in lower case, of the headers that the audit keeps: content type and length, user agent, and `also`
-    (a provider's event and id headers); never one whose name speaks of a secret."""
+    """Return the names, in lower case, of the headers that the audit records: content type and length, user agent, and
+    `also` (a provider's event and id headers); never a name that suggests a secret."""
     names = dict.fromkeys((*_PLAIN_HEADERS, *(name.lower() for name in also)))
     return tuple(name for name in names if not any(part in name for part in _SECRET_PARTS))
 
 
 def chosen_headers(headers: Headers, names: Sequence[str]) -> HeaderPairs:
-    """The headers of `names` that were sent, each cut to 200 characters."""
+    """Return the sent headers among `names`, each cut to 200 characters."""
     return tuple([(name, value[:_SHOWN_LENGTH]) for name in names if (value := headers.get(name)) is not None])
 
 
 class Audit:
-    """Records attempts that were not accepted. `run` writes them, every half second; `close` writes the rest."""
+    """Records requests that were not accepted. `run` writes them every half second; `close` writes the rest."""
 
     def __init__(
         self,
@@ -66,29 +67,29 @@ class Audit:
         self._kept_in_all = kept_in_all
         self._noted = AttemptAggregator(clock, waiting=waiting)
         self._written: Counter[AttemptGroup] = Counter()
-        # What an earlier process left has not been looked at.
+        # Rows of an earlier process are counted with the first write.
         self._since_balance = kept_in_all
         self._failing = False
         self._not_audited = 0
         self._writing = asyncio.Lock()
 
     def put(self, rejected: RejectedRequest) -> None:
-        """Note `rejected`; it is written a moment later. Never waits and never fails."""
+        """Record `rejected`; it is written a moment later. Never waits and never fails."""
         self._noted.put(rejected)
 
     async def run(self) -> None:
-        """Write what was noted, until cancelled."""
+        """Write the recorded requests, until cancelled."""
         while True:
             await self._clock.sleep(FLUSH_SECONDS)
             await self.flush()
 
     async def close(self) -> None:
-        """Write what is left."""
+        """Write the rest."""
         await self.flush()
 
     async def flush(self) -> None:
-        """Write what was noted so far, with what another call is writing. What a failing database does not take is
-        dropped: this is no inbox. A cancelled caller does not stop it."""
+        """Write the requests recorded so far, including those that another call is writing. Rows that a failing
+        database does not accept are dropped. Cancelling the caller does not stop the write."""
         await asyncio.shield(asyncio.create_task(self._flush(), name="audit"))
 
     async def _flush(self) -> None:
@@ -109,15 +110,15 @@ class Audit:
             self._noted.forget()
             self._not_audited += len(new) + len(more)
             if not self._failing:
-                log.warning("attempts are not audited while the database is not available", reason=str(error))
+                log.warning("audit_write_failed", error=str(error))
             self._failing = True
         else:
             if self._failing:
-                log.warning("attempts are audited again", lost=self._not_audited)
+                log.warning("audit_write_recovered", lost=self._not_audited)
             self._failing, self._not_audited = False, 0
 
     def _surplus(self, new: Iterable[AttemptCount]) -> dict[AttemptGroup, int]:
-        """The groups of which enough was written to look for rows too many, and how many each may have."""
+        """Return the groups in which enough was written to look for surplus rows, with the rows that each may have."""
         self._written.update(group_of(row.rejected) for row in new)
         full = [group for group, count in self._written.items() if count > self._kept // 10]
         for group in full:
@@ -125,7 +126,7 @@ class Audit:
         return dict.fromkeys(full, self._kept)
 
     async def _over_all(self) -> dict[AttemptGroup, int]:
-        """The groups that are too large for all of them together, and how many rows each may have."""
+        """Return the groups that are too large for the total, with the rows that each may have."""
         columns = [attempts.c[name] for name in _GROUP]
         async with self._database.read() as connection:
             found = (await connection.execute(select(*columns, func.count()).group_by(*columns))).all()
@@ -134,7 +135,7 @@ class Audit:
 
 
 def fair_share(counts: Iterable[int], total: int) -> int:
-    """The most that each may have so that all together have `total`, and those who have less give what they leave."""
+    """Return the largest share so that all together have at most `total`; what small ones leave goes to the others."""
     ordered = sorted(counts)
     share = total
     for place, count in enumerate(ordered):

@@ -1,4 +1,4 @@
-"""What came in, accepted or not: by webhook, reason and status, or of one webhook page by page."""
+"""The log of requests, accepted or not: filtered by webhook, reason and status, or of one webhook page by page."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ _SHARED = (
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """Which attempts."""
+    """Criteria of log entries."""
 
     name: str | None = None
     """The webhook."""
     reason: str | None = None
-    """A refusal's code, or another verdict's; `verified` or `unverified` of accepted ones."""
+    """The code of a refusal or another verdict; `verified` or `unverified` for accepted deliveries."""
     status: tuple[int, int] = ANY_STATUS
-    """HTTP status: the least and the greatest."""
+    """HTTP status: lowest and highest."""
     since: int | None = None
-    """Unix milliseconds: those that came in then or later."""
+    """Unix milliseconds: only requests received then or later."""
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt, or `count` alike refusals."""
+    """One request, or `count` similar refusals."""
 
     id: str
-    """Begins with the time it came in, so that attempts are in order of their ids."""
+    """Begins with the time of receipt, so ids are in chronological order."""
     webhook: str | None
     received_at: int
-    """Unix milliseconds; of the newest, where several are one."""
+    """Unix milliseconds; of the newest if several are counted."""
     verdict: str
     """`accepted`, `refused`, `filtered`, `repeated`, `handshake`."""
     reason: str
-    """`verified` or `unverified` of an accepted one."""
+    """`verified` or `unverified` for an accepted delivery."""
     status: int
     source: str | None
     event: str | None
@@ -61,7 +61,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
     secret_index: int | None
     delivery_id: str | None
     state: str | None
-    """The delivery's."""
+    """The state of the delivery."""
     error: str | None
     run_id: str | None
     run_state: str | None
@@ -69,7 +69,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read(database: Database, asked: Asked, limit: int) -> list[Noted]:
-    """Up to `limit` attempts, oldest first: the newest there are, or with `since` the oldest from then on."""
+    """Return up to `limit` entries, oldest first: the newest ones, or with `since` the first ones from then on."""
     newest = asked.since is None
     queries = [_ordered(_OTHERS.where(*_others(asked)), newest, attempts.c.received_at, attempts.c.id)]
     if asked.reason in {None, VERIFIED, UNVERIFIED}:
@@ -79,7 +79,7 @@ async def read(database: Database, asked: Asked, limit: int) -> list[Noted]:
 
 
 async def page(database: Database, user_id: str, webhook: str, limit: int, before: str | None = None) -> list[Noted]:
-    """Up to `limit` attempts at the user's webhook, newest first, from behind the one whose id is `before`."""
+    """Return up to `limit` entries of the user's webhook, newest first, before the one with the id `before`."""
     queries = []
     for query, table in ((_ACCEPTED, deliveries), (_OTHERS, attempts)):
         mine = query.where(table.c.user_id == user_id, table.c.webhook == webhook)
@@ -107,7 +107,7 @@ def _ordered(query: Select[Any], newest: bool, *columns: Any) -> Select[Any]:
     return query.order_by(*(each.desc() if newest else each for each in columns))
 
 
-# A sender is answered 202 unless its row prescribes something else.
+# The answer is 202 unless the provider's row prescribes another.
 _ANSWERED = case(
     {name: row.answer.status for name, row in PROVIDERS.items() if row.answer is not None},
     value=deliveries.c.provider,
@@ -137,7 +137,7 @@ def _accepted(asked: Asked) -> Iterable[ColumnElement[bool]]:
     if asked.reason is not None:
         yield deliveries.c.verified == (asked.reason == VERIFIED)
     if asked.since is not None:
-        # An id begins with the time it was made at; only ids are indexed.
+        # An id begins with its creation time; only ids are indexed.
         yield deliveries.c.id >= first_id(asked.since)
     if asked.status != ANY_STATUS:
         yield _ANSWERED.between(*asked.status)

@@ -35,13 +35,14 @@ class SlowClock:
         self._doubted: float | None = None
 
     def milliseconds(self) -> int:
-        """The time to go by. Ask now and then: a step is noticed by asking."""
+        """Return the time to use, in Unix milliseconds. Call it regularly: a step of the clock is only noticed by a
+        call."""
         wall, real = self._clock.now(), self._clock.monotonic()
         slow = self._base + real - self._since
         if wall > slow + SLACK_SECONDS:
             if self._doubted is None:
                 self._doubted = real
-                log.warning("the clock is ahead of what is known; nothing is forgotten for it within a day")
+                log.warning("clock_ahead", seconds=round(wall - slow))
             if real - self._doubted < DOUBT_SECONDS:
                 return int(slow * 1000)
         self._doubted = None

@@ -1,4 +1,4 @@
-"""Accepted deliveries, for who looks for one: lists by webhook, state and time, and one with all that is kept of it."""
+"""Queries of accepted deliveries: lists by webhook, state and time, and one delivery with its stored request."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _ID = re.compile(r"[0-9a-f-]{1,36}\Z")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which deliveries. Times are Unix milliseconds: from `since` to before `until`."""
+    """Criteria of deliveries. Times are Unix milliseconds: from `since`, before `until`."""
 
     name: str | None = None
     """The webhook."""
     states: Collection[str] = ()
-    """Empty: all."""
+    """Empty: all states."""
     since: int | None = None
     until: int | None = None
 
     def where(self) -> list[ColumnElement[bool]]:
-        """The conditions, over `deliveries`."""
+        """Return the conditions on the table `deliveries`."""
         conditions: list[ColumnElement[bool]] = []
         if self.name is not None:
             conditions.append(deliveries.c.webhook == self.name)
         if self.states:
-            # Spelled out: an index over a part of the table is not used for a parameter.
+            # As literals: a partial index is not used for a parameter.
             conditions.append(or_(*(deliveries.c.state == _spelled(state) for state in self.states)))
         if self.since is not None:
-            # An id begins with the time it was made at; only ids are indexed.
+            # An id begins with its creation time; only ids are indexed.
             conditions += [deliveries.c.id >= first_id(self.since), deliveries.c.received_at >= self.since]
         if self.until is not None:
             conditions += [deliveries.c.id < first_id(self.until), deliveries.c.received_at < self.until]
@@ -50,7 +50,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """One delivery, as it stands. Times are Unix milliseconds."""
+    """One delivery in its current state. Times are Unix milliseconds."""
 
     id: str
     user_id: str
@@ -90,7 +90,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A delivery with what is kept of its request: `body` None when it is not kept any more, for `why`."""
+    """A delivery with its stored request: `body` is None if it is not available, for the reason `why`."""
 
     row: Listed
     headers: HeaderPairs
@@ -100,7 +100,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def newest(database: Database, wanted: Wanted, limit: int) -> list[Listed]:
-    """The newest `limit` deliveries, newest first."""
+    """Return the newest `limit` deliveries, newest first."""
     query = select(*(deliveries.c[name] for name in _SHOWN)).where(*wanted.where())
     async with database.read() as connection:
         rows = (await connection.execute(query.order_by(deliveries.c.id.desc()).limit(limit))).all()
@@ -108,23 +108,23 @@ async def newest(database: Database, wanted: Wanted, limit: int) -> list[Listed]
 
 
 async def oldest_ids(database: Database, wanted: Wanted, limit: int, after: str = "") -> list[str]:
-    """The ids of the oldest `limit` deliveries behind the id `after`, oldest first."""
+    """Return the ids of the oldest `limit` deliveries after the id `after`, oldest first."""
     query = select(deliveries.c.id).where(*wanted.where(), deliveries.c.id > after)
     async with database.read() as connection:
         return list((await connection.execute(query.order_by(deliveries.c.id).limit(limit))).scalars())
 
 
 async def resolve(database: Database, text: str) -> str:
-    """The id that `text` is the beginning of. Raises NotFound when there is none, UsageError when there are several."""
+    """Return the id that begins with `text`. Raises NotFound if there is none, UsageError if there are several."""
     given = text.lower()
     if not _ID.match(given):
-        raise UsageError(f"{text!r} is no delivery's id", hint="`symbi webhook deliveries` lists them")
+        raise UsageError(f"{text!r} is not the id of a delivery", hint="`symbi webhook deliveries` lists them")
     if len(given) == ID_LENGTH:
         condition: ColumnElement[bool] = deliveries.c.id == given
     elif database.kind == "sqlite":
         condition = deliveries.c.id.between(given, given + "~")
     else:
-        # How a PostgreSQL database orders text is its own matter.
+        # The collation of a PostgreSQL database is unknown, so `between` cannot be used.
         condition = deliveries.c.id.like(f"{given}%")
     async with database.read() as connection:
         found: list[str] = list((await connection.scalars(select(deliveries.c.id).where(condition).limit(4))).all())
@@ -132,12 +132,12 @@ async def resolve(database: Database, text: str) -> str:
         raise NotFound(f"there is no delivery {text}", hint="`symbi webhook deliveries` lists them")
     if len(found) > 1:
         some = ", ".join(sorted(found)[:3]) + (", …" if len(found) > 3 else "")
-        raise UsageError(f"several deliveries begin with {text}: {some}", hint="write more of it")
+        raise UsageError(f"several deliveries begin with {text}: {some}", hint="write more characters of the id")
     return found[0]
 
 
 async def show(database: Database, delivery_id: str) -> Shown:
-    """The delivery with its request and runs. Raises NotFound."""
+    """Return the delivery with its request and runs. Raises NotFound."""
     query = select(*(deliveries.c[name] for name in _SHOWN), deliveries.c.headers)
     piece = select(bodies.c.body, bodies.c.headers_size).where(bodies.c.delivery_id == delivery_id)
     ran = select(runs).where(runs.c.delivery_id == delivery_id).order_by(runs.c.id)
@@ -170,11 +170,11 @@ def _ran(row: Any) -> Ran:
 
 def _spelled(state: str) -> Any:
     if state not in STATES:
-        raise UsageError(f"no state is called {state!r}", hint=f"there are: {', '.join(STATES)}")
+        raise UsageError(f"unknown state {state!r}", hint=f"states: {', '.join(STATES)}")
     return literal_column(f"'{state}'")
 
 
 def first_id(at: int) -> str:
-    """What every id made at `at` (Unix milliseconds) or later is not less than."""
+    """Return a lower bound of all ids created at `at` (Unix milliseconds) or later."""
     start = f"{min(max(at, 0), 0xFFFFFFFFFFFF):012x}"
     return f"{start[:8]}-{start[8:]}"

@@ -1,4 +1,4 @@
-"""Sending deliveries to their agents again, because a person asks for it."""
+"""Redelivery: queue deliveries again at an operator's request."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED
 from runtime.webhooks.deliveries.delivery import KEPT
 
 ENDED: Final = (DONE, KEPT, DEAD, AGENT_GONE)
-"""The states from which a delivery can be sent again."""
+"""States from which a delivery can be sent again."""
 
 
 class Sent(NamedTuple):
-    """What became of one: queued, or the `reason` why not."""
+    """The outcome for one delivery: queued, or the `reason` why not."""
 
     delivery_id: str
     reason: str | None = None
 
 
 class _Row(NamedTuple):
-    """A delivery as it stands, and the agent that it would be sent to; empty: none."""
+    """A delivery's current state, and the agent that it would be sent to; empty: none."""
 
     state: str
     run_id: str | None
@@ -36,7 +36,7 @@ class _Row(NamedTuple):
 
 
 async def send_again(database: Database, clock: Clock, delivery_id: str, *, fresh: bool = False) -> None:
-    """Queue one delivery; see `send_all_again`. Raises SymbiontError, in one line, when it is not queued."""
+    """Queue one delivery; see `send_all_again`. Raises SymbiontError, in one line, if it is not queued."""
     [sent] = await send_all_again(database, clock, [delivery_id], fresh=fresh)
     if sent.reason is not None:
         raise SymbiontError(f"cannot send the delivery {delivery_id} again: {sent.reason}")
@@ -52,12 +52,12 @@ async def send_all_again(
     agents: Collection[str] | None = None,
     wakes: Callable[[str], str | None] = lambda _: None,
 ) -> list[Sent]:
-    """Queue deliveries that ended, in one transaction; they are claimed in the order in which they are given.
+    """Queue finished deliveries in one transaction; they are claimed in the given order.
 
-    A dead letter, and one whose agent was gone, go on after the last step that is done; one that was done, or any when
-    `fresh`, begins a new run. One that is in none of `states` is left alone, so that asking twice for all dead letters
-    queues none twice. `agents`: those there are; None when that is not known. `wakes`: the agent of a webhook now, for
-    which what was only kept is queued.
+    A dead letter, or a delivery whose agent was missing, continues after its last completed step. A done delivery, or
+    any with `fresh`, begins a new run. A delivery in none of `states` is left alone, so asking twice for all dead
+    letters queues each once. `agents`: the existing agents; None if unknown. `wakes`: returns the current agent of a
+    webhook, for deliveries that were only stored.
     """
     now = milliseconds(clock)
     wanted = list(dict.fromkeys(delivery_ids))
@@ -77,7 +77,7 @@ async def send_all_again(
             ("id",),
             ("state", "agent", "tries", "next_attempt_at", "finished_at", "run_id"),
             [
-                # A millisecond apart: what is due at the same time is claimed in any order.
+                # A millisecond apart: deliveries due at the same time are claimed in any order.
                 (each, QUEUED, rows[each].agent, 0, now - len(queued) + place, None, _run(rows[each], fresh=fresh))
                 for place, each in enumerate(queued, 1)
             ],
@@ -88,12 +88,12 @@ async def send_all_again(
 
 
 def _run(row: _Row, *, fresh: bool) -> str | None:
-    """The run that goes on; None for a new one."""
+    """Return the run to continue; None for a new one."""
     return None if fresh or row.state == DONE else row.run_id
 
 
 def _refusal(row: _Row | None, body_kept: bool, states: Collection[str], agents: Collection[str] | None) -> str | None:
-    """Why a delivery is not sent again, None when it is."""
+    """Return why a delivery is not sent again, or None if it is."""
     if row is None:
         return "there is no such delivery"
     if row.state not in ENDED:
@@ -101,7 +101,7 @@ def _refusal(row: _Row | None, body_kept: bool, states: Collection[str], agents:
     if row.state not in states:
         return f"it is {row.state}"
     if not row.agent:
-        return f"the webhook {row.webhook} wakes no agent"
+        return f"the webhook {row.webhook} has no agent"
     if not body_kept:
         return "its body is not kept any more"
     if agents is not None and row.agent not in agents:

@@ -1,8 +1,7 @@
-"""Forgetting: what ended long ago goes, and bodies that there is no room for, in small transactions between which
-others write.
+"""Retention: delete old deliveries, and bodies for which there is no room, in small transactions.
 
-What still waits or runs stays, however old. For room only the bodies of deliveries that were done, or only kept, are
-dropped, oldest first; their rows stay for as long as the days say, so that a sender's repeat is still known for one.
+Waiting and running deliveries stay, however old. Only the bodies of deliveries that are done or were only stored are
+deleted to make room, oldest first. Their rows stay for the configured days, so a sender's repeat is still recognized.
 """
 
 from __future__ import annotations
@@ -32,37 +31,37 @@ from runtime.webhooks.deliveries.storage_usage import FULL, StorageUsage
 log = structlog.get_logger("symbiont.retention")
 
 CHUNK = 500
-"""Rows that one transaction deletes at most."""
+"""The most rows that one transaction deletes."""
 
 CHUNK_BYTES = 8 * 1024 * 1024
-"""Bytes of bodies that one transaction drops, about."""
+"""Approximate bytes of bodies that one transaction deletes."""
 
 GIVEN_BACK = 128
-"""Transactions in one pruning that give the file system its room back: 128 MiB."""
+"""Transactions of one pruning that return space to the file system: 128 MiB."""
 
 KEY_MARGIN_MS = 86_400_000
-"""Replay keys stay a day longer than a copy of their request would be fresh, so that no request is refused for a clock
-that is set back by less. Whatever is older than a forgotten key is refused: see `Retention`."""
+"""Replay keys are kept a day longer than a copy of their request would be fresh, so no request is refused because a
+clock was set back by less. Requests older than a deleted key are refused: see `Retention`."""
 
 PRUNE_SECONDS = 600.0
 FULL_SECONDS = 5.0
-"""How often room is looked for while deliveries are refused for want of it."""
+"""Seconds between attempts to make room while deliveries are refused for lack of it."""
 
 GIVE_WAY_SECONDS: Final = 1.0
-"""How long one transaction that makes room waits for deliveries to be stored, at most."""
+"""Seconds that one transaction which makes room waits for deliveries to be stored, at most."""
 PRESSURE: Final = 16
-"""Pieces of work that wait for a transaction, from which on they come faster than they are stored."""
+"""Queued writes from which on deliveries arrive faster than they are stored."""
 
 KEYS_FROM: Final = "replay_keys_from"
-"""The row of `meta` with the time (Unix milliseconds) before which replay keys may have been forgotten."""
+"""The row of `meta` with the time (Unix milliseconds) before which replay keys may have been deleted."""
 
 
 class Retention:
-    """Keeps `usage` within its bounds, and what is old out of the database. One for each daemon.
+    """Keeps `usage` within its bounds, and deletes old rows from the database. One per daemon.
 
-    A replay key is forgotten when a copy of its request would be too old anyway. Should the clock be set back, such a
-    copy would look fresh again; so the latest end of a forgotten key is kept, and admission refuses what would have
-    ended before it.
+    A replay key is deleted when a copy of its request would be too old anyway. If the clock is set back, such a copy
+    would look fresh again. So the latest expiry of a deleted key is stored, and admission refuses requests that would
+    have expired before it.
     """
 
     def __init__(self, database: Database, clock: Clock, usage: StorageUsage, *, keep_seconds: float) -> None:
@@ -74,7 +73,7 @@ class Retention:
         self._said_full = False
 
     async def open(self) -> None:
-        """Learn what is known so far; before the first delivery is admitted."""
+        """Read the stored state; call before the first delivery is admitted."""
         async with self._database.read() as connection:
             newest = select(deliveries.c.received_at).order_by(deliveries.c.id.desc()).limit(1)
             received = (await connection.execute(newest)).scalar()
@@ -84,17 +83,17 @@ class Retention:
         await self._measure()
 
     async def run(self) -> None:
-        """Forget, every ten minutes and whenever there is no room, until cancelled."""
+        """Delete every ten minutes, and whenever there is no room, until cancelled."""
         while True:
             self._usage.wanted.clear()
             try:
                 await self.prune()
             except Unavailable as error:
-                log.warning("nothing was forgotten", reason=str(error))
+                log.warning("retention_skipped", error=str(error))
             await self._pause(FULL_SECONDS if self._usage.full else PRUNE_SECONDS)
 
     async def prune(self) -> int:
-        """Forget what is to be forgotten now; return how many rows that was."""
+        """Delete what is due now; return the number of rows."""
         now = await self._now()
         gone = await forget(self._database, now - self._keep_ms)
         gone += await self._forget_keys(now - KEY_MARGIN_MS)
@@ -104,7 +103,7 @@ class Retention:
         return gone
 
     async def _now(self) -> int:
-        """The time to go by: of several daemons on one database none may be ahead of it."""
+        """Return the time to use: the earliest of all daemons on the database."""
         now = self._time.milliseconds()
         if self._database.kind == "postgresql":
             async with self._database.read() as connection:
@@ -114,13 +113,13 @@ class Retention:
 
     async def _forget_keys(self, before: int) -> int:
         keys_from = await self._database.transact(lambda connection: _raise_keys_from(connection, before))
-        # Before the first of them goes.
+        # Before the first of them is deleted.
         self._usage.keys_from = keys_from
         return await _chunks(self._database, lambda connection: _keys(connection, min(before, keys_from)))
 
     def _tidy(self, connection: Connection, now: int) -> None:
         connection.execute(delete(rates).where(rates.c.newest < (now - KEY_MARGIN_MS) // 1000))
-        # Nothing waits longer than the pause before the last try, unless the clock was set back meanwhile.
+        # No delivery waits longer than the last backoff, unless the clock was set back.
         wall = milliseconds(self._clock)
         late = wall + int(delay(TRIES - 1, spread=1) * 1000)
         connection.execute(
@@ -143,8 +142,8 @@ class Retention:
         self._say_full()
 
     async def _give_way(self) -> None:
-        """Wait while deliveries come in faster than they are stored, but not for long, nor when so much is kept that
-        there may soon be no room for them."""
+        """Wait while deliveries arrive faster than they are stored; not for long, and not if storage may soon be
+        full."""
         loop = asyncio.get_running_loop()
         end = loop.time() + GIVE_WAY_SECONDS
         while (  # noqa: ASYNC110 - looking now and then costs less than an event that every delivery would set
@@ -155,7 +154,7 @@ class Retention:
             await asyncio.sleep(0.02)
 
     async def _give_back(self) -> None:
-        """Make a file that has become much too large shorter, a little at a time."""
+        """Shrink a file that has become much too large, a little at a time."""
         for _ in range(GIVEN_BACK):
             if not await self._database.transact(vacuum):
                 return
@@ -167,8 +166,8 @@ class Retention:
         self._usage.measured(int(used or 0), began=began)
 
     def _drop(self, connection: Connection, *, after: str, excess: int) -> tuple[int, str]:
-        """Drop the oldest bodies of done and of kept deliveries behind `after`: the bytes that this frees, and the last
-        id; empty when there is none."""
+        """Delete the oldest bodies of done and stored deliveries after `after`. Returns the bytes freed and the last
+        id; an empty id if there was none."""
         oldest = (
             select(bodies.c.delivery_id, func.length(bodies.c.body))
             .join(deliveries, deliveries.c.id == bodies.c.delivery_id)
@@ -188,17 +187,17 @@ class Retention:
         return freed, wanted[-1]
 
     def _say_full(self) -> None:
-        """Once, and once when it is over."""
+        """Log once when storage is full, and once when it no longer is."""
         if self._usage.full and not self._said_full:
             megabytes = self._usage.keep // 1024 // 1024
             log.error(
-                "deliveries are refused: more than is kept for waits to be handled, or is dead letters",
+                "inbox_full",
                 bytes=self._usage.used,
                 limit=FULL * self._usage.keep,
                 keep_mb=megabytes,
             )
         elif self._said_full and not self._usage.full:
-            log.info("there is room for deliveries again")
+            log.info("inbox_has_room")
         self._said_full = self._usage.full
 
     async def _pause(self, seconds: float) -> None:
@@ -214,15 +213,15 @@ class Retention:
 
 
 async def forget(database: Database, before: int) -> int:
-    """Delete deliveries that ended before `before` (Unix milliseconds), with their bodies, runs and steps, and rows of
-    the audit that are older; return how many."""
+    """Delete deliveries that ended before `before` (Unix milliseconds), with their bodies, runs and steps, and older
+    rows of the audit. Returns the number of rows."""
     return await _chunks(database, lambda connection: _deliveries(connection, before)) + await _chunks(
         database, lambda connection: _attempts(connection, before)
     )
 
 
 async def prune(database: Database, clock: Clock, *, keep_seconds: float) -> int:
-    """Forget once, by `clock` as it is, what ended more than `keep_seconds` ago; return how many rows that was."""
+    """Delete once, by `clock` as it is, what ended more than `keep_seconds` ago. Returns the number of rows."""
     return await Retention(database, clock, StorageUsage(), keep_seconds=keep_seconds).prune()
 
 
@@ -239,7 +238,7 @@ def _deliveries(connection: Connection, before: int) -> int:
         "SELECT id FROM deliveries WHERE id < :oldest AND state NOT IN ('queued', 'running') "
         "AND coalesce(finished_at, received_at) < :before ORDER BY id LIMIT :chunk"
     )
-    # An id begins with the time it was made at, and nothing ends before it is received.
+    # An id begins with its creation time, and nothing ends before it is received.
     given = {"oldest": first_id(before), "before": before, "chunk": CHUNK}
     gone = [row[0] for row in connection.execute(query, given)]
     ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), [(row,) for row in gone])]
@@ -256,7 +255,8 @@ def _attempts(connection: Connection, before: int) -> int:
 
 
 def _raise_keys_from(connection: Connection, before: int) -> int:
-    """Note that keys which end before `before` are about to go; return from when on all of them are there."""
+    """Record that keys which expire before `before` are about to be deleted; return the time from which all keys are
+    present."""
     ends = replay_keys.c.expires_at
     last = connection.execute(select(func.max(ends)).where(ends < before)).scalar()
     bulk.insert(connection, meta, ("name", "value"), [(KEYS_FROM, "0")], ignore=True)
@@ -269,7 +269,8 @@ def _raise_keys_from(connection: Connection, before: int) -> int:
 
 
 def _keys(connection: Connection, before: int) -> int:
-    """The oldest of those that end before `before`, and those that end in the same millisecond as the last of them."""
+    """Return the oldest keys that expire before `before`, with all that expire in the same millisecond as the last of
+    them."""
     ends = replay_keys.c.expires_at
     last = connection.execute(select(ends).order_by(ends).offset(CHUNK - 1).limit(1)).scalar()
     until = before if last is None else min(before, last + 1)

@@ -1,4 +1,4 @@
-"""How much is kept of requests: measured now and then, counted up in between."""
+"""Bytes used by stored requests: measured periodically, incremented in between."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import asyncio
 from typing import Final
 
 KEEP_BYTES: Final = 256 * 1024 * 1024
-"""What is kept by default of deliveries that have been handled."""
+"""Bytes kept by default of handled deliveries."""
 
 FULL: Final = 4
-"""How many times that may wait before no more is taken: what waits, and dead letters, are never deleted for room."""
+"""Multiple of that size which may wait before deliveries are refused: waiting deliveries and dead letters are never
+deleted to make room."""
 
 EACH_BYTES: Final = 512
-"""What a delivery takes beside its body, about: its headers, and what sealing adds."""
+"""Approximate bytes of a delivery beside its body: headers and encryption overhead."""
 
 
 class StorageUsage:
-    """The bytes of kept requests. Admission counts up and asks whether it is `full`; retention measures and makes
-    room, at once when `wanted` is set."""
+    """The bytes of stored requests. Admission increments and checks `full`; retention measures and makes room,
+    immediately when `wanted` is set."""
 
     def __init__(self, keep: int = KEEP_BYTES) -> None:
         """`keep`: bytes."""
@@ -25,14 +26,14 @@ class StorageUsage:
         self.used = 0
         self.wanted = asyncio.Event()
         self.keys_from = 0
-        """Unix milliseconds: replay keys that expire before this may have been forgotten already."""
+        """Unix milliseconds: replay keys that expire before this may have been deleted."""
         self.counted = 0
-        """The bytes that were ever counted up: a measurement begins with a look at this."""
+        """All bytes ever added; a measurement reads this first."""
         self._measured = 0
 
     @property
     def full(self) -> bool:
-        """Whether so much waits that no more is taken."""
+        """True if so much waits that deliveries are refused."""
         return self.used > FULL * self.keep
 
     def add(self, size: int) -> None:
@@ -44,14 +45,14 @@ class StorageUsage:
             self.wanted.set()
 
     def measured(self, used: int, *, began: int) -> None:
-        """Take over what was measured, and what was `counted` up since it `began`: that may be in it or not, and is
-        rather taken twice until the next measurement than forgotten."""
+        """Set the measured bytes, plus those `counted` since the measurement `began`: they may be counted twice until
+        the next measurement, but are never missed."""
         self._measured = used
         self.used = used + self.counted - began
         if self._much_is_new():
             self.wanted.set()
 
     def _much_is_new(self) -> bool:
-        """Whether it is worth looking for room. Not for every delivery beyond it: where nothing has been handled yet
-        there is no room to be made."""
+        """Return True if making room is likely to free something. Not for every delivery over the bound: if none has
+        been handled yet, there is nothing to delete."""
         return self.used > self.keep and self.used - self._measured > self.keep // 8

@@ -1,6 +1,6 @@
-"""What is kept of a request: its headers as received and its raw body, packed into one piece that is sealed as one.
+"""The stored request: headers as received and raw body, packed into one piece that is encrypted as a whole.
 
-Signatures stay, so that what was verified can be verified again; what would let its reader send requests does not.
+Signatures are kept, so that a request can be verified again. Values that would let a reader send requests are removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from runtime.webhooks.deliveries.delivery import HeaderPairs
 from runtime.webhooks.request.headers import Headers
 
 HIDDEN: Final = "***"
-"""Stands for a value that is a secret itself."""
+"""Replaces a secret value."""
 
 _SECRET_NAMES: Final = ("authorization", "proxy-authorization", "cookie")
 
@@ -23,16 +23,16 @@ _decode = msgspec.json.Decoder(HeaderPairs).decode
 
 
 class StoredRequest(NamedTuple):
-    """A request as it was received, but for hidden values."""
+    """A request as received, without secret values."""
 
     headers: HeaderPairs
     body: bytes
 
 
 def without_secrets(headers: Headers, secrets: Sequence[str] = (), credentials: Sequence[str] = ()) -> HeaderPairs:
-    """The headers in the order received, without secrets: `***` for credentials and cookies, for the headers called
-    `credentials` (in lower case), and for every value that holds one of `secrets`, as a shared token does. A signature
-    is no secret."""
+    """Return the headers in the order received, without secrets: `***` replaces credentials and cookies, the headers
+    named in `credentials` (lower case), and every value that contains one of `secrets`, such as a shared token. A
+    signature is not a secret."""
     names = (*_SECRET_NAMES, *credentials) if credentials else _SECRET_NAMES
     if not secrets and not any([headers.get(name) is not None for name in names]):  # noqa: C419 - quicker
         return headers.pairs
@@ -44,9 +44,9 @@ def without_secrets(headers: Headers, secrets: Sequence[str] = (), credentials: 
 
 
 def pack(headers: HeaderPairs, body: bytes) -> tuple[bytes, int]:
-    """The piece that is sealed, and how many bytes of it are headers.
+    """Return the piece to encrypt, and how many of its bytes are headers.
 
-    Text that is no Unicode (a header's bytes that are not UTF-8) is kept with U+FFFD in place of it.
+    Text that is not Unicode (header bytes that are not UTF-8) is stored with U+FFFD instead.
     """
     try:
         head = _encode(headers)
@@ -56,14 +56,14 @@ def pack(headers: HeaderPairs, body: bytes) -> tuple[bytes, int]:
 
 
 def unpack(piece: bytes, headers_size: int) -> StoredRequest:
-    """What `pack` made; of a delivery that was stored without its headers (`headers_size` 0) just the body."""
+    """Return the request that `pack` packed; only the body for a delivery stored without headers (`headers_size` 0)."""
     if not headers_size:
         return StoredRequest((), piece)
     return StoredRequest(_decode(piece[:headers_size]), piece[headers_size:])
 
 
 def body_of(piece: bytes, headers_size: int) -> bytes:
-    """The raw body alone."""
+    """Return only the raw body."""
     return piece[headers_size:] if headers_size else piece
 
 

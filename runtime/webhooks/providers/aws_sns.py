@@ -176,9 +176,10 @@ class Confirmation:
             topic, url = str(message.get("TopicArn")), str(message.get("SubscribeURL"))
             ours = url.startswith(f"https://{_host(topic)}/?") and url.isascii() and url.isprintable()
             log.warning(
-                "Amazon SNS asks whether the subscription is wanted; if it is, open the URL once",
+                "sns_confirmation_requested",
                 topic=topic,
-                url=url if ours else "not one of Amazon's: do not open it",
+                url=url if ours else None,
+                hint="open the URL once to confirm" if ours else "the URL is not Amazon's: do not open it",
             )
             return Answer()
 

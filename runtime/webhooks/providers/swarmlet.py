@@ -1,4 +1,4 @@
-"""Swarmlet: the scheme of webhooks made at run time."""
+"""Swarmlet: the scheme of webhooks created through the API."""
 
 from __future__ import annotations
 

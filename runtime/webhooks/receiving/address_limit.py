@@ -1,7 +1,8 @@
-"""The limit before verification: an address that is refused again and again is not listened to for a while.
+"""The limit before verification: an address whose requests are refused too often is blocked for a while.
 
-Only refusals count, so who sends much and is accepted is never slowed. An address that a webhook has lately verified a
-request from is not limited there at all: senders share addresses with strangers who can have requests sent from them.
+Only refusals count, so a sender whose requests are accepted is never slowed. An address from which a webhook recently
+verified a request is not limited at that webhook: senders share addresses with strangers who can cause requests from
+them.
 """
 
 from __future__ import annotations
@@ -21,36 +22,36 @@ from runtime.webhooks.routing.route import Route
 log = structlog.get_logger("symbiont.receiver")
 
 PER_MINUTE: Final = 120
-"""Refusals of one address in a minute before it is not listened to."""
+"""Refusals of one address in a minute before it is blocked."""
 
 CAPACITY: Final = 65_536
-"""Addresses that are remembered; the one longest unheard of is forgotten for a new one."""
+"""Addresses that are remembered; a new one replaces the least recent."""
 
 WINDOW_SECONDS: Final = 60.0
 KNOWN_SECONDS: Final = 3600.0
-"""How long an address is known after a request from it was verified."""
+"""Seconds for which an address is known after a request from it was verified."""
 
 _COUNTED: Final = frozenset({400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 431, 505})
-"""What a sender brings upon itself; not our own trouble (other 5xx) and not a limit (429)."""
+"""Statuses caused by the sender: not server errors (other 5xx), not limits (429)."""
 
 
 class Origin(NamedTuple):
-    """Where a request is from."""
+    """The source of a request."""
 
     address: str | None
-    """The sender's, as far as we know."""
+    """The sender's, as far as known."""
     hidden: bool
-    """True: it is that of a proxy which nobody told us to trust, and stands for everybody behind it."""
+    """True: the address is that of a proxy that is not trusted, so all senders behind it share it."""
 
 
 class AddressLimit:
-    """Counts refusals by address: IPv4, or the /64 of IPv6 that one customer has. Bounded in memory, and of this
-    process alone; its time is the monotonic one, which nobody sets."""
+    """Counts refusals by address: IPv4, or the /64 of IPv6 that one customer has. Bounded in memory and local to this
+    process; uses the monotonic clock."""
 
     def __init__(
         self, clock: Clock, *, trusted: int = 0, per_minute: int = PER_MINUTE, capacity: int = CAPACITY
     ) -> None:
-        """`trusted`: how many proxies stand before us. `per_minute`: refusals; 0 for no limit."""
+        """`trusted`: number of proxies in front of the listener. `per_minute`: refusals; 0 for no limit."""
         self._clock = clock
         self._trusted = trusted
         self._limit = per_minute
@@ -60,17 +61,17 @@ class AddressLimit:
         self._said = False
 
     def origin(self, peer: str | None, headers: Headers) -> Origin:
-        """Where the request is from that came over a connection with `peer`."""
+        """Return the origin of a request that came over a connection with `peer`."""
         if self._trusted:
             return Origin(client_address(peer, headers, self._trusted), False)
         return Origin(peer, is_proxied(peer, headers))
 
     def unread(self, peer: str | None) -> Origin:
-        """Where something is from that never became a request. Through a proxy of ours that is not known."""
+        """Return the origin of data that never became a request; unknown behind a trusted proxy."""
         return Origin(None if self._trusted else peer, False)
 
     def check(self, origin: Origin, route: Route | None) -> None:
-        """Raise `Refused` when nothing more is to be read from `origin`: `address_limited` or `address_not_allowed`."""
+        """Raise `Refused` if nothing more is to be read from `origin`: `address_limited` or `address_not_allowed`."""
         if self._refused and self._limit:
             self._check_rate(origin, route)
         if route is not None and route.allow_from and not is_allowed(origin.address, route.allow_from):
@@ -117,10 +118,10 @@ class AddressLimit:
         raise Refused("address_limited", fields=b"Retry-After: %d\r\n" % max(1, -int(-left // 1)))
 
     def _say(self) -> None:
-        """Once: that behind a proxy all senders look alike."""
+        """Log once that all senders behind a proxy look alike."""
         if not self._said:
             self._said = True
             log.warning(
-                "requests come through a proxy, so senders' addresses are not known and not limited; "
-                "say how many proxies there are, such as --trusted-proxies 1"
+                "senders_behind_proxy",
+                hint="addresses of senders are unknown and not limited; set the number of proxies: --trusted-proxies 1",
             )

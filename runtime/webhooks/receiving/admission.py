@@ -1,7 +1,7 @@
-"""Admission: all deliveries that wait at a moment are decided and stored in one transaction, and answered after it.
+"""Admission: all waiting deliveries are decided and stored in one transaction, and answered after it.
 
-What is stored of one delivery is stored together: its row, its body, its replay key and what counts towards its
-limits. Whatever is not accepted leaves nothing.
+Everything about one delivery is stored together: its row, its body, its replay key and its count towards limits. A
+delivery that is not accepted leaves nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CAPACITY = 1024
 """Deliveries that may wait for a transaction."""
 
 CAPACITY_BYTES = 64 * 1024 * 1024
-"""Bytes of their bodies."""
+"""Bytes of the bodies that may wait."""
 
 _IDENTITY = ("user_id", "webhook", "provider_delivery_id")
 _KEY = ("user_id", "webhook", "mac")
@@ -43,28 +43,28 @@ _BODY_COLUMNS = ("delivery_id", "user_id", "body", "headers_size")
 
 
 class Busy(Retry):
-    """Too many deliveries wait already; `retry_after` is in seconds, `reason` one of `refusal.REASONS`."""
+    """Too many deliveries wait; `retry_after` is in seconds, `reason` a key of `refusal.REASONS`."""
 
     retry_after = 1
     reason = "overloaded"
 
 
 class Full(Busy):
-    """So much that was accepted is not handled yet that the disk would fill up."""
+    """So many accepted deliveries are unhandled that the disk would fill up."""
 
     retry_after = 60
     reason = "inbox_full"
 
 
 class First(NamedTuple):
-    """The delivery that has an id already."""
+    """The stored delivery that already has the id."""
 
     delivery_id: str
     state: str
 
 
 class Admission:
-    """Decides and stores candidates. One for each daemon; several daemons may share a PostgreSQL database.
+    """Decides and stores candidates. One per daemon; several daemons may share a PostgreSQL database.
 
     `on_admitted` is called, in the event loop, for each delivery that is committed and waits to run.
     """
@@ -88,9 +88,9 @@ class Admission:
         self._stage = Stage(1, self._admit, self._plainly)
 
     async def admit(self, candidate: Candidate) -> Decision:
-        """Decide about `candidate`; when this returns, the decision is committed.
+        """Decide about `candidate` and return the decision after it is committed.
 
-        Raises `Busy` when too much waits, and `runtime.database.errors.Unavailable` when nothing could be stored.
+        Raises `Busy` if too many deliveries wait, and `runtime.database.errors.Unavailable` if nothing could be stored.
         """
         size = len(candidate.body)
         if size <= OFF_THE_LOOP:
@@ -105,8 +105,8 @@ class Admission:
         return await self.put(candidate, entry._replace(sealed=sealed))
 
     def put(self, candidate: Candidate, entry: PendingDelivery | None = None) -> asyncio.Future[Decision]:
-        """Like `admit`, without waiting: the future is done after the commit. `entry`: that of `candidate`, when it was
-        made already. Raises `Busy` here and now."""
+        """Like `admit`, without waiting: the future is done after the commit. `entry`: the prepared `candidate`, if it
+        exists already. Raises `Busy` immediately."""
         size = len(candidate.body)
         self._must_have_room(size)
         entry = entry or prepare_delivery(candidate, self._clock, self._usage)
@@ -134,17 +134,17 @@ class Admission:
             self.on_admitted()
 
     async def close(self) -> None:
-        """Take no more; what waits is stored before the database is closed."""
+        """Accept no more; what waits is stored before the database is closed."""
         self._capacity = 0
 
     def _admit(self, connection: Connection, entries: Sequence[PendingDelivery]) -> list[Decision]:
-        """Decide about all entries and store what is accepted. Runs in the writer's transaction."""
-        # The counters before anything else, in every daemon alike.
+        """Decide about all deliveries and store the accepted ones. Runs in the writer's transaction."""
+        # Counters first, so that all daemons lock in the same order.
         rates = Rates.locked(connection, [limit.key for entry in entries for limit in entry.limits], entries[0].now)
-        # The keys first: what another daemon commits in between is then found by its id too, and is a repeat.
+        # Keys before ids: a delivery that another daemon commits in between is then found by its id and is a repeat.
         seen = _seen(connection, entries)
         firsts = _firsts(connection, entries)
-        # Entries of a commit whose answer was lost with the connection: they are stored already.
+        # Deliveries of a commit whose confirmation was lost with the connection: already stored.
         stored = {first.delivery_id for first in firsts.values()} | set(seen.values())
         others = [(entry.delivery_id,) for entry in entries if not entry.identity and not entry.key]
         stored |= {row[0] for row in bulk.find(connection, deliveries, ("id",), (), others)}
@@ -180,8 +180,8 @@ class Admission:
         return decisions
 
     def _plainly(self, entries: Sequence[PendingDelivery]) -> Plain[Decision] | None:
-        """Statements that store all entries, to be rolled back if one is a repeat or a replay. None if `_admit` has to
-        decide: where limits are counted, or a replay key may have been forgotten."""
+        """Return statements that store all deliveries, to be rolled back if one is a repeat or a replay. None if
+        `_admit` has to decide: if limits are counted, or a replay key may have been deleted."""
         if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
             return None
         statements = [
@@ -194,8 +194,8 @@ class Admission:
     def _insert(self, connection: Connection, accepted: list[PendingDelivery]) -> None:
         """Store the accepted rows, their bodies and their replay keys.
 
-        Two daemons may store one id or key at the same time; both insert in the order of the keys, so that one
-        waits for the other, finds a row missing, and decides again.
+        Two daemons may store one id or key at the same time. Both insert in the order of the keys, so one waits for the
+        other, finds a row missing, and decides again.
         """
         accepted.sort(key=lambda entry: entry.identity or ())
         made = bulk.insert(connection, deliveries, COLUMNS, [entry.row for entry in accepted], ignore=True)
@@ -211,7 +211,7 @@ class Admission:
         bulk.insert(connection, bodies, _BODY_COLUMNS, self._bodies(of), ignore=True)
 
     def _bodies(self, of: Iterable[tuple[str, PendingDelivery]]) -> list[tuple[Any, ...]]:
-        """Rows of sealed bodies, each with the delivery that it belongs to."""
+        """Return rows of encrypted bodies, each with the delivery that it belongs to."""
         rows = []
         for row, entry in of:
             known = entry.sealed if row == entry.delivery_id else None
@@ -220,12 +220,12 @@ class Admission:
         return rows
 
     def _sealed(self, entry: PendingDelivery, row: str) -> tuple[SealedBytes, int]:
-        """What is kept of the request, sealed for the delivery `row`, and how many bytes of it are headers."""
+        """Return the stored request, encrypted for the delivery `row`, and the number of bytes that are headers."""
         piece, headers_size = pack(entry.candidate.received, entry.candidate.body)
         return self._seal.close(piece, row=row, user_id=entry.candidate.user_id), headers_size
 
     def _queue_again(self, connection: Connection, again: list[tuple[str, PendingDelivery]]) -> None:
-        """Queue dead letters that their sender sent again; a body that is gone is taken from the repeat."""
+        """Queue dead letters that their sender sent again; a deleted body is restored from the repeat."""
         again.sort(key=lambda pair: pair[0])
         for delivery_id, entry in again:
             connection.execute(
@@ -237,7 +237,7 @@ class Admission:
 
 
 def _within_limits(entry: PendingDelivery, rates: Rates) -> Decision:
-    """Count the entry, or say how long to wait."""
+    """Count the delivery, or decide how long its sender has to wait."""
     if not entry.limits:
         return entry.accepted()
     wait, quotas = rates.take(entry.limits, entry.now)
@@ -245,7 +245,8 @@ def _within_limits(entry: PendingDelivery, rates: Rates) -> Decision:
 
 
 def _with_bodies(entries: Iterable[PendingDelivery]) -> Iterable[tuple[str, PendingDelivery]]:
-    """Those whose bodies are stored, each with its id: all but what is only kept, without its body."""
+    """Return deliveries whose body is stored, with their ids: all except those without an agent when `keep_body` is
+    false."""
     return (
         (entry.delivery_id, entry)
         for entry in entries
@@ -254,16 +255,16 @@ def _with_bodies(entries: Iterable[PendingDelivery]) -> Iterable[tuple[str, Pend
 
 
 def _keys(entries: Sequence[PendingDelivery]) -> list[tuple[Any, ...]]:
-    """Rows of replay keys, in the order of the keys."""
+    """Return the rows of replay keys, in the order of the keys."""
     return sorted(
         (*entry.key, int(entry.candidate.replay_until * 1000), entry.delivery_id) for entry in entries if entry.key
     )
 
 
 def decide(first: First | None, *, seen: bool) -> Verdict:
-    """The whole rule. `first`: the delivery with this id; `seen`: this request's replay key is known.
+    """Return the verdict. `first`: the delivery with this id; `seen`: this request's replay key is known.
 
-    The id comes first: a sender's retry may be byte for byte the same request, and deserves the first one's answer.
+    The id is checked first: a sender's retry may be byte for byte the same request, and gets the first one's answer.
     """
     if first is not None:
         return "repeated"

@@ -1,4 +1,4 @@
-"""Whose address a request is from, behind any number of proxies that we were told to trust."""
+"""The sender's address of a request, behind any number of trusted proxies."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ FORWARDED_FOR = "x-forwarded-for"
 
 
 def client_address(peer: str | None, headers: Headers, trusted: int) -> str | None:
-    """The sender's address, given that `trusted` proxies stand between it and us.
+    """Return the sender's address, given that `trusted` proxies are between it and this server.
 
-    Every proxy writes the address that it was asked from behind what it received, so the `trusted`-th entry from the
-    right of `X-Forwarded-For` (all its lines taken together) is what the outermost proxy of ours saw; whatever stands
-    left of it the sender wrote itself, and it is never looked at. With 0, with fewer entries than proxies and for an
-    entry that is no address it is `peer`, the other end of the connection.
+    Every proxy appends the address of its peer, so the `trusted`-th entry from the right of `X-Forwarded-For` (all its
+    lines joined) is the one that the outermost trusted proxy saw. Entries to the left of it were written by the sender
+    and are ignored. The result is `peer`, the other end of the connection, if `trusted` is 0, if there are fewer
+    entries than proxies, or if the entry is not an address.
 
-    `Forwarded` (RFC 7239) is not read: a proxy that writes one of the two lets the other one through as the sender
-    wrote it, so to believe both is to believe the sender.
+    `Forwarded` (RFC 7239) is not read: a proxy that writes one of the two passes the other one on as the sender wrote
+    it, so trusting both means trusting the sender.
     """
     if trusted < 1:
         return peer
@@ -31,7 +31,7 @@ def client_address(peer: str | None, headers: Headers, trusted: int) -> str | No
 
 
 def forwarded_for(headers: Headers) -> list[str]:
-    """The entries of all lines of `X-Forwarded-For`, in order."""
+    """Return the entries of all lines of `X-Forwarded-For`, in order."""
     if headers.get(FORWARDED_FOR) is None:
         return []
     lines = [value for name, value in headers.pairs if name.lower() == FORWARDED_FOR]
@@ -39,8 +39,8 @@ def forwarded_for(headers: Headers) -> list[str]:
 
 
 def parsed(address: str | None) -> IPv4Address | IPv6Address | None:
-    """`address` without its zone; an IPv4 address that was mapped into IPv6 (RFC 4291 section 2.5.5.2) is IPv4. None
-    for what is no address."""
+    """Return `address` without its zone, and IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2) as IPv4; None if it is not an
+    address."""
     if address is None:
         return None
     try:
@@ -52,14 +52,14 @@ def parsed(address: str | None) -> IPv4Address | IPv6Address | None:
 
 
 def is_allowed(address: str | None, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
-    """Whether `address` is in one of `networks`."""
+    """Return True if `address` is in one of `networks`."""
     found = parsed(address)
     return found is not None and any(found in network for network in networks)
 
 
 def is_proxied(peer: str | None, headers: Headers) -> bool:
-    """Whether `peer` looks like a proxy of our own, whose address stands for everybody's: on this machine or in a
-    private network, and it says whom it speaks for."""
+    """Return True if `peer` looks like a local proxy: on this machine or in a private network, and it sends
+    `X-Forwarded-For`."""
     if headers.get(FORWARDED_FOR) is None:
         return False
     found = parsed(peer)
@@ -67,7 +67,7 @@ def is_proxied(peer: str | None, headers: Headers) -> bool:
 
 
 def _entry(text: str) -> IPv4Address | IPv6Address | None:
-    """An entry as an address; some proxies write a port behind it, and an IPv6 address in brackets then."""
+    """Parse an entry; some proxies append a port, with an IPv6 address then in brackets."""
     if text.startswith("["):
         return parsed(text[1:].partition("]")[0])
     if text.count(":") == 1:

@@ -1,4 +1,4 @@
-"""An entry: a candidate with the row that it will be, made before the transaction that decides about it."""
+"""A candidate with its future row, prepared before the transaction that decides about it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.receiving.rate_limits import Limit, limits_of
 
 LONGEST_ID = 200
-"""Characters of a sender's delivery id as it stands; a longer one is kept as its hash."""
+"""Characters of a sender's delivery id that are stored; a longer id is stored as its hash."""
 
 COLUMNS = (
     *("id", "user_id", "webhook", "agent", "provider", "provider_delivery_id", "event", "received_at", "source"),
     *("size", "body_sha256", "content_type", "headers", "verified", "secret_index", "keep_body"),
     *("state", "attempt", "tries", "next_attempt_at"),
 )
-"""What an entry's `row` holds."""
+"""The columns of `PendingDelivery.row`."""
 
 
 class PendingDelivery(NamedTuple):
-    """A candidate on its way into a transaction."""
+    """A candidate that waits for a transaction."""
 
     candidate: Candidate
     delivery_id: str
@@ -35,16 +35,16 @@ class PendingDelivery(NamedTuple):
     now: int
     limits: tuple[Limit, ...]
     forgotten: bool
-    """Its replay key would be forgotten by now, so nobody can say that it is new."""
+    """True: its replay key would already be deleted, so it cannot be shown to be new."""
     sealed: tuple[SealedBytes, int] | None = None
-    """What is kept of the request, see `kept.pack`, sealed for the row `delivery_id`, when that was done beforehand."""
+    """The stored request, see `stored_request.pack`, encrypted for the row `delivery_id`, if done in advance."""
 
     def accepted(self, quotas: tuple[Quota, ...] = ()) -> Decision:
         return Decision("accepted", self.delivery_id, quotas=quotas)
 
 
 def prepare_delivery(candidate: Candidate, clock: Clock, usage: StorageUsage) -> PendingDelivery:
-    """The entry of `candidate`, received now."""
+    """Prepare `candidate`, received now."""
     delivery_id, now = uuid7(clock), milliseconds(clock)
     user, webhook = candidate.user_id, candidate.webhook
     provider_id = _storable_id(candidate.provider_delivery_id)

@@ -1,9 +1,9 @@
-"""Limits of deliveries a minute: counted in the transaction that stores the deliveries, for all daemons together.
+"""Limits of deliveries per minute: counted in the transaction that stores the deliveries, for all daemons together.
 
-The row of a limit holds how many deliveries were accepted in each of the last seconds. A second is counted until sixty
-whole seconds have passed after it, so no span of sixty seconds holds more than the quota, and the whole quota may come
-at once; two weighted counters, and a bucket that refills, let nearly twice as many through. Only accepted deliveries
-count: neither refused ones nor repeats do.
+The row of a limit has the number of accepted deliveries in each of the last seconds. A second counts until sixty whole
+seconds have passed after it, so no span of sixty seconds has more than the quota, and the whole quota may come at once.
+Two weighted counters or a token bucket allow nearly twice as many. Only accepted deliveries count, neither refused ones
+nor repeats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.database.schema import rates
 from runtime.webhooks.deliveries.delivery import Candidate, Quota
 
 WINDOW: Final = 60
-"""Seconds. A second is counted until so many whole ones have passed since it ended."""
+"""Seconds for which a second counts after it ended."""
 
 Key = tuple[str, str, str]
 """User, scope, name: the primary key of a row."""
@@ -32,7 +32,7 @@ _decode = msgspec.json.Decoder(list[int]).decode
 
 
 class Limit(NamedTuple):
-    """At most `quota` deliveries a minute under `key`."""
+    """At most `quota` deliveries per minute under `key`."""
 
     key: Key
     quota: int
@@ -51,9 +51,9 @@ class Window:
     def turn(self, now: int) -> None:
         """Advance to the time `now` (Unix milliseconds).
 
-        A clock that is behind, another daemon's or one that was set back a little, counts into the newest second; one
-        that was set back by more keeps what was counted, as of now. Neither opens the limit, nor closes it for longer
-        than two minutes.
+        A clock that is slightly behind (another daemon's, or one that was set back a little) counts into the newest
+        second. One that was set back further keeps the counts and moves them to now. Neither opens the limit, nor
+        closes it for longer than two minutes.
         """
         second = now // 1000
         ahead = second - self.newest
@@ -63,7 +63,7 @@ class Window:
             self.newest = second
 
     def until_at_most(self, count: int, now: int) -> int:
-        """Whole seconds from `now` until no more than `count` are counted; 0 when that is so now."""
+        """Return the whole seconds from `now` until at most `count` deliveries count; 0 if that is true now."""
         left, gone = sum(self.counts), now
         for second, counted in enumerate(self.counts, self.newest - len(self.counts) + 1):
             if left <= count:
@@ -73,7 +73,7 @@ class Window:
 
 
 def limits_of(candidate: Candidate) -> tuple[Limit, ...]:
-    """The limits that `candidate` comes under; nothing for most."""
+    """Return the limits that apply to `candidate`; empty for most."""
     if candidate.per_minute is None and candidate.user_per_minute is None:
         return ()
     limits = []
@@ -85,15 +85,15 @@ def limits_of(candidate: Candidate) -> tuple[Limit, ...]:
 
 
 class Rates:
-    """The counters of one transaction: read with a lock, counted up, written back."""
+    """The counters of one transaction: read with a lock, incremented, written back."""
 
     def __init__(self, windows: Mapping[Key, Window]) -> None:
         self._windows = windows
 
     @classmethod
     def locked(cls, connection: Connection, keys: Iterable[Key], now: int) -> Rates:
-        """Read the rows of `keys`, and lock them until the end of the transaction; missing ones are inserted. In the
-        order of the keys, so that no two daemons wait for each other."""
+        """Read and lock the rows of `keys` until the end of the transaction; insert missing ones. In the order of the
+        keys, so that daemons do not deadlock."""
         wanted = sorted(set(keys))
         found = bulk.find(connection, rates, _KEY, _STATE, wanted, lock="UPDATE")
         if len(found) < len(wanted):
@@ -105,8 +105,8 @@ class Rates:
         return cls({(row[0], row[1], row[2]): Window(row[3], _decode(row[4]) or [0]) for row in found})
 
     def take(self, limits: Sequence[Limit], now: int) -> tuple[int, tuple[Quota, ...]]:
-        """Count one delivery under all `limits`, or under none: the seconds to wait before it would be, and how each
-        limit stands."""
+        """Count one delivery under all `limits`, or under none. Returns the seconds to wait before it would be
+        accepted, and the state of each limit."""
         windows = [self._windows[limit.key] for limit in limits]
         for window in windows:
             window.turn(now)
@@ -129,9 +129,9 @@ def _quota(window: Window, limit: Limit, wait: int, now: int) -> Quota:
 
 
 def fields(quotas: Sequence[Quota], retry_after: int = 0) -> bytes:
-    """Header lines that say how limits stand: `RateLimit-Policy` and `RateLimit`
-    (draft-ietf-httpapi-ratelimit-headers-10: quota and window; what remains, and for how many seconds no more), and
-    `Retry-After` (RFC 9110 section 10.2.3) for who has to wait."""
+    """Return the header lines that describe limits: `RateLimit-Policy` and `RateLimit`
+    (draft-ietf-httpapi-ratelimit-headers-10: quota and window; remaining count, and seconds until more) and, for a
+    sender that has to wait, `Retry-After` (RFC 9110 section 10.2.3)."""
     if not quotas:
         return b""
     policy = _policy(tuple((quota.name, quota.quota) for quota in quotas))

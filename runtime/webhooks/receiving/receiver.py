@@ -1,6 +1,6 @@
-"""The receiver: one request from its path to its answer, in the order that `_receive` is read.
+"""The receiver: one request from its path to its answer; `_receive` shows the order of the steps.
 
-Nothing changes state before the signature has been checked, and a 2xx for a delivery means that it is committed.
+Nothing changes state before the signature is verified, and a 2xx for a delivery means that it is committed.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ log = structlog.get_logger("symbiont.receiver")
 HEALTH_PATH: Final = "/healthz"
 
 Judged = Answer | tuple[Verified, str | None]
-"""What a handshake is answered, or what was verified and who does not want it, see `Filters.refusing`."""
+"""The answer to a handshake, or the verified delivery and the filter that refuses it, see `Filters.refusing`."""
 
 Fetch = Callable[[KeyNeeded, str], Awaitable[None]]
-"""Fetches the keys that a check needs, so that `Keys` has them. Raises `Refused` when they are not to be had."""
+"""Fetches the keys that a check needs, so that `Keys` has them. Raises `Refused` if they are unavailable."""
 
 _JSON: Final = "application/json"
 _FILTERED: Final = Answer(200, _JSON, b'{"status":"filtered"}')
@@ -56,7 +56,7 @@ async def _no_fetch(_needed: KeyNeeded, _address: str) -> None:
 
 
 class _Arrival:
-    """A request and what became known of it so far: what the audit will say."""
+    """A request and what is known about it so far, for the audit."""
 
     __slots__ = (
         *("began", "body", "event", "headers", "id", "incoming", "key_url", "origin", "payload", "route"),
@@ -64,7 +64,7 @@ class _Arrival:
     )
 
     def __init__(self, incoming: HttpRequest, began: float) -> None:
-        """`began`: when the head was whole, in monotonic seconds."""
+        """`began`: when the head was complete, in monotonic seconds."""
         head = incoming.head
         self.began = began
         self.incoming = incoming
@@ -80,11 +80,11 @@ class _Arrival:
         self.id: str | None = None
 
     def body_sha256(self) -> str:
-        """Hexadecimal; worked out once where the body was to be read."""
+        """Return the body's SHA-256 in hexadecimal, computed once if a payload exists."""
         return hashlib.sha256(self.body).hexdigest() if self.payload is None else self.payload.sha256()
 
     def rejected(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> RejectedRequest:
-        """What the audit keeps of a request that was not accepted."""
+        """Return the audit's record of a request that was not accepted."""
         route = self.route
         return RejectedRequest(
             verdict=verdict,
@@ -105,7 +105,7 @@ class _Arrival:
 
 
 class Receiver:
-    """Serves every path of the public listener. `table` gives the routes of the generation that runs now."""
+    """Serves every path of the public listener. `table` returns the routes of the current generation."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Receiver:
         addresses: AddressLimit | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """`prove` is told the URL of the key that a verified request named."""
+        """`prove` is called with the URL of the key that a verified request named."""
         self._table = table
         self._admission = admission
         self._audit = audit
@@ -129,12 +129,12 @@ class Receiver:
         self._fetch = fetch
         self._prove = prove
         self._addresses = addresses or AddressLimit(clock)
-        # Decoding one gives no other thread a turn; between two of them the event loop has one.
+        # Decoding a large body holds the interpreter lock; one at a time lets the event loop run in between.
         self._large = asyncio.Semaphore()
         self._metrics = RequestMetrics(metrics or Metrics(), clock)
 
     async def handle(self, incoming: HttpRequest) -> Response:
-        """Answer one request; whatever is not accepted goes to the audit."""
+        """Answer one request; requests that are not accepted are recorded in the audit."""
         arrival = _Arrival(incoming, self._clock.monotonic())
         arrival.origin = self._addresses.origin(incoming.peer, arrival.headers)
         try:
@@ -157,8 +157,8 @@ class Receiver:
             return refused(Refused("internal"), arrival.route)
 
     def refuse(self, problem: HttpError, peer: str | None) -> Response:
-        """The answer to what never became a request, over a connection with `peer`. It counts as every other refusal
-        does, and whoever sends nothing else is told to wait."""
+        """Return the answer to a malformed request over a connection with `peer`. It counts like every refusal, and an
+        address that sends only such requests is limited."""
         origin = self._addresses.unread(peer)
         try:
             self._addresses.check(origin, None)
@@ -198,7 +198,7 @@ class Receiver:
         return self._decided(arrival, verifier.provider.answer, decision)
 
     def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> Response:
-        """The answer to what was admitted, or not. Raises `Refused`."""
+        """Return the answer to a decision. Raises `Refused`."""
         if decision.verdict == "limited":
             raise Refused("rate_limited", fields=rate_limits.fields(decision.quotas, decision.retry_after))
         if decision.verdict == "replayed":
@@ -209,18 +209,18 @@ class Receiver:
         return response._replace(extra=rate_limits.fields(decision.quotas)) if decision.quotas else response
 
     def _note(self, arrival: _Arrival, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> None:
-        """Keep what was not accepted in the audit, and count it."""
+        """Record a request that was not accepted in the audit, and count it."""
         rejected = arrival.rejected(verdict, reason, status, delivery_id)
         self._audit.put(rejected)
         self._metrics.not_admitted(arrival.route, rejected)
 
     def _note_refusal(self, arrival: _Arrival, reason: str, status: int) -> None:
         self._note(arrival, "refused", reason, status)
-        # Whoever names keys that are not there makes us look for them.
+        # A request that names unknown keys causes fetches, so it counts as unauthenticated.
         self._addresses.refused(arrival.origin, 401 if reason == "key_unavailable" else status)
 
     async def _judge(self, arrival: _Arrival, route: Route, request: Request) -> Judged:
-        """What the request is; keys that its check needs are fetched, once. Raises `Refused`."""
+        """Verify the request and decide what it is; fetch keys that its check needs, once. Raises `Refused`."""
         try:
             return await self._judge_once(arrival, route, request)
         except KeyNeeded as needed:
@@ -248,7 +248,7 @@ class Receiver:
 
 
 def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Judged:
-    """All that is decided on the request alone. Raises `Refused`, and `KeyNeeded` before anything is verified."""
+    """Decide everything that depends on the request alone. Raises `Refused`, and `KeyNeeded` before verification."""
     verifier, payload = route.verifier, arrival.payload
     assert payload is not None
     payload.sha256()
@@ -270,7 +270,7 @@ def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Ju
 
 
 def _refuse_unread(route: Route, method: str, headers: Headers) -> None:
-    """Raises `Refused` for what needs no look at the body."""
+    """Raise `Refused` for requests that can be refused without reading the body."""
     if method not in route.methods:
         raise Refused("method_not_allowed")
     encoding = headers.one("content-encoding", repeated="compressed_body")

@@ -1,6 +1,6 @@
-"""What is told about requests while they come in: counts for Prometheus, and a line of the log for who debugs.
+"""Metrics and debug log of incoming requests.
 
-Refusals are the audit's; the log has no line for each of them, or whoever is refused would write it full.
+Refusals are recorded by the audit. They have no log line each, so that refused senders cannot fill the log.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LOGGER: Final = "symbiont.receiver"
 log = structlog.get_logger(LOGGER)
 
 TRACES: Final = ("traceparent", "x-request-id")
-"""What a sender calls its request. It is no name of ours: anybody may send anything."""
+"""Headers with the sender's own name of its request; not trusted as an id."""
 
 LONGEST_TRACE: Final = 128
 
 
 class RequestMetrics:
-    """Of one receiver."""
+    """Counts and logs the requests of one receiver."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
@@ -35,17 +35,18 @@ class RequestMetrics:
         self._logger = logging.getLogger(LOGGER)
 
     def decided(self, route: Route, candidate: Candidate, decision: Decision, headers: Headers, began: float) -> None:
-        """What became of a verified, wanted delivery. `began`: when its head was whole, in monotonic seconds."""
+        """Count and log the decision about a verified, wanted delivery. `began`: when its head was complete, in
+        monotonic seconds."""
         seconds = self._clock.monotonic() - began
         if decision.verdict == "accepted":
             self._metrics.deliveries.add(_webhook(route), "accepted")
             self._metrics.delivery_seconds.observe(seconds)
             self._metrics.body_bytes.observe(len(candidate.body))
-        # Asked first, for a line that nobody wants costs as much as a signature.
+        # Checked first: building an unused log line costs as much as a signature.
         if self._logger.isEnabledFor(logging.DEBUG):
             log.debug(
-                "a delivery came in",
-                # A repeat's and a replay's is that of the first one.
+                "delivery_received",
+                # The id of a repeat or a replay is that of the first delivery.
                 delivery_id=decision.delivery_id or None,
                 verdict=decision.verdict,
                 webhook=route.name,
@@ -58,14 +59,14 @@ class RequestMetrics:
             )
 
     def not_admitted(self, route: Route | None, rejected: RejectedRequest) -> None:
-        """What the audit is told too."""
+        """Count a request that the audit records."""
         if route is not None:
             self._metrics.deliveries.add(_webhook(route), rejected.verdict)
         if rejected.verdict == "refused":
             self.refused(rejected.reason)
 
     def refused(self, reason: str) -> None:
-        """A refusal, also of what never became a request."""
+        """Count a refusal, also of a malformed request."""
         self._metrics.refusals.add(reason)
 
 

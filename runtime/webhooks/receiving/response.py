@@ -1,4 +1,4 @@
-"""What the receiver answers, as the listener sends it."""
+"""Answers of the receiver, as the listener sends them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.routing.route import Route
 
-# A challenge is given back as it came: no browser may take it for anything but the text that it is.
+# A challenge is echoed unchanged: no browser may interpret it as anything but plain text.
 _NOSNIFF = b"X-Content-Type-Options: nosniff\r\n"
 
 
 def answered(answer: Answer) -> Response:
-    """An answer that a row prescribes."""
+    """Return an answer that a provider's row prescribes."""
     fields = "".join(f"{name}: {value}\r\n" for name, value in answer.fields).encode("ascii")
     return Response(answer.status, answer.content_type, answer.body, _NOSNIFF + fields)
 
 
 def accepted(delivery_id: str) -> Response:
-    """The answer to a delivery that is committed."""
+    """Return the answer to a committed delivery."""
     return Response(202, JSON, b'{"delivery_id":"%b"}' % delivery_id.encode())
 
 
 def refused(reason: Refused, route: Route | None, *, retry_after: int | None = None) -> Response:
-    """The answer to a request that is not taken. `retry_after`: seconds."""
+    """Return the answer to a refused request. `retry_after`: seconds."""
     extra = ""
     if reason.status == 405 and route is not None:
         extra = f"Allow: {', '.join(sorted(route.methods))}\r\n"

@@ -1,4 +1,4 @@
-"""The routes of webhooks made at run time: what the table `webhooks` says, kept in step with it."""
+"""Routes of webhooks created through the API, kept in step with the table `webhooks`."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ BODY_LIMIT: Final = 256 * 1024
 PER_MINUTE: Final = 60
 USER_PER_MINUTE: Final = 300
 POLL_SECONDS: Final = 1.0
-"""How soon a change that another daemon made is seen here, when nothing wakes this one."""
+"""Seconds until a change by another daemon is seen here if no notification arrives."""
 
 
 class DynamicRoutes:
-    """The mounts of one database's webhooks, by id, and the `table` of their routes. `refresh` looks for changes; `run`
-    does so every second."""
+    """The mounted webhooks of one database by id, and the `table` of their routes. `refresh` applies changes; `run`
+    looks for them every second."""
 
     def __init__(
         self, database: Database, clock: Clock, rows: DynamicWebhooks, *, on_change: Callable[[], None] = lambda: None
     ) -> None:
-        """`on_change` is called when `mounts` is another mapping than before."""
+        """`on_change` is called when `mounts` is replaced."""
         self.mounts: Mapping[str, MountedWebhook] = {}
         self.table: RouteTable = EMPTY_TABLE
         self.on_change = on_change
@@ -52,7 +52,7 @@ class DynamicRoutes:
         self._looking = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """Make the mounts those of the table. Raises `Unavailable`; then the last ones stay."""
+        """Apply the changes of the table. Raises `Unavailable`; the last mounts then stay."""
         async with self._looking:
             async with self._database.read() as connection:
                 version = await current(connection, VERSION)
@@ -66,48 +66,49 @@ class DynamicRoutes:
             self.on_change()
 
     async def run(self) -> None:
-        """Refresh every second, until cancelled; what the database cannot say just now is asked again."""
+        """Refresh every second, until cancelled; a failure is retried."""
         while True:
             await self._clock.sleep(POLL_SECONDS)
             await self.look()
 
     async def look(self) -> None:
-        """`refresh`, but a database that does not answer leaves everything as it is: whoever is told of a change by
-        another daemon calls this."""
+        """Refresh, but change nothing while the database is unavailable. Also called for a notification from another
+        daemon."""
         try:
             await self.refresh()
             self._away = False
         except Unavailable as error:
             if not self._away:
-                log.warning("changes of webhooks made at run time cannot be seen", reason=str(error))
+                log.warning("webhook_changes_unreadable", error=str(error))
             self._away = True
 
     def _kept(self, row: Any) -> MountedWebhook | None:
         return self.mounts.get(row.id) if self._updated.get(row.id) == row.updated_at else None
 
     def _warn(self, mounts: Mapping[str, MountedWebhook]) -> None:
-        """Say of each new one what its owner must know."""
+        """Log what the owner of each new or changed webhook must know."""
         for webhook_id, entry in mounts.items():
             if self.mounts.get(webhook_id) is entry:
                 continue
             if entry.problem and entry.route is None and entry.problem != SWITCHED_OFF:
                 log.warning("webhook_not_mounted", webhook=webhook_id, reason=entry.problem)
             elif entry.route is not None and not entry.route.verified:
-                log.warning("webhook accepts unverified requests", webhook=webhook_id, user_id=entry.user_id)
+                log.warning("webhook_unverified", webhook=webhook_id, user_id=entry.user_id)
 
 
 SWITCHED_OFF: Final = "switched off"
 
 
 def build_dynamic_route(row: Any, rows: DynamicWebhooks) -> MountedWebhook:
-    """The mount of a whole row of the table; without a route when it is switched off, or its secret does not open."""
+    """Build the webhook of a row with all columns; it has no route if it is switched off or its secret cannot be
+    decrypted."""
     secrets: tuple[Secret, ...] = ()
     route, problem = None, None
     try:
         if row.is_active:
             untils = (None, None if row.previous_until is None else row.previous_until / 1000)
             secrets = tuple(
-                Secret(value, "made at run time, sealed", until=until)
+                Secret(value, "created through the API, encrypted", until=until)
                 for value, until in zip(rows.secrets_of(row), untils, strict=False)
             )
             route = _route(row, secrets)
@@ -120,7 +121,7 @@ def build_dynamic_route(row: Any, rows: DynamicWebhooks) -> MountedWebhook:
         path=f"{PREFIX}{row.id}",
         agent=row.agent or None,
         provider=PROVIDER,
-        origin="made at run time",
+        origin="created through the API",
         secret_origins=tuple(dict.fromkeys(secret.origin for secret in secrets)),
         route=route,
         problem=problem,
@@ -138,7 +139,7 @@ def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
         methods=frozenset(verifier.provider.methods),
         verifier=verifier,
         secrets=secrets,
-        # Whatever is JSON; asking for the payload is what refuses the rest.
+        # Any JSON; reading the payload refuses everything else.
         wanted=JsonOnly(),
         noted_headers=noted_names(),
         body_limit=BODY_LIMIT,

@@ -1,8 +1,7 @@
-"""Webhooks made at run time: the rows of the table `webhooks`, each its user's own.
+"""Webhooks created through the API: the rows of the table `webhooks`, each owned by a user.
 
-Every change renews the version that stands in `meta`, last and in the same transaction: whoever knows the version knows
-whether its routes are those of the table, with one small query, whichever daemon on the database made the change. On
-PostgreSQL the others are woken too.
+Every change sets a new version in `meta`, last and in the same transaction. One small query therefore tells any daemon
+on the database if its routes are up to date. On PostgreSQL the other daemons are also notified.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 
 PER_USER: Final = 100
-"""Webhooks that one user may have."""
+"""The most webhooks that one user may have."""
 
 PROVIDER: Final = "swarmlet"
 UNVERIFIED: Final = b"unverified"
-"""What is sealed in place of a secret where unverified requests are accepted; no secret begins so.
+"""Encrypted in place of a secret if unverified requests are accepted; no secret begins with it.
 
-A webhook is one or the other for as long as it is there, so its row never held both: no old ciphertext opens one that
-is verified. What an old secret opens cannot be told from a database that was restored whole, so nothing here tries to.
+A webhook never changes between the two, so its row never held both, and no old ciphertext turns a verified webhook into
+an unverified one. An old secret cannot be distinguished from a database restored as a whole, so this is not checked.
 """
 VERSION: Final = "webhooks_version"
-"""The row of `meta` with the version of the table: text that no other version has."""
+"""The row of `meta` with the version of the table: a text that is never used twice."""
 
 _PUBLIC = ("id", "user_id", "title", "agent", "is_active", "created_at", "updated_at", "previous_until")
 _COLUMNS = ("id", "user_id", "title", "agent", "secret", "is_active", "created_at", "updated_at")
@@ -46,23 +45,23 @@ class DynamicWebhook(Struct, frozen=True, kw_only=True):
     """A webhook without its secrets. Times are Unix milliseconds."""
 
     id: str
-    """UUID version 4: nobody guesses one from another."""
+    """UUID version 4: one cannot be guessed from another."""
     user_id: str
     title: str
     agent: str | None
-    """None: its deliveries are only kept."""
+    """None: its deliveries are only stored."""
     verified: bool
     """False: unverified requests are accepted."""
     is_active: bool
     created_at: int
     updated_at: int
     previous_until: int | None
-    """Until when the secret before this one is good too."""
+    """Until when the previous secret is valid too."""
 
 
 class DynamicWebhooks:
-    """The table of one database. Each method takes whose webhooks are meant, by the user's id: another's are not there.
-    None: everybody's."""
+    """The webhooks of one database. Each method takes the id of the user who owns the webhook; webhooks of other users
+    are not found. None: webhooks of all users."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -73,9 +72,10 @@ class DynamicWebhooks:
     async def create(
         self, user_id: str, title: str, agent: str | None, *, verified: bool
     ) -> tuple[DynamicWebhook, str | None]:
-        """A new webhook and its secret, which is nowhere else in clear; None when unverified requests are accepted.
+        """Create a webhook; return it and its secret, which is stored only encrypted (None if unverified requests are
+        accepted).
 
-        Raises Conflict when the user has 100 already, NotFound when there is no such user any more.
+        Raises Conflict if the user already has 100, NotFound if the user does not exist.
         """
         webhook_id, now = str(uuid4()), milliseconds(self._clock)
         secret = make_secret() if verified else None
@@ -86,18 +86,18 @@ class DynamicWebhooks:
         def insert(connection: Connection) -> DynamicWebhook:
             if not users.exists(connection, user_id):
                 raise NotFound(f"there is no user {user_id}")
-            # Before the count: whoever else makes one waits here, so that the count holds.
+            # Before the count: concurrent transactions wait here, so the count stays correct.
             _renew(connection)
             mine = select(func.count()).select_from(webhooks).where(webhooks.c.user_id == user_id)
             if connection.execute(mine).scalar_one() >= PER_USER:
-                raise Conflict(f"a user may have {PER_USER} webhooks", hint="delete one that is not needed any more")
+                raise Conflict(f"a user may have {PER_USER} webhooks", hint="delete one that is no longer needed")
             bulk.insert(connection, webhooks, _COLUMNS, [row])
             return self._required(connection, webhook_id)
 
         return await self._database.transact(insert), secret
 
     async def page(self, user_id: str | None, limit: int, after: tuple[int, str] | None = None) -> list[DynamicWebhook]:
-        """Up to `limit` of the user's webhooks, oldest first, from behind `after`: (created_at, id) of one."""
+        """Return up to `limit` webhooks of the user, oldest first, after `after`: the (created_at, id) of one."""
         query = select(*_shown()).where(*_owned(user_id))
         if after is not None:
             query = query.where(tuple_(webhooks.c.created_at, webhooks.c.id) > after)
@@ -106,7 +106,7 @@ class DynamicWebhooks:
             return [self._webhook(row) for row in rows]
 
     async def get(self, user_id: str | None, webhook_id: str) -> DynamicWebhook | None:
-        """The user's webhook, or None."""
+        """Return the user's webhook, or None."""
         async with self._database.read() as connection:
             row = (await connection.execute(_query(webhook_id).where(*_owned(user_id)))).first()
         return None if row is None else self._webhook(row)
@@ -114,12 +114,12 @@ class DynamicWebhooks:
     async def change(
         self, user_id: str | None, webhook_id: str, *, title: str | None = None, is_active: bool | None = None
     ) -> DynamicWebhook | None:
-        """Set what is given; the webhook as it is then, or None."""
+        """Set the given values; return the changed webhook, or None if there is none."""
         given = {"title": title, "is_active": is_active}
         return await self._update(user_id, webhook_id, {k: v for k, v in given.items() if v is not None})
 
     async def delete(self, user_id: str | None, webhook_id: str) -> bool:
-        """Delete it; what it accepted is run all the same. False when there is none."""
+        """Delete the webhook; its accepted deliveries still run. False if there is none."""
 
         def remove(connection: Connection) -> bool:
             chosen = delete(webhooks).where(webhooks.c.id == webhook_id, *_owned(user_id))
@@ -131,9 +131,9 @@ class DynamicWebhooks:
         return await self._database.transact(remove)
 
     async def rotate(self, user_id: str | None, webhook_id: str, overlap_ms: int) -> tuple[DynamicWebhook, str] | None:
-        """Give it a new secret; the one before is good for `overlap_ms` milliseconds more, and an older one no longer.
+        """Set a new secret; the previous one stays valid for `overlap_ms` milliseconds, an older one does not.
 
-        None when there is no such webhook. Raises Conflict when it has no secret.
+        Returns None if there is no such webhook. Raises Conflict if it has no secret.
         """
         now, secret = milliseconds(self._clock), make_secret()
 
@@ -145,7 +145,7 @@ class DynamicWebhooks:
                 return None
             old = self._opened(row.secret, webhook_id, row.user_id)
             if old == UNVERIFIED:
-                raise Conflict("this webhook accepts unverified requests and has no secret", hint="make another one")
+                raise Conflict("this webhook accepts unverified requests and has no secret", hint="create another one")
             kept = self._previous.close(old, row=webhook_id, user_id=row.user_id) if overlap_ms else None
             connection.execute(
                 webhooks.update()
@@ -164,7 +164,7 @@ class DynamicWebhooks:
         return None if rotated is None else (rotated, secret)
 
     def secrets_of(self, row: Any) -> list[bytes]:
-        """The secrets in a whole `row`, the newest first; none when it accepts unverified requests. Raises
+        """Return the secrets of a row with all columns, newest first; none if it accepts unverified requests. Raises
         `Unsealable`."""
         newest = self._opened(row.secret, row.id, row.user_id)
         if newest == UNVERIFIED:
@@ -186,12 +186,10 @@ class DynamicWebhooks:
         return await self._database.transact(update)
 
     def _opened(self, sealed: bytes | None, webhook_id: str, user_id: str) -> bytes:
-        """The secret, or UNVERIFIED. Raises `Unsealable`, also where there is nothing: whoever can write to the
-        database must not make a webhook accept what nobody signed."""
+        """Return the secret, or UNVERIFIED. Raises `Unsealable`, also if the column is empty: write access to the
+        database must not be enough to make a webhook accept unsigned requests."""
         if sealed is None:
-            raise Unsealable(
-                "its secret is missing", hint="delete it and make another one; only sealed data say that it needs none"
-            )
+            raise Unsealable("its secret is missing", hint="delete the webhook and create another one")
         return self._secret.open(sealed, row=webhook_id, user_id=user_id)
 
     def _required(self, connection: Connection, webhook_id: str) -> DynamicWebhook:
@@ -202,19 +200,19 @@ class DynamicWebhooks:
         try:
             verified = self._opened(fields.pop("secret"), row.id, row.user_id) != UNVERIFIED
         except Unsealable:
-            verified = True  # It accepts nothing.
+            verified = True  # It accepts no request.
         return DynamicWebhook(
             **{**fields, "agent": row.agent or None, "verified": verified, "is_active": bool(row.is_active)}
         )
 
 
 def make_secret() -> str:
-    """`whsec_` and 32 random bytes in base64url: the whole text is the key."""
+    """Return `whsec_` and 32 random bytes in base64url; the whole text is the key."""
     return f"whsec_{secrets.token_urlsafe(32)}"
 
 
 def delete_all(connection: Connection, user_id: str) -> int:
-    """Delete every webhook of a user who goes; how many there were."""
+    """Delete every webhook of a user who is removed; return how many."""
     gone = connection.execute(delete(webhooks).where(webhooks.c.user_id == user_id)).rowcount
     if gone:
         _renew(connection)
@@ -227,7 +225,7 @@ def _renew(connection: Connection) -> None:
 
 
 def _later(now: int) -> Any:
-    """`updated_at` of a change: never the one before it, even when the clock stands still or was set back."""
+    """`updated_at` of a change: always later than the previous one, even if the clock was set back."""
     return case((webhooks.c.updated_at >= now, webhooks.c.updated_at + 1), else_=now)
 
 

@@ -1,4 +1,4 @@
-"""Routes: what a declared webhook became, ready to check requests; the table is a dict that a reload replaces."""
+"""Routes: declared webhooks prepared to check requests. A reload replaces the table."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from runtime.webhooks.verification.verifier import Verifier, prepare, prepare_un
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One mounted webhook. Everything that can be worked out once has been."""
+    """One mounted webhook, with everything computed in advance that can be."""
 
     name: str
     path: str
     agent: str | None
-    """Whom its deliveries wake; None: they are only kept."""
+    """The agent that its deliveries run; None: they are only stored."""
     methods: frozenset[str]
     verifier: Verifier
     secrets: tuple[Secret, ...]
@@ -43,24 +43,24 @@ class Route:
     verified: bool
     user_id: str = OWNER
     allow_from: tuple[IPv4Network | IPv6Network, ...] = ()
-    """The networks that may send; empty: every address."""
+    """The networks that may send; empty: any address."""
     per_minute: int | None = None
-    """Accepted deliveries of this webhook in a minute; None: any number."""
+    """Accepted deliveries of this webhook per minute; None: unlimited."""
     user_per_minute: int | None = None
-    """Accepted deliveries in a minute of all webhooks of `user_id` together; None: any number."""
+    """Accepted deliveries per minute of all webhooks of `user_id` together; None: unlimited."""
     concurrency: int | None = None
-    """Deliveries of this webhook that run at the same time; None: any number."""
+    """Deliveries of this webhook that run at the same time; None: unlimited."""
     shown_secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Secrets that the sender shows in a header instead of signing with them, to be left out of what is kept."""
+    """Secrets that the sender puts into a header instead of signing with them; removed from stored requests."""
     credentials: tuple[str, ...] = ()
-    """Headers, in lower case, whose value is good for any body: left out too."""
+    """Headers, in lower case, whose value is valid with any body; also removed."""
 
     def signed(
         self, body: bytes, now: float, delivery_id: str, event: str | None
     ) -> tuple[list[tuple[str, str]], bytes]:
-        """The headers and the body as this webhook's sender would send `body` at `now` (Unix seconds).
+        """Return headers and body as this webhook's sender would send `body` at `now` (Unix seconds).
 
-        Raises ValueError, in one line, when only the sender can sign, or its proof has no place in such a body.
+        Raises ValueError, in one line, if only the sender can sign, or if such a body has no place for its proof.
         """
         secret = self.secrets[0] if self.secrets else b"unverified"
         row = self.verifier.provider
@@ -70,11 +70,11 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class MountedWebhook:
-    """A declared webhook: its route, or the reason why it has none.
+    """A webhook with its route, or the reason why it has none.
 
-    `secret_origins`: where its secrets are from, safe to show, or why one is not there. `missing`: why some of its
-    secrets are not there, while it is mounted with the others. `origin`: `file:line` of the declaration. One that was
-    made at run time has its id for a name, and the `title` that its user gave it.
+    `secret_origins`: the origins of its secrets, safe to show, or why one is missing. `missing`: why some of its
+    secrets are missing, while it is mounted with the others. `origin`: `file:line` of the declaration. A webhook
+    created through the API has its id as name, and the `title` that its user gave it.
     """
 
     name: str
@@ -90,16 +90,16 @@ class MountedWebhook:
     missing: tuple[str, ...] = ()
 
     declared: Webhook | None = None
-    """Its declaration, mounted or not; None for one that was made at run time."""
+    """Its declaration, also if it is not mounted; None if it was created through the API."""
 
     @property
     def secret_from(self) -> str:
-        """Where its secrets are from, or why it has none."""
+        """The origins of its secrets, or why it has none."""
         return secret_from(self.secret_origins, verified=self.route is not None and self.route.verified)
 
 
 def secret_from(origins: Iterable[str], *, verified: bool) -> str:
-    """Where a webhook's secrets are from, or why it has none: `verified` says whether its requests are."""
+    """Return the origins of a webhook's secrets, or why it has none. `verified`: True if its requests are verified."""
     none = "none: the sender's keys are fetched" if verified else "none: unverified requests are accepted"
     return ", ".join(origins) or none
 
@@ -112,10 +112,11 @@ def build_route(
     problem: str | None,
     options: Mapping[str, object] | None = None,
 ) -> MountedWebhook:
-    """The route for `webhook` with its `secrets`, each resolved or the reason why it is not: one that is will do.
+    """Build the route of `webhook`. `secrets`: each resolved, or the reason why it is not; one resolved secret is
+    enough.
 
-    There is no route when none is, when `problem` says why not, or when no secret can be a key.
-    `options`: the provider's, with secrets in place of references to them; as the program has them when absent.
+    There is no route if no secret is resolved or can be a key, or if `problem` gives another reason. `options`: the
+    provider's, with secrets in place of references; as in the program when None.
     """
     row = _configured(webhook.provider.name, webhook.provider.options if options is None else options)
     if isinstance(row, Provider):
@@ -150,7 +151,7 @@ def build_route(
 
 
 def _configured(provider: str, options: Mapping[str, object]) -> Provider | str:
-    """The provider's row with these options, or the reason why there is none."""
+    """Return the provider's row with these options, or the reason why they are wrong."""
     try:
         return find_provider(provider).configured(options)
     except ValueError as error:
@@ -158,7 +159,7 @@ def _configured(provider: str, options: Mapping[str, object]) -> Provider | str:
 
 
 def _possible(row: Provider, secrets: Sequence[Secret | str]) -> Sequence[Secret | str]:
-    """`secrets`, with the reason in place of each that can be no key of the sender's while another one can."""
+    """Return `secrets`, replacing each that cannot be a key by the reason, if at least one can."""
     if len(secrets) < 2:
         return secrets
     tried = [_tried(row, secret) for secret in secrets]
@@ -212,7 +213,7 @@ def _action(row: Provider) -> Read | None:
 
 
 def _credentials(scheme: Scheme) -> tuple[str, ...]:
-    """The headers, in lower case, with which any body could be sent by whoever reads them."""
+    """Return the headers, in lower case, that would let their reader send any body."""
     match scheme:
         case Token() | Jwt(body_claim=None):
             return (scheme.header.lower(),)
@@ -227,17 +228,17 @@ def _text(secret: Secret) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RouteTable:
-    """Routes by exact path. Read-only: a reload makes another one."""
+    """Routes by exact path. Read-only: a reload creates another table."""
 
     by_path: Mapping[str, Route]
 
     @classmethod
     def of(cls, mounts: Iterable[MountedWebhook]) -> RouteTable:
-        """The table of all that are mounted."""
+        """Return the table of the webhooks that have a route."""
         return cls(MappingProxyType({entry.path: entry.route for entry in mounts if entry.route is not None}))
 
     def joined(self, other: RouteTable) -> RouteTable:
-        """The routes of both; of two with one path that of `other`."""
+        """Return the routes of both tables; for a path in both, that of `other`."""
         return RouteTable(MappingProxyType({**self.by_path, **other.by_path}))
 
     def __len__(self) -> int:

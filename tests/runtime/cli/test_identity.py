@@ -129,7 +129,7 @@ def test_a_webhook_made_by_command_is_listed_tested_and_deleted(daemon: Daemon) 
     done = daemon.symbi("webhook", "list")
     assert "By hand (owner)" in done.stdout
     assert "github-events" in done.stdout
-    assert "made at run time, sealed" in done.stdout
+    assert "created through the API, encrypted" in done.stdout
     assert made["secret"] not in done.stdout
     # Options that take the name of a declared webhook take the id of another one.
     assert daemon.symbi("webhook", "test", made["webhook_id"], "--payload", '{"by":"hand"}').returncode == 0

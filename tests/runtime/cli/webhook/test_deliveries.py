@@ -103,7 +103,7 @@ def test_a_delivery_is_shown_as_it_came(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("show", "zzz"), 2, "'zzz' is no delivery's id"),
+        (("show", "zzz"), 2, "'zzz' is not the id of a delivery"),
         (("show", "0190"), 2, "there is no delivery 0190"),
         (("show", "0"), 2, "several deliveries begin with 0: 0"),
         (("deliveries", "--name", "github-event"), 2, "did you mean github-events?"),
@@ -178,7 +178,7 @@ def test_a_webhook_without_an_agent_just_keeps_its_deliveries(root_with_two: Pat
     assert [each["agent"] for each in json.loads(_memories(root_with_two))["agents"]] == ["reviewer"]
     assert symbi("memory", "inspect", "kept", root=root_with_two).returncode == 2
     [refused] = asked(root_with_two, "redeliver", row["id"], code=1)["not_queued"]
-    assert refused["reason"] == "the webhook kept wakes no agent"
+    assert refused["reason"] == "the webhook kept has no agent"
 
 
 def _memories(root: Path) -> str:

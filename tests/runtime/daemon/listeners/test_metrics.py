@@ -160,7 +160,7 @@ def test_every_line_about_a_delivery_has_its_id_and_a_senders_own_id_is_only_sho
 
     until(lambda: said() and said()[-1]["event"] == "run_ended")
     came, begins, ended = said()
-    assert (came["event"], begins["event"], ended["outcome"]) == ("a delivery came in", "run_started", "done")
+    assert (came["event"], begins["event"], ended["outcome"]) == ("delivery_received", "run_started", "done")
     assert (came["verdict"], came["webhook"], came["provider_delivery_id"]) == ("accepted", "github-events", "traced")
     assert came["x_request_id"] == "x" * 128
     assert came["traceparent"].startswith("00-4bf92f35")

@@ -89,7 +89,7 @@ async def test_what_is_only_kept_is_sent_when_its_webhook_wakes_an_agent(
     database: Database, clock: ManualClock
 ) -> None:
     kept = (await Admission(database, clock).admit(candidate(agent=None))).delivery_id
-    refused = [Sent(kept, "the webhook github-events wakes no agent")]
+    refused = [Sent(kept, "the webhook github-events has no agent")]
     assert await send_all_again(database, clock, [kept], agents=("reviewer",)) == refused
     assert await Inbox(database, clock).claim(1) == []
     assert await send_all_again(
@@ -121,7 +121,7 @@ async def test_deliveries_are_found_by_webhook_state_and_time(database: Database
         assert [row.id for row in await queries.newest(database, wanted, 10)] == [ids[place] for place in places]
     assert await queries.oldest_ids(database, Wanted(), 2) == ids[:2]
     assert await queries.oldest_ids(database, Wanted(), 2, ids[1]) == ids[2:]
-    with pytest.raises(UsageError, match="no state is called"):
+    with pytest.raises(UsageError, match="unknown state"):
         await queries.newest(database, Wanted(states=("dead' OR '1'='1",)), 10)
 
 
@@ -134,7 +134,7 @@ async def test_a_delivery_is_found_by_the_beginning_of_its_id(database: Database
     for text in ("00000000", ids[0][:-1] + ("0" if ids[0][-1] != "0" else "1")):
         with pytest.raises(NotFound, match="there is no delivery"):
             await queries.resolve(database, text)
-    with pytest.raises(UsageError, match="is no delivery's id"):
+    with pytest.raises(UsageError, match="is not the id of a delivery"):
         await queries.resolve(database, "01%")
 
 

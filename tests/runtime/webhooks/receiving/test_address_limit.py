@@ -145,7 +145,7 @@ def test_a_proxy_that_nobody_told_us_of_is_not_limited_and_that_is_said_once(clo
         refuse(limit, origin, times=10)
     assert not waits(limit, origin)
     assert [entry["log_level"] for entry in logs] == ["warning"]
-    assert "--trusted-proxies" in logs[0]["event"]
+    assert "--trusted-proxies" in logs[0]["hint"]
 
 
 def test_behind_a_trusted_proxy_each_sender_is_counted_alone(clock: ManualClock) -> None:

@@ -1,4 +1,4 @@
-"""Webhooks made at run time: whose they are, how long a secret is good, and that every daemon follows the table."""
+"""Webhooks created through the API: their owners, the lifetime of secrets, and how every daemon follows the table."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ async def test_those_that_take_unverified_requests_are_warned_about_at_every_sta
             started = Table(database, clock)
             await started.routes.refresh()
             await started.routes.refresh()
-        warned = [line for line in logged if line["event"] == "webhook accepts unverified requests"]
+        warned = [line for line in logged if line["event"] == "webhook_unverified"]
         assert [line["webhook"] for line in warned] == [insecure]
 
 
