@@ -1,6 +1,6 @@
 """Basic authentication (RFC 7617): a name and a password in `Authorization`.
 
-As with a token, nothing covers the body or a time: see `token_scheme`.
+As with a token, nothing covers the body or a time: see `schemes.token`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SCHEME = "basic "
 
 
 def credentials(secret: bytes) -> bytes:
-    """The secret as `name:password`. Raises ValueError, without the secret, when it is not: a name has no colon and
-    neither has control characters (RFC 7617 section 2)."""
+    """Return the secret as `name:password`. Raises ValueError, without the secret, if it has another form: a name has
+    no colon, and neither part has control characters (RFC 7617 section 2)."""
     text = secret.strip(b"\r\n")
     name, colon, password = text.partition(b":")
     if not colon or not name or not password:
-        raise ValueError("the secret is `name:password`, both in one text")
+        raise ValueError("the secret must be `name:password`")
     if any(each < 0x20 or each == 0x7F for each in text):
-        raise ValueError("neither name nor password may hold control characters")
+        raise ValueError("name and password must not contain control characters")
     return text
 
 
@@ -55,8 +55,9 @@ class Basic(Scheme):
 
 
 def _decoded(value: str) -> bytes:
-    """The credentials of a header's value. Raises `Refused` for another scheme, or base64 that is not canonical."""
-    # The scheme's name is in any case (RFC 9110 section 11.1).
+    """Return the credentials of a header's value. Raises `Refused` for another scheme, or base64 that is not
+    canonical."""
+    # The scheme's name is case-insensitive (RFC 9110 section 11.1).
     if value[: len(_SCHEME)].lower() != _SCHEME:
         raise Refused("malformed_signature")
     raw = canonical_base64(value[len(_SCHEME) :])

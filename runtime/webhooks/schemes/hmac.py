@@ -1,4 +1,4 @@
-"""HMAC over a template of the request: how most senders sign."""
+"""HMAC over a template of the request: the scheme of most senders."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ Encoding = Literal["hex", "base64"]
 
 
 class Signing(NamedTuple):
-    """How a MAC is made and written: lower-case hex or padded base64, so that one MAC has one text."""
+    """Algorithm and encoding of a MAC: lower-case hex or padded base64, so that one MAC has one text."""
 
     algorithm: Algorithm = "sha256"
     encoding: Encoding = "hex"
 
     def write(self, key: bytes, message: bytes) -> str:
-        """The MAC's text."""
+        """Return the MAC's text."""
         return _ENCODE[self.encoding](hmac.digest(key, message, self.algorithm)).decode()
 
     def match(self, keys: Sequence[bytes], messages: Sequence[bytes], signatures: Sequence[str]) -> tuple[bytes, int]:
-        """The first MAC under one of `keys` of one of `messages` that stands among `signatures`, and its key's place.
+        """Return the first MAC, with the index of its key, that is among `signatures` for one of `keys` and one of
+        `messages`.
 
-        Every key is tried on every message and signature, in constant time. Raises `Refused` when none matches.
+        Every key is tried on every message and signature, in constant time. Raises `Refused` if none matches.
         """
         encode, algorithm = _ENCODE[self.encoding], self.algorithm
         candidates = [signature.encode("utf-8", "surrogatepass") for signature in signatures]
@@ -58,7 +59,7 @@ class Signing(NamedTuple):
         return found
 
     def _why(self, candidates: Sequence[bytes]) -> str:
-        """What the audit calls signatures that did not match."""
+        """Return the audit's reason for signatures that did not match."""
         size = hashlib.new(self.algorithm, usedforsecurity=False).digest_size
         formed = any(_well_formed(candidate, self.encoding, size) for candidate in candidates)
         return "signature_mismatch" if formed else "malformed_signature"
@@ -66,16 +67,17 @@ class Signing(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hmac(Scheme):
-    """HMAC (RFC 2104). Raises ValueError when its parameters contradict each other.
+    """HMAC (RFC 2104). Raises ValueError if its parameters contradict each other.
 
-    `header` holds the signature in the form `form`; `more_headers` are others that may, for senders with several
-    keys: any of them will do. `payload` says what is signed. A timestamp is written in `unit` and signed: it comes
-    from the signature's header, from `timestamp_header`, or as a number at `timestamp_path`, a JSONPath into the
-    signed body. `id_header` holds the `{id}` of the payload. `begins`: what every body begins with, for a sender whose
-    key signs other texts too, that must never pass for a body. `url`: how else the sender may write the
-    `{url}` when it signs. `rewritten`:
-    the body as the sender sometimes signs it instead of as it sends it; no two bodies may have the same. `key` makes
-    the key of a secret, `other_key` another one that the sender may sign with instead, or None.
+    `header` contains the signature in the format `form`; `more_headers` are alternatives for senders with several keys.
+    `payload` is the template of the signed text. A timestamp is written in `unit` and signed: it comes from the
+    signature's header, from `timestamp_header`, or as a number at `timestamp_path`, a JSONPath into the signed body.
+    `id_header` contains the `{id}` of the payload.
+
+    `begins`: the beginning of every body, for a sender whose key also signs other texts, which must never be accepted
+    as a body. `url`: returns another form of `{url}` that the sender may sign. `rewritten`: returns the body as the
+    sender sometimes signs it instead of as sent; no two bodies may have the same result. `key` derives the key from a
+    secret, `other_key` an alternative key that the sender may use, or None.
     """
 
     header: str
@@ -115,7 +117,7 @@ class Hmac(Scheme):
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """The names of the headers that hold signature, timestamp and id."""
+        """The names of the headers with signature, timestamp and id."""
         more = self.more_headers if len(self.more_headers) < 2 else ("…", self.more_headers[-1])
         names = (self.header, *more, self.timestamp_header, self.id_header)
         return tuple(name for name in names if name is not None)
@@ -162,7 +164,7 @@ class Hmac(Scheme):
         return headers
 
     def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
-        """The draft's body, with the time in it where the sender writes it there. Raises ValueError when it can't."""
+        """Return the body, with the time in it if the sender puts it there. Raises ValueError if that is impossible."""
         steps = plain_steps(self.timestamp_path) if self.timestamp_path is not None else None
         if not steps:
             return unsigned.body
@@ -175,7 +177,7 @@ class Hmac(Scheme):
         return msgspec.json.encode({**value, str(steps[0]): int(write_time(unsigned.now, self.unit))})
 
     def _signed(self, request: Request, timestamp: str) -> Signed:
-        """The template's values. Raises `Refused` when a header they come from is missing or repeated."""
+        """Return the template's values. Raises `Refused` if a header that they come from is missing or repeated."""
         headers = request.headers
         if self.timestamp_header is not None:
             timestamp = headers.required(self.timestamp_header.lower(), "missing_timestamp")
@@ -184,7 +186,7 @@ class Hmac(Scheme):
 
 
 def _read(headers: Headers, names: tuple[str, ...], form: SignatureHeader) -> tuple[list[str], str]:
-    """The signatures of every header among `names` that was sent, and the timestamp of the first."""
+    """Return the signatures of every header among `names` that was sent, and the timestamp of the first."""
     values = [value for name in names if (value := headers.one(name, repeated="ambiguous_signature"))]
     if not values:
         raise Refused("missing_signature")

@@ -1,4 +1,4 @@
-"""JSON Web Tokens (RFC 7519) that come with a request, and may hold a hash of its body."""
+"""JSON Web Tokens (RFC 7519) that a request carries, optionally with a hash of its body."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LENGTH = 8192
 _CANDIDATES = 16
 _LIFETIME = 300
 
-# Seconds that a sender's clock may be ahead when it makes a token, whatever the leeway.
+# Seconds that the sender's clock may be ahead when it issues a token, regardless of the leeway.
 _AHEAD = 60
 
-# Year 2286, as for timestamps: what is beyond is no time.
+# Year 2286, as for timestamps: larger values are not times.
 _LATEST = 10**10
 
 _Keys = Callable[[Request, str | None], Sequence[tuple[int, JwtKey]]]
@@ -37,19 +37,20 @@ _jws = jwt.PyJWS()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jwt(Scheme):
-    """A token in `header`, behind `Bearer ` in `Authorization` and bare elsewhere.
+    """A token in `header`, after `Bearer ` in `Authorization` and bare elsewhere.
 
-    Keys are the secrets', or those of the JWK set at `jwks_url`, `configured` when a webhook's owner wrote that URL.
-    Nothing in the token says which key is taken but `kid`, by which one of these is chosen: `jku`, `x5u`, `jwk` and
-    `x5c` are not looked at, and a token with `crit` is refused, as no extension is known here (RFC 7515 section 4.1).
-    `algorithms` are of one family. `issuer` and `audience`: one of each must be named, where given; a token that is
-    meant for somebody is refused where no audience is given (RFC 7519 section 4.1.3). `claims` must be just so.
-    `exp` must be there when `expires`; `exp` and `nbf` are judged with `leeway` seconds, and `iat` may not lie ahead by
-    more than these, or a minute. With a `tolerance` `iat` must be there, is judged to both sides, and is the match's
-    timestamp. `body_claim` holds the SHA-256 of the body, in hexadecimal or base64.
+    Keys are derived from the secrets, or from the JWK set at `jwks_url`; `configured`: True if the webhook's owner
+    wrote that URL. The token only selects a key by `kid`: `jku`, `x5u`, `jwk` and `x5c` are ignored, and a token with
+    `crit` is refused, since no extension is supported (RFC 7515 section 4.1).
 
-    A match's MAC is a digest of what was signed and of the body: ECDSA has two signatures for every token, and a
-    token without a body claim may come with several bodies.
+    `algorithms` are of one family. `issuer` and `audience`: accepted values, one of which must be present; a token with
+    an audience is refused if none is configured (RFC 7519 section 4.1.3). `claims` must have exactly these values.
+    `exp` is required if `expires`. `exp` and `nbf` are checked with `leeway` seconds; `iat` may be in the future by at
+    most the leeway, or a minute. With a `tolerance`, `iat` is required, checked in both directions, and the match's
+    timestamp. `body_claim` contains the SHA-256 of the body, in hexadecimal or base64.
+
+    A match's MAC is a digest of the signed text and the body: ECDSA has two signatures for every token, and a token
+    without a body claim may come with several bodies.
     """
 
     header: str = "Authorization"
@@ -118,7 +119,7 @@ class Jwt(Scheme):
         return claims
 
     def _given(self, secrets: Sequence[bytes]) -> _Keys:
-        """The keys that the secrets are, each with its secret's index."""
+        """Return the keys of the secrets, each with its secret's index."""
         known = [(n, key) for n, secret in enumerate(secrets) for key in keys_of_secret(secret, self.algorithms)]
 
         def choose(request: Request, kid: str | None) -> Sequence[tuple[int, JwtKey]]:
@@ -127,7 +128,7 @@ class Jwt(Scheme):
         return choose
 
     def _published(self) -> _Keys:
-        """The keys of the document; decoded once for each document."""
+        """Return the keys of the document, decoded once per document."""
         url, seen, known = self.jwks_url or "", b"", ()  # type: str, bytes, tuple[JwtKey, ...]
 
         def choose(request: Request, kid: str | None) -> Sequence[tuple[int, JwtKey]]:
@@ -146,7 +147,7 @@ class Jwt(Scheme):
         return choose
 
     def _header(self, token: str) -> tuple[str, str | None]:
-        """Algorithm and key id of a token that is well-formed. Raises `Refused`."""
+        """Return algorithm and key id of a well-formed token. Raises `Refused`."""
         match = _TOKEN.fullmatch(token) if len(token) <= _LENGTH else None
         if match is None or not all(_canonical(segment) for segment in match.groups()):
             raise Refused("malformed_signature")
@@ -157,7 +158,7 @@ class Jwt(Scheme):
         return str(algorithm), kid if isinstance(kid, str) else None
 
     def _accept(self, claims: Mapping[str, Any], body: bytes, now: float) -> None:
-        """Raise `Refused` unless the claims of a token whose signature held are what they must be."""
+        """Raise `Refused` unless the claims of a token with a valid signature have the required values."""
         if self.body_claim is not None and not _is_hash_of(body, claims.get(self.body_claim)):
             raise Refused("signature_mismatch")
         audience = claims.get("aud", [])
@@ -182,8 +183,8 @@ class Jwt(Scheme):
 
 
 def _verified(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) -> tuple[int, Mapping[str, Any]]:
-    """Which secret's key the token's signature holds under, and its claims; all of them are tried, whichever it is.
-    Raises `Refused`."""
+    """Return the index of the secret whose key verifies the token, and the claims; all keys are tried. Raises
+    `Refused`."""
     held: list[int] = []
     for index, key in [each for each in keys if algorithm in each[1].algorithms][:_CANDIDATES]:
         with suppress(jwt.PyJWTError):
@@ -196,7 +197,7 @@ def _verified(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) ->
 
 def _bearer(value: str) -> str:
     scheme, _, token = value.partition(" ")
-    # The scheme's name is in any case (RFC 9110 section 11.1).
+    # The scheme's name is case-insensitive (RFC 9110 section 11.1).
     if scheme.lower() != "bearer":
         raise Refused("malformed_signature")
     return token
@@ -207,7 +208,7 @@ def _raw(segment: str) -> bytes:
 
 
 def _canonical(segment: str) -> bool:
-    """Whether these are the only characters that stand for their bytes: base64 leaves bits over at its end."""
+    """Return True if the text is the canonical base64url of its bytes: the last character may have unused bits."""
     return len(segment) % 4 != 1 and base64.urlsafe_b64encode(_raw(segment)).rstrip(b"=") == segment.encode()
 
 
@@ -231,7 +232,7 @@ def _is_hash_of(body: bytes, claimed: object) -> bool:
 
 
 def _time(claims: Mapping[str, Any], name: str, needed: bool) -> float | None:
-    """A NumericDate (RFC 7519 section 2). Raises `Refused`."""
+    """Return a NumericDate (RFC 7519 section 2) in seconds. Raises `Refused`."""
     value = claims.get(name)
     if value is None:
         if needed:

@@ -1,4 +1,4 @@
-"""Signatures that a public key verifies, in a header: Ed25519 and ECDSA over a template of the request."""
+"""Signatures verified with a public key, in a header: Ed25519 and ECDSA over a template of the request."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _HEX = re.compile(r"(?:[0-9a-f]{2})+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicKey(Scheme):
-    """A signature over `payload`, verified by the key that `key` makes of a secret.
+    """A signature over `payload`, verified with the key that `key` derives from a secret.
 
-    The secret is the sender's public key. A private one verifies too, and signs: that is how deliveries are made up
-    for tests; with the public one alone nobody can. `header` holds the signature in `form`, in lower-case hex or
-    padded base64 and no other way. The timestamp, in seconds, stands in `timestamp_header`, the id in `id_header`.
-    A match's MAC is the SHA-256 of what was signed: of an ECDSA signature there are two for every message.
+    The secret is the sender's public key. A private key verifies too, and signs: tests use one to make deliveries.
+    `header` contains the signature in `form`, in lower-case hex or padded base64. The timestamp, in seconds, is in
+    `timestamp_header`, the id in `id_header`.
+
+    A match's MAC is the SHA-256 of the signed text, since an ECDSA signature has two forms for every message.
     """
 
     key: Load
@@ -59,7 +60,7 @@ class PublicKey(Scheme):
             value = request.headers.required(header, "missing_signature")
             signatures = [raw for text in form.read(value)[0] if (raw := _decoded(text, self.encoding))]
             signed = self._signed(request)
-            # Timestamp and body may stand side by side, so digits alone keep the border between them in its place.
+            # Timestamp and body may be adjacent, so only digits fix the border between them.
             timestamp = read_timestamp(signed.timestamp)
             message = fill(signed)
             if not signatures:
@@ -93,7 +94,7 @@ class PublicKey(Scheme):
 
 
 def _decoded(text: str, encoding: str) -> bytes | None:
-    """The bytes of a signature; None unless it is written as this scheme writes it."""
+    """Return the bytes of a signature; None unless it is in this scheme's encoding."""
     if encoding == "hex":
         return bytes.fromhex(text) if _HEX.fullmatch(text) else None
     return canonical_base64(text)

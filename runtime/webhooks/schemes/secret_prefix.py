@@ -1,4 +1,4 @@
-"""Senders that sign in more than one way, told apart by what their secret begins with."""
+"""Senders with several signature schemes, selected by the prefix of the secret."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedReques
 class SecretPrefixScheme(Scheme):
     """The scheme of the first of `choices` whose prefix the secret has, else `otherwise`.
 
-    The secret decides, never the request: a sender with a signing key is not believed when it shows something
-    weaker. A list of secrets of several kinds, while one is being changed for the other, accepts each with its own.
+    The secret decides, never the request: a sender with a signing key cannot use a weaker scheme. A list of secrets of
+    several kinds, during a change from one to the other, accepts each with its own scheme.
     """
 
     choices: tuple[tuple[bytes, Scheme], ...]
@@ -23,7 +23,7 @@ class SecretPrefixScheme(Scheme):
 
     @property
     def signed(self) -> tuple[str, ...]:
-        """What every one of them covers."""
+        """The parts of a request that every scheme covers."""
         parts = [scheme.signed for _, scheme in self.choices]
         return tuple(part for part in self.otherwise.signed if all(part in other for other in parts))
 
@@ -33,7 +33,7 @@ class SecretPrefixScheme(Scheme):
 
     @property
     def ways(self) -> tuple[Scheme, ...]:
-        """All of the schemes."""
+        """All schemes."""
         return (*(scheme for _, scheme in self.choices), self.otherwise)
 
     @property
@@ -41,12 +41,12 @@ class SecretPrefixScheme(Scheme):
         return tuple(dict.fromkeys(name for each in self.ways for name in each.headers))
 
     def narrowed(self, secrets: Sequence[bytes]) -> Scheme:
-        """The one scheme that all `secrets` are of; this choice itself when they differ."""
+        """Return the one scheme of all `secrets`, or this object if they differ."""
         schemes = [self.of(secret) for secret in secrets]
         return schemes[0] if schemes and all(scheme is schemes[0] for scheme in schemes) else self
 
     def of(self, secret: bytes) -> Scheme:
-        """The scheme of this secret."""
+        """Return the scheme of this secret."""
         text = secret.strip()
         return next((scheme for prefix, scheme in self.choices if text.startswith(prefix)), self.otherwise)
 
@@ -65,7 +65,7 @@ class SecretPrefixScheme(Scheme):
                     found = found or match._replace(secret_index=index)
             if found is not None:
                 return found
-            # The one that says most: a header that was there and wrong, before one that was not there at all.
+            # The most specific refusal: a wrong header rather than a missing one.
             raise max(refusals, key=lambda refused: refused.reason != "missing_signature")
 
         return verify

@@ -1,4 +1,4 @@
-"""The forms in which a header holds signatures, and sometimes their timestamp."""
+"""Formats of a header with signatures, and sometimes their timestamp."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from typing import Protocol
 
 from runtime.webhooks.request.refusal import Refused
 
-# Senders that rotate their keys send two; more than this is somebody trying.
+# Senders that rotate their keys send two; more than this is an attack.
 _SIGNATURES = 16
 
 
 class SignatureHeader(Protocol):
-    """One form. `timed`: whether it holds the timestamp too."""
+    """One format. `timed`: True if it includes the timestamp."""
 
     @property
     def timed(self) -> bool: ...
 
     def read(self, value: str) -> tuple[list[str], str]:
-        """The signatures, one at least, as text, and the timestamp's text (empty unless `timed`). Raises `Refused`."""
+        """Return the signatures, at least one, as text, and the timestamp's text (empty unless `timed`). Raises
+        `Refused`."""
 
     def write(self, signature: str, timestamp: str) -> str:
-        """The header's value: the inverse of `read`."""
+        """Return the header's value: the inverse of `read`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefixed:
-    """One signature behind a fixed prefix: `sha256=…`, or bare. The prefix is compared as it stands, case and all."""
+    """One signature after a fixed prefix, `sha256=…`, or bare. The prefix is case-sensitive."""
 
     prefix: str = ""
 
@@ -44,14 +45,14 @@ class Prefixed:
 
 
 BARE = Prefixed()
-"""The signature and nothing else."""
+"""The signature without a prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list of signatures, each behind `prefix`: `v1,… v1,…`, `v1=…,v1=…`.
+    """A list of signatures, each after `prefix`: `v1,… v1,…`, `v1=…,v1=…`.
 
-    What has another prefix is another version and ignored, so that it is never taken for this one.
+    An entry with another prefix is another version and is ignored, so it is never accepted as this one.
     """
 
     prefix: str
@@ -75,8 +76,8 @@ class Listed:
 class Fields:
     """A list of `key=value`: `t=1700000000,v1=…,v1=…,v0=…`.
 
-    `signature` may come several times; `timestamp` must come once; other keys are ignored, so that an older version
-    of the signature is never taken for this one. Nothing is trimmed: a key with white space about it is refused.
+    `signature` may occur several times; `timestamp` must occur once. Other keys are ignored, so an older version of the
+    signature is never accepted as this one. Nothing is trimmed: a key with surrounding white space is refused.
     """
 
     timestamp: str = "t"

@@ -1,4 +1,4 @@
-"""What a signature covers, as a template: `{timestamp}.{body}`."""
+"""The text that a signature covers, as a template: `{timestamp}.{body}`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
 class Signed(NamedTuple):
-    """The values a template is filled with; `timestamp` and `id` exactly as they were sent."""
+    """The values that fill a template; `timestamp` and `id` exactly as they were sent."""
 
     body: bytes
     timestamp: str = ""
@@ -27,11 +27,11 @@ class Signed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template over `FIELDS`. Raises ValueError when made of something else, or of what could be cut into other parts
-    with the same signature: see `dslc.blocks.template.read_template`, whose rule the check of a program goes by too.
+    """A template over `FIELDS`. Raises ValueError for other fields, or if the signed text could be split into other
+    values with the same signature: see `dslc.blocks.template.read_template`, which the check of a program also uses.
 
-    Timestamps that are written as text have one length before their fraction and end in their zone, so a border beside
-    them can't be moved either.
+    Timestamps written as text have a fixed length before their fraction and end with their zone, so a border beside
+    them cannot be moved either.
     """
 
     text: str
@@ -44,7 +44,8 @@ class Template:
         object.__setattr__(self, "_border", found.border)
 
     def compile(self) -> Callable[[Signed], bytes]:
-        """A function that fills the template. It raises `Refused` for an id that contains its border to the body."""
+        """Return a function that fills the template. It raises `Refused` for an id that contains its border to the
+        body."""
         if self.text == "{body}":
             return lambda signed: signed.body
         before, _, after = self.text.partition("{body}")
@@ -64,5 +65,5 @@ class Template:
 
 
 def _percent(text: str) -> str:
-    """`text` as a %-format: no attribute access, nothing to call."""
+    """Convert `text` to a %-format: no attribute access, no calls."""
     return _FIELD.sub(r"%(\1)s", text.replace("%", "%%"))

@@ -1,4 +1,4 @@
-"""Timestamps in signed requests: read strictly, judged against a tolerance."""
+"""Timestamps in signed requests: parsed strictly, compared with a tolerance."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Literal
 from runtime.webhooks.request.refusal import Refused
 
 Unit = Literal["s", "ms", "rfc3339"]
-"""How a sender writes a time: Unix seconds, Unix milliseconds, or as text (RFC 3339)."""
+"""The format of a sender's time: Unix seconds, Unix milliseconds, or text (RFC 3339)."""
 
 # Unix milliseconds have 13 digits until the year 2286; nothing longer is a time.
 _DIGITS = 15
 
-# RFC 3339 section 5.6 without what it merely allows: a space for `T`, small letters, leap seconds.
+# RFC 3339 section 5.6 without its optional forms: a space for `T`, lower-case letters, leap seconds.
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def read_timestamp(text: str) -> int:
-    """The integer that `text` is the canonical form of: ASCII digits, no sign, no leading zero, at most 15.
+    """Parse an integer in canonical form: ASCII digits, no sign, no leading zero, at most 15.
 
     Raises `Refused`. Stricter than `int()`, which reads `１７`, `1_7` and ` 17` as 17.
     """
@@ -29,7 +29,7 @@ def read_timestamp(text: str) -> int:
 
 
 def read_time(text: str, unit: Unit) -> float:
-    """Unix seconds of `text`, written in `unit`. Raises `Refused`."""
+    """Return the Unix seconds of `text`, written in `unit`. Raises `Refused`."""
     if unit == "s":
         return read_timestamp(text)
     if unit == "ms":
@@ -46,7 +46,7 @@ def read_time(text: str, unit: Unit) -> float:
 
 
 def write_time(now: float, unit: Unit) -> str:
-    """`now` (Unix seconds) in `unit`: the inverse of `read_time`, to whole seconds but for `ms`."""
+    """Format `now` (Unix seconds) in `unit`: the inverse of `read_time`, in whole seconds except for `ms`."""
     if unit == "rfc3339":
         return datetime.fromtimestamp(int(now), UTC).isoformat().replace("+00:00", "Z")
     return str(int(now * (1000 if unit == "ms" else 1)))

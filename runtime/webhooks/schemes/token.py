@@ -1,8 +1,7 @@
-"""Shared tokens: a sender that shows a secret instead of signing with it.
+"""Shared tokens: the sender includes a secret instead of signing with it.
 
-Nothing here covers the body or a time: whoever reads one request can send any other. `signed` is empty, so that the
-compiler warns of filters; the MAC of a match is only a digest of the body, and is never a replay key, as without a
-timestamp there is none.
+Nothing covers the body or a time: a reader of one request can send any other. `signed` is empty, so the compiler warns
+about filters. The MAC of a match is only a digest of the body, and never a replay key, since there is no timestamp.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
-# More notifications than any sender puts into one delivery.
+# More than any sender puts into one delivery.
 _ITEMS = 10_000
 
 
 def token_key(secret: bytes) -> bytes:
-    """The token as it stands in a header: what is about it can't be sent (RFC 9110 section 5.5).
+    """Return the token without surrounding white space, which HTTP strips (RFC 9110 section 5.5).
 
-    Raises ValueError, without the secret, for one that no header can hold.
+    Raises ValueError, without the secret, if a header cannot contain it.
     """
     token = secret.strip(b" \t\r\n")
     if not all(0x20 <= each < 0x7F for each in token):
-        raise ValueError("the secret is sent in a header as it is: it is printable ASCII")
+        raise ValueError("the secret is sent in a header, so it must be printable ASCII")
     return token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token(Scheme):
-    """The token in `header`, behind `prefix`."""
+    """The token in `header`, after `prefix`."""
 
     header: str
     prefix: str = ""
@@ -61,13 +60,13 @@ class Token(Scheme):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyToken(Scheme):
-    """The token as the text `field` of every object that the JSONPath `items` finds in the body: one at least, and
-    every one with a right token, or the whole request is refused."""
+    """The token as the text `field` of every object that the JSONPath `items` finds in the body. There must be at least
+    one, and every one must have a right token, or the whole request is refused."""
 
     field: str
     items: str = "$"
     wrap: Callable[[dict[str, Any]], object] | None = None
-    """Makes the body that a delivery would have of one object, for bodies without any."""
+    """Builds the body of a delivery from one object, for bodies without items."""
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         find, found, field = compile_path(self.items), _found(secrets), self.field
@@ -88,13 +87,13 @@ class BodyToken(Scheme):
         return verify
 
     def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
-        """Raises ValueError for a body that is no JSON object."""
+        """Return the body with the token. Raises ValueError for a body that is not a JSON object."""
         try:
             body = decode_json(unsigned.body)
         except Refused:
             body = None
         if not isinstance(body, dict):
-            raise ValueError("this sender puts its token into the body, which must be a JSON object")
+            raise ValueError("this sender puts its token into the body: the body must be a JSON object")
         find = compile_path(self.items)
         document: object = body if find(body) or self.wrap is None else self.wrap(body)
         for item in find(document):
@@ -104,7 +103,8 @@ class BodyToken(Scheme):
 
 
 def without(*names: str, items: str = "$") -> Decoder:
-    """JSON without these fields of the objects that `items` finds: the token in a body is nothing to remember."""
+    """Return a decoder that removes these fields of the objects that `items` finds, so the token in a body is not
+    stored in memory."""
     find = compile_path(items)
 
     def decode(body: bytes, content_type: str) -> object:
@@ -119,7 +119,8 @@ def without(*names: str, items: str = "$") -> Decoder:
 
 
 def _found(secrets: Sequence[bytes], prefix: bytes = b"") -> Callable[[bytes], int | None]:
-    """Which of the tokens a value is: all of them are compared, each in constant time."""
+    """Return a function that finds the index of the token equal to a value; compares all tokens, each in constant
+    time."""
     tokens = [prefix + token_key(secret) for secret in secrets]
 
     def find(value: bytes) -> int | None:

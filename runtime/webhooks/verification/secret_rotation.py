@@ -1,8 +1,8 @@
-"""Secrets that are good for a while: after a rotation the one before stays good until a moment, and not longer.
+"""Secret rotation: the previous secret stays valid until a given time.
 
-Give `prepare` (or `bind`) secrets with an `until`, as `secret://generated/…` has them after `symbi webhook rotate`, and
-as whoever keeps a `previous_secret` and a `previous_until` makes them: `Secret(value, origin, until=seconds)`. Nothing
-has to be taken away later: each check is told the time, and compares it with the few moments at which something ends.
+Pass secrets with an `until` to `prepare` (or `bind`): `Secret(value, origin, until=seconds)`. `secret://generated/…`
+has them after `symbi webhook rotate`, as do webhooks created through the API. Nothing has to be removed later: each
+check compares the time with the few times at which a secret ends.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from runtime.webhooks.schemes.scheme import Check, Match, Scheme
 
 
 class IndexedSecrets(NamedTuple):
-    """Secrets to verify with, and what a match calls each of them."""
+    """Secrets to verify with, and the index that a match reports for each."""
 
     secrets: tuple[Secret, ...]
     places: tuple[int, ...]
 
 
 def index_secrets(secrets: Sequence[Secret | str]) -> IndexedSecrets:
-    """Those of `secrets` that are there, each called by its place among all, and behind them the ones before.
+    """Return the resolved `secrets`, each with its index among all, followed by their previous secrets.
 
-    So the number in the audit is the place in the program's list, whatever of that cannot be resolved today.
+    So the index in the audit is the position in the program's list, even if other secrets cannot be resolved.
     """
     there = [(at, secret) for at, secret in enumerate(secrets) if isinstance(secret, Secret)]
     before = [secret.previous for _, secret in there if secret.previous is not None]
@@ -36,10 +36,10 @@ def index_secrets(secrets: Sequence[Secret | str]) -> IndexedSecrets:
 def bind(
     scheme: Scheme, keys: Sequence[bytes], untils: Sequence[float | None], places: Sequence[int] | None = None
 ) -> Check:
-    """The check of `scheme` with those of `keys` that are good at the time of each request.
+    """Return the check of `scheme` with those of `keys` that are valid at the time of each request.
 
-    `untils`: for each key the Unix time in seconds from which it is no good; None: it is good for ever. `places`: what
-    a match calls each key; their order when absent. Raises ValueError as the scheme does, and when every key ends.
+    `untils`: for each key the Unix time in seconds at which it becomes invalid; None: never. `places`: the index that a
+    match reports for each key; their order when None. Raises ValueError as the scheme does, and if every key ends.
     """
     named = tuple(range(len(keys)) if places is None else places)
     ends = sorted({until for until in untils if until is not None})
@@ -51,7 +51,7 @@ def bind(
     ]
     lasting = [at for at, until in enumerate(untils) if until is None]
     if not lasting:
-        raise ValueError("every secret ends: one has to be good for ever")
+        raise ValueError("every secret ends: at least one must have no end")
     last = _among(scheme, keys, lasting, named)
 
     def check(request: Request, now: float) -> Match:
@@ -64,7 +64,7 @@ def bind(
 
 
 def _among(scheme: Scheme, keys: Sequence[bytes], chosen: Sequence[int], named: Sequence[int]) -> Check:
-    """The check with the `chosen` keys, whose matches say what each is `named`."""
+    """Return the check with the `chosen` keys, whose matches report the indexes `named`."""
     check = scheme.check([keys[at] for at in chosen])
     names = [named[at] for at in chosen]
     if names == list(range(len(names))):

@@ -26,10 +26,11 @@ def sign_request(
     url: str | None = None,
     options: Mapping[str, object] | BaseModel | None = None,
 ) -> tuple[list[tuple[str, str]], bytes]:
-    """The headers with which `provider` would send `body` at `now` (Unix seconds): content type, event, delivery id
-    and signature; and the body as it would, with the proof in it, or the time, where it keeps them there. Where event
-    and id stand in the body, they are the caller's to write. `url`: the webhook's public URL, for providers that sign
-    it.
+    """Return headers and body as `provider` would send `body` at `now` (Unix seconds).
+
+    The headers are content type, event, delivery id and signature. The body contains the proof or the time if the
+    provider puts them there. An event or id in the body is written by the caller. `url`: the webhook's public URL, for
+    providers that sign it.
 
     Raises ValueError as `prepare` does and for a body that has no place for the proof, and `CannotSign` for a secret
     that only verifies.
@@ -44,6 +45,6 @@ def sign_request(
 
 
 def signed_headers(row: Provider, key: bytes, unsigned: UnsignedRequest, event: str | None) -> list[tuple[str, str]]:
-    """The headers of `unsigned` as its sender would write it."""
+    """Return the headers of `unsigned` as its sender would write them."""
     sent = row.headers(event, unsigned.delivery_id) + row.scheme.sign(key, unsigned)
     return list({name.lower(): (name, value) for name, value in sent}.values())

@@ -1,4 +1,4 @@
-"""From a request to a verified delivery: prepared once per webhook, then a check per request."""
+"""Verification of requests: prepared once per webhook, then one check per request."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Options = Mapping[str, object] | BaseModel | None
 
 
 class Verified(NamedTuple):
-    """A request whose signature held.
+    """A request whose signature is valid.
 
     `mac`: the matched signature's canonical bytes (the replay key), never the header's text. `timestamp`: signed Unix
-    seconds, None for a provider without. `secret_index`: which secret matched. `event`, `delivery_id`: None when the
+    seconds, None for a provider without. `secret_index`: the secret that matched. `event`, `delivery_id`: None if the
     provider sent none.
     """
 
@@ -41,7 +41,7 @@ class Verified(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A provider's row, its options applied and its secrets bound: what a route keeps.
+    """A provider's row with its options applied and its secrets bound, as a route stores it.
 
     A receiver calls, in this order: `check` (raises `Refused`; nothing before it may change state),
     `handshake_response`, `identify`. Each gets the one `payload` of the request, so a body is decoded at most once.
@@ -56,28 +56,29 @@ class Verifier:
 
     @property
     def tolerance(self) -> float | None:
-        """Seconds for which a seen MAC must be remembered past its timestamp; None without a timestamp."""
+        """Seconds for which a MAC must be remembered after its timestamp; None without a timestamp."""
         return self.provider.scheme.tolerance
 
     def check_mountable(self, public_url: str | None) -> None:
-        """Raise ValueError, in one line, for a webhook whose sender signs the URL but whose `public_url` is not set:
-        none of its deliveries could ever be verified, and what Host says is not to be trusted."""
+        """Raise ValueError, in one line, if the sender signs the URL but `public_url` is not set: no delivery could be
+        verified, since the Host header is not trusted."""
         if public_url is None and "url" in self.provider.signed:
             raise ValueError(
                 f"{self.provider.title} signs the URL that it calls: set public_url to exactly the address you gave it"
             )
 
     def payload(self, request: Request) -> Payload:
-        """The request's body, to be decoded when something asks for it."""
+        """Return the request's body, decoded on demand."""
         return self.provider.payload(request.body, request.headers.get("content-type"))
 
     def handshake_response(
         self, request: Request, payload: Payload, *, signed: bool, secret_index: int | None = None
     ) -> Answer | None:
-        """The answer to a handshake, None for a request that is none. `signed=True` asks after the check, for the
-        handshakes that carry a signature; `signed=False` before it, for those that can't.
+        """Return the answer to a handshake, or None if the request is not one.
 
-        `secret_index`: which secret matched. A proof is made with that one: the sender knows no other yet, or no more.
+        Call with `signed=False` before the check, for handshakes without a signature, and with `signed=True` after it,
+        for the others. `secret_index`: the secret that matched. A proof is made with that one, since during a rotation
+        the sender may know only one.
         """
         handshake = self.provider.handshake
         if handshake is None or self._responder is None or handshake.signed != signed:
@@ -86,7 +87,7 @@ class Verifier:
         return responder(request, payload) if request.method in handshake.methods else None
 
     def identify(self, match: Match, request: Request, payload: Payload) -> Verified:
-        """The match with event and delivery id. Raises `Refused`."""
+        """Return the match with event and delivery id. Raises `Refused`."""
         headers = request.headers
         return Verified(
             match.mac,
@@ -105,11 +106,11 @@ def prepare(
 ) -> Verifier:
     """Bind a provider's row to a webhook's options and secrets.
 
-    A secret with an `until` is good for requests before that. `places`: what a match calls each secret, see
-    `runtime.webhooks.verification.secret_rotation`; their order when absent.
+    A secret with an `until` is valid for requests before that. `places`: the index that a match reports for each
+    secret, see `runtime.webhooks.verification.secret_rotation`; their order when None.
 
-    Raises ValueError when there is no such provider, the options are wrong, there is no secret, or one of the secrets
-    is empty, blank or no key of this scheme; never with the secret in it. A row without secrets (`keyless`) takes none.
+    Raises ValueError, never with the secret in it, if the provider is unknown, the options are wrong, there is no
+    secret, or a secret is empty, blank or not a key of this scheme. A row without secrets (`keyless`) takes none.
     """
     row = find_provider(provider).configured(options)
     if row.keyless and secrets:
@@ -123,9 +124,9 @@ def prepare(
 
 
 def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:
-    """A verifier whose check accepts everything: only for `insecure_allow_unverified true`.
+    """Return a verifier that accepts everything: only for `insecure_allow_unverified true`.
 
-    Its matches have an empty MAC, no timestamp and the secret index -1. Handshakes are answered all the same.
+    Its matches have an empty MAC, no timestamp and the secret index -1. Handshakes are answered as usual.
     """
     row = find_provider(provider).configured(options)
     return _verifier(row, lambda request, now: Match(b"", None, -1), ())
