@@ -20,7 +20,7 @@ Open = Callable[[Mapping[str, object]], Awaitable[Model | None]]
 
 
 class ModelRow(LazyRow):
-    """A language model; `opening` names an `Open`."""
+    """A language model; `opener_path` names an `Open`."""
 
 
 MODELS = table_of(

@@ -19,7 +19,7 @@ Open = Callable[[Mapping[str, object]], Awaitable[Embedder]]
 
 
 class EmbeddingRow(LazyRow):
-    """An embedding; `opening` names an `Open`. The module of its options imports nothing that the extra brings."""
+    """An embedding; `opener_path` names an `Open`. The module of its options imports nothing that the extra brings."""
 
 
 EMBEDDINGS = table_of(

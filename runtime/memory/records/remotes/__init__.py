@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class RemoteRow(LazyRow):
-    """A kind of remote; `opening` gives the `Remote` for the options of a program, secrets resolved, or raises
-    `RemoteOff`."""
+    """A kind of remote; `opener_path` names a function that returns the `Remote` for the options of a program, secrets
+    resolved, or raises `RemoteOff`."""
 
     def open(self, options: Mapping[str, object], clock: Clock) -> Remote:
         """Return the client of a remote. Makes no connection. Raises RemoteOff."""
