@@ -82,16 +82,16 @@ class App:
         self.on_queued: Callable[[], None] = lambda: None
         """Called after an operation queued deliveries."""
         self.on_fatal: Callable[[str], None] = lambda _reason: None
-        self._watched_stores: WeakSet[Store] = WeakSet()
         """Called with the reason when the process cannot go on."""
+        self._watched_stores: WeakSet[Store] = WeakSet()
         self.metrics = Metrics(REASONS)
         self.tokens = Tokens(database, clock)
-        self.made = DynamicWebhooks(database, clock)
-        self.dynamic_routes = DynamicRoutes(database, clock, self.made, on_change=self._join)
+        self.dynamic_webhooks = DynamicWebhooks(database, clock)
+        self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks, on_change=self._join)
         self.table: RouteTable = EMPTY_TABLE
-        """Every route, declared and made at run time."""
+        """Every route, declared and dynamic."""
         self.mounts: Mapping[str, MountedWebhook] = {}
-        """Every webhook, declared ones by name and those made at run time by id."""
+        """Every webhook: declared ones by name, dynamic ones by id."""
         self.resumed = False
         """True if the last good program runs because the one at the start was broken."""
         self.removed: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class App:
             database=self.database,
             agents=self.generation.agents,
             memories=self.generation.memories,
-            webhooks=self.made,
+            webhooks=self.dynamic_webhooks,
             routes=self.dynamic_routes,
             audit=self.audit,
             public_url=self.public_url,

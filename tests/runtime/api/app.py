@@ -45,8 +45,8 @@ class App:
         self.clock: Clock = clock
         self.audit: Audit | None = Audit(database, clock)
         self.tokens = Tokens(database, clock)
-        self.made = DynamicWebhooks(database, clock)
-        self.dynamic_routes = DynamicRoutes(database, clock, self.made)
+        self.dynamic_webhooks = DynamicWebhooks(database, clock)
+        self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks)
         self.agents = ("reviewer", "planner")
         self.memories = memories_of({})
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
@@ -59,7 +59,7 @@ class App:
             database=self.database,
             agents=self.agents,
             memories=self.memories,
-            webhooks=self.made,
+            webhooks=self.dynamic_webhooks,
             routes=self.dynamic_routes,
             audit=self.audit,
             public_url="https://hooks.example.com{}".format,

@@ -442,7 +442,7 @@ async def test_a_failure_inside_says_nothing_of_itself(any_app: App, monkeypatch
         raise RuntimeError("the secret is whsec_123")
 
     token = await any_app.token()
-    monkeypatch.setattr(any_app.made, "page", broken)
+    monkeypatch.setattr(any_app.dynamic_webhooks, "page", broken)
     reply = await any_app.ask(token, "GET", "/v1/webhooks")
     is_problem(reply, 500, "internal")
     assert b"whsec" not in reply.body
@@ -453,7 +453,7 @@ async def test_a_database_that_is_away_is_503(any_app: App, monkeypatch: pytest.
         raise Unavailable("postgresql://somewhere does not answer")
 
     token = await any_app.token()
-    monkeypatch.setattr(any_app.made, "page", away)
+    monkeypatch.setattr(any_app.dynamic_webhooks, "page", away)
     reply = await any_app.ask(token, "GET", "/v1/webhooks")
     is_problem(reply, 503, "unavailable")
     assert b"somewhere" not in reply.body
