@@ -1,4 +1,4 @@
-"""How a filter compares one value that it found: a node of a JSON body, or a header's text."""
+"""Comparisons of a filter with one value: a node of a JSON body, or a header's text."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dslc.blocks.filter import Condition
 from dslc.blocks.values.pattern import compile_pattern
 
 Test = Callable[[Any], bool]
-"""Takes a value out of a decoded payload, or a header's text."""
+"""Takes a value of a decoded payload, or a header's text."""
 
 Scalar = str | int | float | bool
 
 
 def compile_tests(rule: Condition) -> list[Test]:
-    """What one and the same value must pass; nothing for a rule that only asks whether something exists.
+    """Return the tests that one value must pass; none for a rule that only tests existence.
 
-    Raises ValueError for a pattern that RE2 does not take.
+    Raises ValueError for a pattern that RE2 does not support.
     """
     tests: list[Test] = []
     if rule.equals is not None:
@@ -32,7 +32,7 @@ def compile_tests(rule: Condition) -> list[Test]:
 
 
 def as_texts(rule: Condition) -> Condition:
-    """The rule for a header, whose value is always text: numbers and truth values as JSON writes them."""
+    """Return the rule for a header, whose value is always text: numbers and booleans as JSON writes them."""
     one_of = tuple(map(_text, rule.one_of))
     equals = None if rule.equals is None else _text(rule.equals)
     return rule.model_copy(update={"equals": equals, "one_of": one_of})
@@ -43,20 +43,20 @@ def _text(value: Scalar) -> str:
 
 
 def written(value: bool | float) -> str:
-    """A truth value or a number as JSON writes it: `true`, `1`, `1.5`."""
+    """Format a boolean or a number as JSON: `true`, `1`, `1.5`."""
     return ("true" if value else "false") if isinstance(value, bool) else repr(value)
 
 
 def _among(wanted: Sequence[Scalar]) -> Test:
-    """JSON numbers and truth values compare as written.
+    """Return a test for equality; JSON numbers and booleans compare as written.
 
-    Text equals a JSON string of the same characters, and a number or truth value that is written so: `"42"` finds 42
-    and `"true"` finds true. A number equals numbers of its exact value (1, 1.0 and 1e0 are one, -0 is 0, whole numbers
-    of any length keep every digit), and nothing else; `true` equals true alone. null, objects and arrays equal nothing.
+    Text equals a JSON string of the same characters, and a number or boolean written so: `"42"` matches 42 and `"true"`
+    matches true. A number equals only numbers of its exact value (1, 1.0 and 1e0 are equal, -0 is 0, whole numbers of
+    any length keep every digit); `true` equals only true. null, objects and arrays equal nothing.
     """
     texts = frozenset(each for each in wanted if isinstance(each, str))
     truths = frozenset(each for each in wanted if isinstance(each, bool))
-    # Python compares whole numbers and fractions by their exact values, and hashes equal ones alike.
+    # Python compares int and float by exact value, and equal ones have the same hash.
     numbers = frozenset(each for each in wanted if not isinstance(each, str | bool))
 
     def test(node: Any) -> bool:
@@ -72,7 +72,7 @@ def _among(wanted: Sequence[Scalar]) -> Test:
 
 
 def _contains(wanted: str) -> Test:
-    """A string with this text in it, or an array with a member that equals it."""
+    """Return a test for a string that contains this text, or an array with an equal member."""
     member = _among((wanted,))
 
     def test(node: Any) -> bool:
@@ -84,14 +84,14 @@ def _contains(wanted: str) -> Test:
 
 
 def _matches(pattern: str) -> Test:
-    """A string in which the pattern is found; linear in its length (RE2)."""
+    """Return a test for a string that the pattern matches anywhere; linear in its length (RE2)."""
     search = compile_pattern(pattern).search
 
     def test(node: Any) -> bool:
         try:
-            # Of bytes, which need no offsets translated into characters: a third of the time.
+            # On bytes, which need no translation of offsets into characters: a third of the time.
             return isinstance(node, str) and search(node.encode()) is not None
-        except UnicodeEncodeError:  # a header may hold bytes that are no text
+        except UnicodeEncodeError:  # a header may contain bytes that are not text
             return False
 
     return test

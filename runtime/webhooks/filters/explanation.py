@@ -1,4 +1,4 @@
-"""What each filter of a webhook found in a delivery, and what it made of it: for people who wonder."""
+"""Explains the result of each filter of a webhook for a delivery."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _TESTS = ("equals", "one_of", "contains", "matches", "exists")
 class Line:
     """One filter, or a part of one.
 
-    `name`: `event`, `filter_1`, or what stands inside: `any`, `filter`, `not`. `depth`: 0 for the filters themselves.
-    `says`: as the program says it. `values`: the first few that were found, as JSON, long ones cut; `found`: how many
-    there are. `holds`: of a `not`, whether what it says does not hold. None when the request is refused by looking,
-    and `refused` says why.
+    `name`: `event`, `filter_1`, or a nested part: `any`, `filter`, `not`. `depth`: 0 for the filters themselves.
+    `says`: the filter as the program has it. `values`: the first few values found, as JSON, long ones cut; `found`:
+    their number. `holds`: True if the part passes (of a `not`, if its condition does not hold). None if reading the
+    request refuses it; `refused` gives the reason.
     """
 
     name: str
@@ -44,10 +44,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`event`: the delivery's, with its action where the provider has one; None when the provider sends none.
-
-    `refusing`: who does not want it, None when it is run. `refused`: why it is not even filtered; a key of `REASONS`.
-    """
+    """The result for a delivery. `event`: the delivery's, with its action if the provider has one; None if the provider
+    sends none. `refusing`: the filter that refuses it, None if it runs. `refused`: why it is not even filtered; a key
+    of `REASONS`."""
 
     event: str | None
     refusing: str | None
@@ -56,12 +55,12 @@ class Explanation:
 
     @property
     def wanted(self) -> bool:
-        """Whether it would be run."""
+        """True if the delivery would run."""
         return self.refusing is None and self.refused is None
 
 
 def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -> Explanation:
-    """What `webhook` makes of a request that was verified, asked without sending it. It needs no secret."""
+    """Explain the decision of `webhook` about a verified request, without sending it. Needs no secret."""
     row = _row(webhook)
     seen = Headers(headers)
     payload = row.payload(body, seen.get("content-type"))
@@ -84,7 +83,7 @@ def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -
 
 
 def sent_headers(webhook: Webhook, event: str | None, delivery_id: str) -> list[tuple[str, str]]:
-    """The headers that say what a delivery is, as its sender would send them; not those that sign it."""
+    """Return the headers that identify a delivery, as its sender would send them, without the signature."""
     row = _row(webhook)
     return row.headers(event or row.sample_event, delivery_id)
 
@@ -93,26 +92,26 @@ def _row(webhook: Webhook) -> Provider:
     row = find_provider(webhook.provider.name)
     try:
         return row.configured(webhook.provider.options)
-    except ValueError:  # an option may be a secret that is not to be had here, and says nothing of the event
+    except ValueError:  # an option may be a secret that is unavailable here, and does not affect the event
         return row
 
 
 def _event(
     webhook: Webhook, filters: Filters, event: str | None, refused: str | None, headers: Headers, payload: Payload
 ) -> Line:
-    """`refused`: why the event could not be told, where it is None."""
+    """`refused`: why the event is unknown, if it is None."""
     names = ", ".join(map(_written, webhook.event))
     says = f"event {names}" if len(webhook.event) == 1 else f"event [{names}]"
     if event is None:
         return Line("event", 0, says, (), 0, None if refused else False, refused)
     try:
         return Line("event", 0, says, (_written(event),), 1, filters.wants(event, headers, payload))
-    except Refused as caught:  # its action stands in the payload
+    except Refused as caught:  # the action is in the payload
         return Line("event", 0, says, (_written(event),), 1, None, caught.reason)
 
 
 def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[Line]:
-    """The rule, then what stands inside it. The language bounds the depth."""
+    """Explain the rule, then its nested parts. The language bounds the depth."""
     inner = list(_inner(depth, rule, headers, payload))
     verdict, refused = _verdict(rule, headers, payload)
     values, found = _values(rule, headers, payload)

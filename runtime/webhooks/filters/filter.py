@@ -1,4 +1,4 @@
-"""Filters: which deliveries a webhook wants, decided on what was verified. Compiled once per webhook."""
+"""Filters: decide which verified deliveries a webhook accepts. Compiled once per webhook."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from runtime.webhooks.request.json_path_limit import bounded
 from runtime.webhooks.request.payload import Payload
 
 Holds = Callable[[Headers, Payload], bool]
-"""Says whether a filter holds of a request. Raises `Refused`: `ambiguous_header` for a header it looks at that was sent
-twice, and whatever keeps the payload it looks into from being read (`invalid_json`, `duplicate_key`, `too_deep`,
+"""Returns True if a filter accepts a request. Raises `Refused`: `ambiguous_header` for a header that it reads and that
+was sent twice, and the reason why the payload cannot be read (`invalid_json`, `duplicate_key`, `too_deep`,
 `too_complex`)."""
 
 _MORE = re.compile(r"[.:/]")
-"""What an event's name goes on with below its beginning: `invoice.paid`, `pullrequest:created`, `orders/create`."""
+"""Separators in an event's name: `invoice.paid`, `pullrequest:created`, `orders/create`."""
 
 
 class Filters:
-    """All that must hold of a delivery before it is run."""
+    """All conditions that a delivery must meet to run."""
 
     def __init__(
         self, events: Sequence[str], action: Read | None, filters: Sequence[Holds], *, searching: bool = False
     ) -> None:
-        """`searching`: whether a path of them may look at the whole payload, which takes a while. `action` reads what
-        an event of `events` may be followed by, `pull_request.opened`; None when the provider says it in the event
+        """`searching`: True if a path may visit the whole payload, which takes a while. `action` reads the action that
+        an event of `events` may be followed by, `pull_request.opened`; None if the provider puts it into the event
         itself."""
         self.searching = searching
         self._events = frozenset(events)
@@ -37,7 +37,8 @@ class Filters:
         self._filters = tuple(enumerate(filters, start=1))
 
     def refusing(self, event: str | None, headers: Headers, payload: Payload) -> str | None:
-        """Who does not want the delivery: `event`, or `filter_2` for the second filter; None when all want it.
+        """Return the filter that refuses the delivery: `event`, or `filter_2` for the second filter; None if all accept
+        it.
 
         `event`: as the provider's row identified it. Raises `Refused` as `Holds` does.
         """
@@ -50,23 +51,23 @@ class Filters:
         return None
 
     def wants(self, event: str | None, headers: Headers, payload: Payload) -> bool:
-        """Whether the event is one of those asked for, or begins with one up to a `.`, `:` or `/`."""
+        """Return True if the event is one of those wanted, or begins with one up to a `.`, `:` or `/`."""
         if event is None:
             return False
         if any(name in self._events for name in beginnings(event)):
             return True
         if not any(name.startswith(f"{event}.") for name in self._events):
-            return False  # whatever the action is, which stands in the payload
+            return False  # whatever the action in the payload is
         return any(name in self._events for name in beginnings(self.name_of(event, headers, payload)))
 
     def name_of(self, event: str, headers: Headers, payload: Payload) -> str:
-        """The event with its action behind it, where the provider says that apart: `pull_request.opened`."""
+        """Return the event with its action, if the provider sends that separately: `pull_request.opened`."""
         action = None if self._action is None else self._action(headers, payload)
         return event if action is None else f"{event}.{action}"
 
 
 class JsonOnly(Filters):
-    """Wants every delivery whose payload can be read."""
+    """Accepts every delivery whose payload is valid JSON."""
 
     def __init__(self) -> None:
         super().__init__((), None, (lambda headers, payload: (payload.value(), True)[1],))
@@ -75,9 +76,9 @@ class JsonOnly(Filters):
 def compile_filters(
     rules: Iterable[Condition], events: Sequence[str] = (), action: Read | None = None
 ) -> Filters | None:
-    """One decision of all rules and events, in their order; None when there are none and no payload is needed.
+    """Compile all rules and events, in their order, to one decision; None if there are none and no payload is needed.
 
-    Raises ValueError when a path is not a JSONPath or a pattern none of RE2.
+    Raises ValueError if a path is not a JSONPath or a pattern is not supported by RE2.
     """
     rules = tuple(rules)
     filters = [compile_filter(rule) for rule in rules]
@@ -86,7 +87,7 @@ def compile_filters(
 
 
 def compile_filter(rule: Condition) -> Holds:
-    """All that a rule says: what it compares, each of its `any`, none of its `not`. Raises ValueError as above."""
+    """Compile a rule: its comparisons, at least one of each `any`, none of its `not`. Raises ValueError as above."""
     parts: list[Holds] = []
     if rule.json_path is not None:
         parts.append(_on_path(rule.json_path, rule))
@@ -105,15 +106,15 @@ def _searches(rule: Condition) -> bool:
 
 
 def beginnings(event: str) -> Iterable[str]:
-    """The event's name, and what stands before each `.`, `:` or `/` in it."""
+    """Return the event's name, and its parts before each `.`, `:` or `/`."""
     yield event
     for sign in _MORE.finditer(event):
         yield event[: sign.start()]
 
 
 def _on_path(path: str, rule: Condition) -> Holds:
-    """Of the nodes that the path finds, one is enough; it passes all tests. Nothing exists that the path does not find,
-    and null exists."""
+    """Return a filter that one of the nodes found must pass, with all tests. A value that the path does not find does
+    not exist; null exists."""
     find, tests = compile_path(path), compile_tests(rule)
     if rule.exists is False:
         return lambda headers, payload: not find(payload.value())
@@ -126,7 +127,7 @@ def _on_path(path: str, rule: Condition) -> Holds:
 
 
 def _on_header(name: str, rule: Condition) -> Holds:
-    """The header's exact value, without the white space around it; an empty one exists."""
+    """Return a filter of the header's exact value, without surrounding white space; an empty value exists."""
     lower, tests, absent = name.lower(), compile_tests(as_texts(rule)), rule.exists is False
 
     def holds(headers: Headers, payload: Payload) -> bool:

@@ -1,1 +1,1 @@
-"""Keys that signatures are checked with: shared secrets, public keys, certificates, JSON Web Keys."""
+"""Keys that verify signatures: shared secrets, public keys, certificates, JSON Web Keys."""

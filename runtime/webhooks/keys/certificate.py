@@ -1,4 +1,4 @@
-"""Certificates that senders publish the keys of their signatures in (RFC 5280)."""
+"""Certificates in which senders publish their signing keys (RFC 5280)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MINIMUM_RSA = 2048
 
 
 def signing_key(document: bytes, now: float, names: re.Pattern[str]) -> rsa.RSAPublicKey:
-    """The RSA key of the first certificate in `document` (PEM).
+    """Return the RSA key of the first certificate in `document` (PEM).
 
-    It must be valid at `now` (Unix seconds), be for a name that `names` matches wholly, and be no authority's; each
-    certificate behind it must be valid and have issued the one before it. Which authority stands at the end is not
-    judged: what vouches for the document is the connection to the sender's own host that it was fetched by, and a
-    sender's file seldom holds the whole chain. Raises `Refused` `untrusted_certificate`.
+    It must be valid at `now` (Unix seconds), have a name that `names` matches fully, and not be a CA certificate. Each
+    further certificate must be valid and have issued the one before it. The root is not checked: the document is
+    trusted because it was fetched over a verified connection to the sender's own host, and a sender's file seldom
+    contains the whole chain. Raises `Refused` `untrusted_certificate`.
     """
     chain = _certificates(document)
     leaf, moment = chain[0], datetime.fromtimestamp(now, UTC)
@@ -47,7 +47,7 @@ def signing_key(document: bytes, now: float, names: re.Pattern[str]) -> rsa.RSAP
 
 
 def holds(key: rsa.RSAPublicKey, signature: bytes, message: bytes) -> bool:
-    """Whether an RSA signature with SHA-256 (PKCS #1 version 1.5, RFC 8017 section 8.2) holds."""
+    """Return True if an RSA signature with SHA-256 (PKCS #1 version 1.5, RFC 8017 section 8.2) is valid."""
     try:
         key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
     except InvalidSignature:
@@ -56,7 +56,7 @@ def holds(key: rsa.RSAPublicKey, signature: bytes, message: bytes) -> bool:
 
 
 def read_signature(text: object) -> bytes:
-    """A signature in padded base64, as it is written in no other way. Raises `Refused` `malformed_signature`."""
+    """Decode a signature in canonical padded base64. Raises `Refused` `malformed_signature`."""
     raw = canonical_base64(text) if isinstance(text, str) else None
     if not raw:
         raise Refused("malformed_signature")
@@ -64,12 +64,12 @@ def read_signature(text: object) -> bytes:
 
 
 def write_signature(key: rsa.RSAPrivateKey, message: bytes) -> str:
-    """The signature that `holds`, in base64."""
+    """Return the signature for which `holds` is true, in base64."""
     return base64.b64encode(key.sign(message, padding.PKCS1v15(), hashes.SHA256())).decode()
 
 
 def private_key(secret: bytes) -> rsa.RSAPrivateKey | None:
-    """The RSA key to sign with, given as PEM; None for anything else."""
+    """Return the RSA key to sign with, given as PEM; None for anything else."""
     try:
         _, key = read_pem(secret)
     except ValueError:
@@ -89,7 +89,7 @@ def _certificates(document: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def _names(leaf: x509.Certificate) -> list[str]:
-    """The host names that the certificate is for, in lower case."""
+    """Return the host names of the certificate, in lower case."""
     common = [str(each.value) for each in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     try:
         alternative = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

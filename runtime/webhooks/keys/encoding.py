@@ -1,4 +1,4 @@
-"""How keys and signatures are written: PEM, and base64 in its one canonical form."""
+"""Encodings of keys and signatures: PEM, and base64 in its canonical form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, Pub
 
 
 def canonical_base64(text: str) -> bytes | None:
-    """The bytes of padded base64; None for what is none, or could be written otherwise too (RFC 4648 section 3.5)."""
+    """Decode padded base64; None if it is invalid or not canonical (RFC 4648 section 3.5)."""
     try:
         raw = base64.b64decode(text.encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError):
@@ -20,7 +20,7 @@ def canonical_base64(text: str) -> bytes | None:
 
 
 def read_pem(text: bytes) -> tuple[PublicKeyTypes | None, PrivateKeyTypes | None]:
-    """The public or the private key of a PEM text. Raises ValueError, in one line."""
+    """Return the public or private key of a PEM text. Raises ValueError, in one line."""
     try:
         if b"PRIVATE KEY" in text.partition(b"\n")[0]:
             return None, serialization.load_pem_private_key(text, None)

@@ -1,4 +1,4 @@
-"""Keys for JSON Web Tokens: of a webhook's secret, or of a document that the sender publishes."""
+"""Keys for JSON Web Tokens: from a webhook's secret, or from a document that the sender publishes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAMILIES = (
     ("ES256", "ES384", "ES512"),
     ("EdDSA",),
 )
-"""The algorithms (RFC 7518 section 3.1, RFC 8037) by the kind of key they take. `none` is not among them."""
+"""The algorithms (RFC 7518 section 3.1, RFC 8037) by the kind of key that they use, without `none`."""
 
 _CURVES = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512": ec.SECP521R1}
 _MINIMUM_RSA = 2048  # RFC 7518 section 3.3
@@ -31,8 +31,8 @@ _KEYS = 100
 
 
 class JwtKey(NamedTuple):
-    """One key, as PyJWT takes it: `value` verifies, `signer` signs and is None without the private half.
-    `algorithms`: what it may be used with."""
+    """One key in PyJWT's form: `value` verifies; `signer` signs and is None without the private half. `algorithms`: the
+    algorithms allowed for it."""
 
     value: Any
     algorithms: frozenset[str]
@@ -41,17 +41,17 @@ class JwtKey(NamedTuple):
 
 
 def check_family(algorithms: Sequence[str]) -> None:
-    """Raise ValueError unless `algorithms` are of one family: a key is never tried as a key of another kind."""
+    """Raise ValueError unless `algorithms` are of one family: a key is never used as a key of another kind."""
     if not algorithms or not any(set(algorithms) <= set(family) for family in FAMILIES):
         families = "; ".join(", ".join(family) for family in FAMILIES)
         raise ValueError(f"the algorithms are of one family: {families}")
 
 
 def keys_of_secret(secret: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
-    """The keys that `secret` holds: for HMAC its own bytes; else PEM, a JWK or a JWK set (RFC 7517).
+    """Return the keys in `secret`: for HMAC its own bytes; else PEM, a JWK or a JWK set (RFC 7517).
 
-    Raises ValueError, without the secret: no key for these algorithms, or an HMAC key that is shorter than its hash
-    (RFC 7518 section 3.2) or looks like a public key, which everybody has.
+    Raises ValueError, without the secret, if there is no key for these algorithms, or if an HMAC key is shorter than
+    its hash (RFC 7518 section 3.2) or looks like a public key, which is not secret.
     """
     if algorithms[0].startswith("HS"):
         return (_hmac_key(secret, algorithms),)
@@ -64,7 +64,8 @@ def keys_of_secret(secret: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ..
 
 
 def keys_of_document(document: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
-    """The public keys of a fetched JWK set that fit; none of anything else. Shared keys in it are never used."""
+    """Return the suitable public keys of a fetched JWK set; none for any other document. Shared keys in it are never
+    used."""
     try:
         return _keys_of_set(document, algorithms)
     except ValueError:
@@ -111,12 +112,12 @@ def _keys_of_set(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
 
 
 def _any_algorithm(member: dict[str, Any]) -> str | None:
-    """What makes PyJWT read a key whose own `alg` it does not know."""
+    """The algorithm hint with which PyJWT reads a key that has no known `alg`."""
     return {"RSA": "RS256", "OKP": "EdDSA"}.get(str(member.get("kty")))
 
 
 def _fitting(keys: Iterable[tuple[Any, str | None, object]], algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
-    """Those keys that can verify one of `algorithms`, each with those that it can."""
+    """Return the keys that can verify one of `algorithms`, each with those that it can."""
     found = []
     for value, kid, alg in keys:
         fits = frozenset(each for each in algorithms if _fits(value, each) and alg in {None, each})
@@ -136,5 +137,5 @@ def _fits(value: Any, algorithm: str) -> bool:
 
 
 def encode(claims: dict[str, Any], key: JwtKey, algorithm: str) -> str:
-    """A token of `claims`, signed with a key that can."""
+    """Return a token of `claims`, signed with a suitable key."""
     return jwt.encode(claims, key.signer, algorithm, headers=None if key.kid is None else {"kid": key.kid})

@@ -1,4 +1,4 @@
-"""Keys whose public half verifies: read from the texts that senders show them in."""
+"""Public keys that verify signatures, parsed from the formats in which senders show them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _HEX = re.compile(rb"[0-9A-Fa-f]{64}")
 _ED25519_HINT = "an Ed25519 key is 32 bytes in hex or base64, `whpk_…`, or PEM"
 _P256_HINT = "a P-256 key is PEM, or its base64 without the lines about it"
 
-# The points of small order (RFC 7748 section 7 on what they do): with one of them as the key, anybody's signature
-# holds. Zero is among them, which is what a placeholder looks like. Without the sign bit, which changes nothing.
+# The points of small order (see RFC 7748 section 7): with one of them as the key, any signature is valid. They include
+# zero, a common placeholder. Without the sign bit, which changes nothing.
 _SMALL_ORDER = frozenset(
     bytes.fromhex(each)
     for each in (
@@ -38,19 +38,20 @@ _SMALL_ORDER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`verify(signature, message)` says whether it holds; `sign(message)` is None without the private half."""
+    """`verify(signature, message)` returns True if the signature is valid; `sign(message)` is None without the private
+    half."""
 
     verify: Callable[[bytes, bytes], bool]
     sign: Callable[[bytes], bytes] | None = None
 
 
 Load = Callable[[bytes], Key]
-"""A key of a webhook's secret. Raises ValueError, without the secret, in one line."""
+"""Parses a key from a webhook's secret. Raises ValueError, without the secret, in one line."""
 
 
 def ed25519_key(secret: bytes) -> Key:
-    """An Ed25519 key (RFC 8032): the 32 public bytes in hex or base64, with or without `whpk_` before them; PEM; or,
-    to sign as well, a private one as PEM or `whsk_…` (Standard Webhooks)."""
+    """Parse an Ed25519 key (RFC 8032): the 32 public bytes in hex or base64, with or without `whpk_`; PEM; or, to sign
+    as well, a private key as PEM or `whsk_…` (Standard Webhooks)."""
     text = secret.strip()
     if text.startswith(b"-----BEGIN"):
         public, private = read_pem(text)
@@ -70,7 +71,7 @@ def ed25519_key(secret: bytes) -> Key:
 
 
 def p256_key(secret: bytes) -> Key:
-    """An ECDSA key on P-256 for SHA-256, whose signatures are DER (RFC 3279 section 2.2.3): PEM, or the base64 of a
+    """Parse an ECDSA key on P-256 for SHA-256, with DER signatures (RFC 3279 section 2.2.3): PEM, or base64 of a
     SubjectPublicKeyInfo; a private PEM signs as well."""
     text = secret.strip()
     public, private = read_pem(text) if text.startswith(b"-----BEGIN") else (_spki(_base64(text, _P256_HINT)), None)
@@ -108,7 +109,7 @@ def _ed25519_public(text: bytes) -> PublicKeyTypes | None:
 
 
 def _seed(raw: bytes) -> Ed25519PrivateKey | None:
-    """Of the 32 bytes of RFC 8032, or these and the public 32 behind them."""
+    """Return the private key of the 32 bytes of RFC 8032, or of these followed by the 32 public bytes."""
     if len(raw) not in {32, 64}:
         return None
     key = Ed25519PrivateKey.from_private_bytes(raw[:32])

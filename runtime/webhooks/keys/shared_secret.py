@@ -1,4 +1,4 @@
-"""From a webhook's secret to the bytes of a key."""
+"""Derives the bytes of a key from a webhook's secret."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PUBLIC = (
 
 
 def secret_bytes(secret: str | bytes | Secret) -> bytes:
-    """The secret's bytes; text is UTF-8. Raises ValueError, without the secret, when it is empty or blank."""
+    """Return the secret's bytes; text is UTF-8. Raises ValueError, without the secret, if it is empty or blank."""
     value = secret.reveal() if isinstance(secret, Secret) else secret
     raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
     if not raw.strip(_BLANK) or not raw.decode("utf-8", "replace").strip():
@@ -27,9 +27,9 @@ def secret_bytes(secret: str | bytes | Secret) -> bytes:
 
 
 def all_secret_bytes(secrets: Sequence[str | bytes | Secret]) -> tuple[bytes, ...]:
-    """The bytes of each secret, in order. Raises ValueError when there is none, or one is empty or blank.
+    """Return the bytes of each secret, in order. Raises ValueError if there is none, or one is empty or blank.
 
-    A lone secret is taken for a sequence of one: a string's characters must never each become a key.
+    A single secret is treated as a sequence of one: the characters of a string must never each become a key.
     """
     each = (secrets,) if isinstance(secrets, str | bytes | Secret) else tuple(secrets)
     if not each:
@@ -38,17 +38,17 @@ def all_secret_bytes(secrets: Sequence[str | bytes | Secret]) -> tuple[bytes, ..
 
 
 def text_key(secret: bytes) -> bytes:
-    """The secret's own bytes are the key. Raises ValueError, without the secret, for a public key or a certificate:
-    everybody has it, and could sign with it."""
+    """Return the secret's own bytes as the key. Raises ValueError, without the secret, for a public key or a
+    certificate: these are not secret, so anyone could sign with them."""
     if secret.lstrip().startswith(_PUBLIC):
         raise ValueError("the secret is a public key, which everybody has: no HMAC is made with it")
     return secret
 
 
 def base64_key(secret: bytes) -> bytes:
-    """The secret is base64 of the key, with or without a `whsec_` or `v1,whsec_` before it (Standard Webhooks).
+    """Decode a secret that is base64 of the key, with or without `whsec_` or `v1,whsec_` before it (Standard Webhooks).
 
-    Raises ValueError, without the secret, when it is not.
+    Raises ValueError, without the secret, if it is not.
     """
     try:
         bare = secret.strip().removeprefix(b"v1,").removeprefix(b"whsec_")
@@ -58,7 +58,7 @@ def base64_key(secret: bytes) -> bytes:
 
 
 def hex_key(secret: bytes) -> bytes:
-    """The secret is the key in hexadecimal. Raises ValueError, without the secret, when it is not."""
+    """Decode a secret that is the key in hexadecimal. Raises ValueError, without the secret, if it is not."""
     try:
         return _filled(binascii.unhexlify(secret.strip()))
     except binascii.Error:

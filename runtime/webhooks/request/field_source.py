@@ -1,7 +1,7 @@
-"""Where a provider puts its event type and its delivery id: `header:NAME`, or JSONPaths into the payload.
+"""Sources of a provider's event type and delivery id: `header:NAME`, or JSONPaths into the payload.
 
-Two more for senders that name neither: `key:NAME,NAME` is the first of the payload's keys but for these, where the key
-tells the event; and `body` is the body's SHA-256 in hexadecimal, the id where no two events have one body.
+Two more for senders that name neither: `key:NAME,NAME` is the first of the payload's keys except these, if the key is
+the event; `body` is the body's SHA-256 in hexadecimal, used as id if no two events have the same body.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ _LENGTH = 255
 _KEY = "key:"
 _JOIN = " + "
 
-# Parts of one value are joined by what none of the known ids holds.
+# The separator of the parts of one value; none of the known ids contains it.
 _BETWEEN = "|"
 
 
 def header_name(source: str) -> str | None:
-    """The header's name of a source that is one."""
+    """Return the header's name if the source is a header, else None."""
     return source.removeprefix("header:") if source.startswith("header:") else None
 
 
 def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = False) -> Read:
-    """The first of `sources` that is there and not empty, as text of at most 255 characters; else None.
+    """Return a function that reads the first of `sources` that is present and not empty, as text of at most 255
+    characters; else None.
 
     A source is `header:NAME`, `key:…`, `body`, a JSONPath, or several JSONPaths joined by ` + `, which must all find
-    something. Of several nodes that a path finds the first one counts; with `every` all of them do, so that the id of a
-    batch is made of all that is in it. What is made of several values and is long is its SHA-256.
+    something. If a path finds several nodes, the first counts; with `every`, all of them do, so that the id of a batch
+    includes every item. A long value made of several parts is replaced by its SHA-256.
 
-    A body that can't be decoded has none. Raises `Refused(malformed)` for a value that is no short printable text
-    (ASCII in a header), `Refused` `ambiguous_header` for a header sent twice, `duplicate_key` for a body that
-    has a key twice.
+    A body that cannot be decoded yields None. The function raises `Refused(malformed)` for a value that is not short
+    printable text (ASCII in a header), `Refused` `ambiguous_header` for a header sent twice, `duplicate_key` for a body
+    with a duplicate key.
     """
     reads = [_read(source, every) for source in sources]
 
@@ -83,7 +84,7 @@ def _header(name: str) -> Read:
 
     def read(headers: Headers, payload: Payload) -> str | None:
         value = headers.one(lower, repeated="ambiguous_header")
-        # Anything not ASCII becomes a control character here, which the caller refuses.
+        # Non-ASCII characters become control characters, which the caller refuses.
         return value if value is None or value.isascii() else "\0"
 
     return read

@@ -1,4 +1,4 @@
-"""A request's headers as received, looked up by name without regard to case."""
+"""Headers of a request as received, looked up by name, case-insensitive."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from runtime.webhooks.request.refusal import Refused
 class Headers:
     """Header values by name.
 
-    Built of (name, value) pairs in the order received. White space around a value is no part of it (RFC 9110
-    section 5.5). Names that are not ASCII are no header names (section 5.6.2) and never found.
+    Built from (name, value) pairs in the order received. Surrounding white space is not part of a value (RFC 9110
+    section 5.5). Names that are not ASCII are not header names (section 5.6.2) and never found.
     """
 
     __slots__ = ("_repeated", "_values", "pairs")
@@ -32,30 +32,30 @@ class Headers:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]], first: dict[str, str], repeated: Set[str]) -> Headers:
-        """Headers that have been sorted already: the first value of each name, trimmed, the name in lower case and all
-        ASCII, and the names that came more than once."""
+        """Build from parsed headers: the first value of each name, trimmed, with the name in lower case and ASCII, and
+        the names that occurred more than once."""
         headers = cls.__new__(cls)
         headers.pairs = tuple(pairs)
         headers._values, headers._repeated = first, repeated
         return headers
 
     def get(self, name: str) -> str | None:
-        """The first value of `name` (given in lower case), trimmed; None when absent."""
+        """Return the first value of `name` (in lower case), trimmed; None if absent."""
         return self._values.get(name)
 
     def one(self, name: str, *, repeated: str) -> str | None:
-        """The only value of `name` (given in lower case), trimmed; None when absent.
+        """Return the only value of `name` (in lower case), trimmed; None if absent.
 
-        Raises `Refused(repeated)` when it was sent more than once: what reads the first and what reads the last
-        must never disagree about what was signed.
+        Raises `Refused(repeated)` if it was sent more than once: code that reads the first value and code that reads
+        the last must never disagree about what was signed.
         """
         if name in self._repeated:
             raise Refused(repeated)
         return self._values.get(name)
 
     def required(self, name: str, missing: str) -> str:
-        """The only value of `name` (in lower case), for what proves a request. Raises `Refused`: `missing` when there
-        is none or it is empty, `ambiguous_signature` when it was sent more than once."""
+        """Return the only value of `name` (in lower case), for a proof. Raises `Refused`: `missing` if it is absent or
+        empty, `ambiguous_signature` if it was sent more than once."""
         value = self.one(name, repeated="ambiguous_signature")
         if not value:
             raise Refused(missing)

@@ -1,4 +1,4 @@
-"""JSONPath (RFC 9535), compiled once: usual paths to a closure, the others by python-jsonpath in its strict mode."""
+"""JSONPath (RFC 9535), compiled once: common paths to a closure, others with python-jsonpath in strict mode."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 
 Nodes = Callable[[object], list[Any]]
-"""Takes a decoded JSON value, returns the nodes found, none included. Raises `Refused` `too_deep` or `too_complex`, and
-nothing else."""
+"""Takes a decoded JSON value, returns the nodes found, possibly none. Raises only `Refused` `too_deep` or
+`too_complex`."""
 
 _Test = Callable[[Any], bool]
 _Part = tuple[str | int, ...] | _Test | None
-"""Part of a usual path: names and indexes, a test that selects children, or None, which selects all children."""
+"""Part of a common path: names and indexes, a test that selects children, or None, which selects all children."""
 
 _TEXT = r"""'[^'"\\\x00-\x1f]*'|"[^'"\\\x00-\x1f]*\""""
 _STEP = rf"\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{{0,8}}|{_TEXT})\]"
@@ -34,7 +34,8 @@ _COMPARE = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operato
 
 @lru_cache(maxsize=1024)
 def compile_path(path: str) -> Nodes:
-    """The nodes that `path` finds. Raises ValueError, saying where, when it is not a JSONPath."""
+    """Compile a common path to a closure, any other with the library. Raises ValueError, with the position, if `path`
+    is not a JSONPath."""
     parts, steps = _parts(path), plain_steps(path)
     if parts is None:
         return _general(path)
@@ -52,8 +53,8 @@ _NOTHING: Final = object()
 
 
 def _descendant(value: Any, steps: Iterable[Any]) -> Any:
-    """The node that the steps lead to: a name selects in an object and an index in an array (RFC 9535 section 2.3);
-    anything else finds `_NOTHING`."""
+    """Return the node that the steps lead to, or `_NOTHING`: a name selects in an object, an index in an array (RFC
+    9535 section 2.3)."""
     try:
         for step in steps:
             if type(value) is not (dict if type(step) is str else list):
@@ -81,7 +82,8 @@ _HOLDERS = (dict, list)
 
 
 def plain_steps(path: str) -> tuple[str | int, ...] | None:
-    """The names and indexes of a path made of nothing else, such as `$.a['b c'][0]`; None for any other text."""
+    """Return the names and indexes of a path that consists only of them, such as `$.a['b c'][0]`; None for any other
+    text."""
     match _parts(path):
         case []:
             return ()
@@ -91,12 +93,12 @@ def plain_steps(path: str) -> tuple[str | int, ...] | None:
 
 
 def is_general(path: str) -> bool:
-    """True if the library follows this path, which is known to be one."""
+    """Return True if the library is used for this valid path."""
     return _parts(path) is None
 
 
 def _parts(path: str) -> list[_Part] | None:
-    """The pieces of a path of names, indexes, wildcards and usual filter selectors; None for any other text."""
+    """Return the parts of a path of names, indexes, wildcards and common filter selectors; None for any other text."""
     if not path.startswith("$"):
         return None
     parts: list[_Part] = []
@@ -122,8 +124,8 @@ def _steps(run: str) -> tuple[str | int, ...]:
 
 
 def _selector(path: str, at: int) -> tuple[_Test, int] | None:
-    """The filter selector whose expression begins at `at`, and where it ends: existence, and comparisons of a path
-    from `@` with a literal, joined by `&&`. None for other forms; the library takes some forty times as long."""
+    """Parse the filter selector at `at`; return it and its end. Supported: existence, and comparisons of a path from
+    `@` with a literal, joined by `&&`. None for other forms, which take the library some forty times as long."""
     tests: list[_Test] = []
     while (found := _TEST.match(path, at)) is not None:
         at = found.end()
@@ -134,8 +136,8 @@ def _selector(path: str, at: int) -> tuple[_Test, int] | None:
 
 
 def _test(steps: tuple[str | int, ...], sign: str | None, literal: str) -> _Test:
-    """A test of the child's descendant. Only numbers and texts have an order, and true is not a number; an absent value
-    equals nothing (RFC 9535 section 2.3.5.2.2)."""
+    """Return a test of the child's descendant. Only numbers and texts are ordered, and true is not a number; an absent
+    value equals nothing (RFC 9535 section 2.3.5.2.2)."""
     if sign is None:
         return lambda child: _descendant(child, steps) is not _NOTHING
     wanted = literal[1:-1] if literal[0] in "'\"" else msgspec.json.decode(literal)

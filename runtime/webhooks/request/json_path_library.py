@@ -1,6 +1,6 @@
-"""python-jsonpath in its strict mode, for JSONPaths of any form.
+"""python-jsonpath in strict mode, for JSONPaths of any form.
 
-Patterns are matched by google-re2, in linear time, and the nodes that a path looks at are counted.
+Patterns are matched with google-re2, in linear time, and the nodes that a path visits are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runtime.webhooks.request.refusal import Refused
 
 
 def compile_with_library(path: str) -> Callable[[object], list[Any]]:
-    """The nodes that `path` finds, see `json_path.Nodes`. Raises ValueError, in one line, when it is not a JSONPath."""
+    """Compile `path`, see `json_path.Nodes`. Raises ValueError, in one line, if it is not a JSONPath."""
     if not path.startswith("$"):
         raise ValueError("not a JSONPath: it starts with `$`")
     try:
@@ -32,7 +32,7 @@ def compile_with_library(path: str) -> Callable[[object], list[Any]]:
     except (JSONPathError, RecursionError, ValueError) as error:
         line, _, _ = str(error).partition("\n")
         raise ValueError(f"not a JSONPath: {line}") from None
-    assert isinstance(compiled, JSONPath)  # strict mode has no others
+    assert isinstance(compiled, JSONPath)  # strict mode returns no other type
 
     def find(value: Any) -> list[Any]:
         try:
@@ -45,7 +45,7 @@ def compile_with_library(path: str) -> Callable[[object], list[Any]]:
 
 
 class _Counted(JSONPathMatch):
-    """A node that a path looks at: the library makes one for each, and its children are of the same class."""
+    """A node that a path visits: the library creates one for each, and its children have the same class."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class _Counted(JSONPathMatch):
 
 
 def _follow(path: JSONPath, value: object) -> Iterable[JSONPathMatch]:
-    # Not `finditer`: it counts nothing, and would read text as JSON.
+    # Not `finditer`: it does not count, and would parse text as JSON.
     if path.segments and not isinstance(value, dict | list):
         return ()  # a scalar has no children
     root = _Counted(filter_context={}, obj=value, parent=None, path="$", parts=(), root=value)
@@ -66,7 +66,7 @@ def _follow(path: JSONPath, value: object) -> Iterable[JSONPathMatch]:
 
 
 class _Relative(RelativeFilterQuery):
-    """A path from `@`. A path alone asks whether there is a node, whatever its value (section 2.3.5.1)."""
+    """A path from `@`. Without a comparison it tests if a node exists, whatever its value (section 2.3.5.1)."""
 
     def evaluate(self, context: FilterContext) -> object:
         return NodeList(_follow(self.path, context.current))
@@ -110,7 +110,7 @@ class _Environment(JSONPathEnvironment):
         self.function_extensions["search"] = _Regex(whole=False)
 
     def _lt(self, left: object, right: object) -> bool:
-        # In Python a truth value is a number; here it has no order (RFC 9535 section 2.3.5.2.2).
+        # A Python bool is a number; here it has no order (RFC 9535 section 2.3.5.2.2).
         return not isinstance(left, bool) and not isinstance(right, bool) and super()._lt(left, right)
 
 
@@ -119,11 +119,12 @@ _ENVIRONMENT = _Environment(strict=True)
 
 @lru_cache(maxsize=256)
 def _regex(pattern: str) -> Any:
-    """A compiled I-Regexp (RFC 9485), or None when it is not one: such a filter matches nothing (RFC 9535 2.4.6)."""
+    """Return a compiled I-Regexp (RFC 9485), or None if the pattern is not one: such a filter matches nothing (RFC 9535
+    section 2.4.6)."""
     options = re2.Options()
     options.log_errors = False
     try:
-        # `.` outside a class is any character but a line end (RFC 9485 section 5.3).
+        # `.` outside a class is any character except a line end (RFC 9485 section 5.3).
         return re2.compile(_DOT.sub(lambda found: r"[^\n\r]" if found[0] == "." else found[0], pattern), options)
     except re2.error:
         return None

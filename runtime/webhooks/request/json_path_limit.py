@@ -1,4 +1,4 @@
-"""How many nodes the JSONPaths of one request may look at."""
+"""The limit of nodes that the JSONPaths of one request may visit."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 from runtime.webhooks.request.refusal import Refused
 
 MOST_NODES: Final = 200_000
-"""Nodes that general paths may look at in one payload, all filters of a webhook together: some half a second of work.
-`$..*` looks at each node once, `$..*..*` at each as often as it is deep, and a filter selector may be quadratic."""
+"""Nodes that general paths may visit in one payload, all filters of a webhook together: about half a second of work.
+`$..*` visits each node once, `$..*..*` as often as it is deep, and a filter selector may be quadratic."""
 
 _left: ContextVar[list[int] | None] = ContextVar("nodes left", default=None)
 
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Let the general paths that are followed inside look at `MOST_NODES` together, or at what an outer bound left."""
+    """Limit the general paths evaluated inside to `MOST_NODES` together, or to the rest of an outer limit."""
     token = _left.set(_left.get() or [MOST_NODES])
     try:
         yield
@@ -27,7 +27,7 @@ def bounded() -> Iterator[None]:
 
 
 def count_node() -> None:
-    """Count one node. Raises `Refused` `too_complex` for one too many."""
+    """Count one node. Raises `Refused` `too_complex` if there are too many."""
     left = _left.get()
     if left is not None:
         left[0] -= 1

@@ -1,4 +1,4 @@
-"""A request's body as data: decoded at most once, and only when something asks for it."""
+"""The body of a request as data: decoded at most once, on demand."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import msgspec
 from runtime.webhooks.request.refusal import Refused
 
 OFF_THE_LOOP: Final = 256 * 1024
-"""Bodies over so many bytes are verified, decoded, filtered, sealed, opened and recorded in threads: in the event loop
-that would hold up all other requests."""
+"""Bytes of a body above which it is verified, decoded, filtered, encrypted and recorded in threads, since the event
+loop would block other requests."""
 
 Decoder = Callable[[bytes, str], object]
-"""Takes the body and its content type, lower case and without parameters. Raises `Refused` and nothing else."""
+"""Takes the body and its content type, in lower case and without parameters. Raises only `Refused`."""
 
-# Enough for any sender's form; the body's limit bounds the rest.
+# More fields than any sender's form has.
 _FORM_FIELDS = 1000
 
 _FORM = "application/x-www-form-urlencoded"
@@ -30,17 +30,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def decode_json(body: bytes, content_type: str = "application/json") -> object:
-    """The JSON value that is the whole body (RFC 8259): UTF-8 without a byte-order mark, no NaN, no infinity.
+    """Decode the JSON value that is the whole body (RFC 8259): UTF-8 without a byte-order mark, no NaN, no infinity.
 
-    Raises `Refused` `invalid_json`, `too_deep`, or `duplicate_key`: of a key given twice in one object the sender's
-    reader may take the first and ours the last (section 4 leaves it open), so nothing is decided on such a body.
+    Raises `Refused` `invalid_json`, `too_deep`, or `duplicate_key`: of a duplicate key the sender's parser may use the
+    first value and this one the last (section 4 leaves it open), so nothing is decided on such a body.
     """
     try:
         value = _decode(body)
         repeats = _repeats_a_key(body, value)
     except RecursionError:
         raise Refused("too_deep") from None
-    except ValueError:  # msgspec's errors and UnicodeDecodeError are all this
+    except ValueError:  # includes msgspec's errors and UnicodeDecodeError
         raise Refused("invalid_json") from None
     if repeats:
         raise Refused("duplicate_key")
@@ -48,11 +48,11 @@ def decode_json(body: bytes, content_type: str = "application/json") -> object:
 
 
 def _repeats_a_key(body: bytes, value: object) -> bool:
-    """Whether an object in `body`, of which `value` was decoded, has a key twice.
+    r"""Return True if an object in `body`, from which `value` was decoded, has a duplicate key.
 
-    Of a key that was given twice one member is left, and with the other at least one colon has gone. What is left has
-    as many colons as before, whether they stand in texts or not, unless an escape (`\\u003a`) hid one. So two counts
-    over the body and what it is written as again tell, in less time than decoding took.
+    Decoding keeps one member of a duplicate key, so at least one colon is lost. Otherwise the number of colons is
+    unchanged, inside texts or not, unless an escape (`\u003a`) hid one. Two counts, over the body and over the value
+    encoded again, decide this in less time than decoding took.
     """
     if b"\\u003" not in body:
         return body.count(b":") != _encode(value).count(b":")
@@ -67,7 +67,7 @@ def _repeats_a_key(body: bytes, value: object) -> bool:
 
 
 def decode_form(body: bytes, content_type: str = _FORM) -> object:
-    """The form's fields by name; a field given several times is a list. Raises `Refused` `invalid_form`."""
+    """Return the form's fields by name; a repeated field is a list. Raises `Refused` `invalid_form`."""
     fields: dict[str, str | list[str]] = {}
     try:
         pairs = parse_qsl(
@@ -91,10 +91,10 @@ def decode_form(body: bytes, content_type: str = _FORM) -> object:
 
 
 def json_or_form(field: str = "payload", *, plain: bool = False) -> Decoder:
-    """JSON, or a form whose `field` holds JSON.
+    """Return a decoder of JSON, or of a form whose `field` contains JSON.
 
-    `plain`: a form without that field is its own fields, and what begins as JSON is JSON whatever the header says:
-    no form begins so, and `curl --data` calls everything a form.
+    `plain`: a form without that field is decoded as its own fields, and a body that begins like JSON is JSON whatever
+    the header says: no form begins so, and `curl --data` sends everything as a form.
     """
 
     def decode(body: bytes, content_type: str) -> object:
@@ -113,12 +113,12 @@ def json_or_form(field: str = "payload", *, plain: bool = False) -> Decoder:
 
 
 class Payload:
-    """The decoded body. `value()` decodes on its first call and remembers the outcome, a refusal too."""
+    """The decoded body. `value()` decodes on its first call and remembers the outcome, including a refusal."""
 
     __slots__ = ("_body", "_content_type", "_decoder", "_digest", "_outcome")
 
     def __init__(self, decoder: Decoder, body: bytes, content_type: str | None) -> None:
-        """`content_type`: the header's value, parameters and all; None when it was not sent."""
+        """`content_type`: the header's value with parameters; None if it was not sent."""
         self._decoder = decoder
         self._body = body
         self._content_type = content_type
@@ -126,13 +126,14 @@ class Payload:
         self._digest: str | None = None
 
     def sha256(self) -> str:
-        """The raw body's SHA-256 in hexadecimal; worked out once."""
+        """Return the raw body's SHA-256 in hexadecimal, computed once."""
         if self._digest is None:
             self._digest = hashlib.sha256(self._body).hexdigest()
         return self._digest
 
     def value(self) -> object:
-        """dict, list, str, int, float, bool or None. Raises `Refused` when the body is not what the provider sends."""
+        """Return a dict, list, str, int, float, bool or None. Raises `Refused` if the body is not what the provider
+        sends."""
         if self._outcome is None:
             media = (self._content_type or "").partition(";")[0].strip().lower()
             try:
@@ -145,8 +146,8 @@ class Payload:
         return value
 
     def unambiguous_or_none(self) -> object:
-        """The same, but None for a body that can't be decoded. Raises `Refused` `duplicate_key` all the same: whatever
-        was to be read of it may be there twice."""
+        """Return the value, or None for a body that cannot be decoded. Still raises `Refused` `duplicate_key`: the
+        value to read may occur twice."""
         try:
             return self.value()
         except Refused as refused:
@@ -155,7 +156,7 @@ class Payload:
             return None
 
     def value_or_none(self) -> object:
-        """The same, but None for a body that can't be decoded."""
+        """Return the value, or None for a body that cannot be decoded."""
         try:
             return self.value()
         except Refused:

@@ -1,4 +1,4 @@
-"""Why a request is refused: one exception, one table of reasons."""
+"""Refusals of requests: one exception, one table of reasons."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What a refusal says, inside and outside.
+    """The internal and external description of a refusal.
 
-    `status`: the HTTP status. `shown`: the code in the answer; everything that a sender without the secret can
-    bring about in the signature is one code there, so that the answer never says which part failed. `message`: one
-    sentence for the answer, free of anything from the request or the secret.
+    `status`: the HTTP status. `shown`: the code in the answer. All signature failures that a sender without the secret
+    can cause have the same code, so the answer never reveals which part failed. `message`: one sentence for the answer,
+    without anything from the request or the secret.
     """
 
     status: int
@@ -23,22 +23,22 @@ class Reason:
 
 _WRONG = Reason(401, "invalid_signature", "the request's signature is not valid")
 
-# The key is what the audit keeps. Freshness is judged after the signature matched, so `stale` and `future` are
-# answers to a holder of the secret only. A missing header is reported as such: the sender knows what it sent.
+# The audit records the key. Freshness is checked after the signature, so only a holder of the secret can get `stale`
+# and `future`. A missing header is reported as such: the sender knows what it sent.
 REASONS: Mapping[str, Reason] = MappingProxyType(
     {
         "missing_signature": Reason(401, "missing_signature", "the request carries no signature"),
-        "malformed_signature": _WRONG,  # not the form or encoding of this scheme
-        "ambiguous_signature": _WRONG,  # a header the signature rests on was sent twice
+        "malformed_signature": _WRONG,  # not the format or encoding of this scheme
+        "ambiguous_signature": _WRONG,  # a header that the signature depends on was sent twice
         "missing_timestamp": _WRONG,
         "malformed_timestamp": _WRONG,  # not a canonical decimal integer
         "missing_id": _WRONG,  # the scheme signs an id that was not sent
         "malformed_id": _WRONG,
         "signature_mismatch": _WRONG,
-        "unknown_key": _WRONG,  # the sender publishes no key of the name in the request
+        "unknown_key": _WRONG,  # the sender publishes no key with the name in the request
         "untrusted_certificate": _WRONG,  # not the sender's, not valid now, or too weak
-        "outdated_signature": _WRONG,  # a version of the signature that rests on a broken hash
-        "unwanted_sender": _WRONG,  # the proof holds, but is somebody else's: issuer, audience, account or topic
+        "outdated_signature": _WRONG,  # a signature version with a broken hash
+        "unwanted_sender": _WRONG,  # the proof is valid, but of another issuer, audience, account or topic
         "wrong_verify_token": Reason(403, "wrong_verify_token", "the verify token is not the one of this webhook"),
         "stale": Reason(401, "stale", "the request's timestamp is too old"),
         "future": Reason(401, "future", "the request's timestamp is in the future"),
@@ -62,7 +62,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "body_too_large": Reason(413, "body_too_large", "the body is too large"),
         "compressed_body": Reason(415, "compressed_body", "a compressed body is not accepted"),
         "rate_limited": Reason(429, "rate_limited", "too many requests"),
-        "address_limited": Reason(429, "rate_limited", "too many requests"),  # before anything of them was read
+        "address_limited": Reason(429, "rate_limited", "too many requests"),  # before the body is read
         "inbox_full": Reason(503, "overloaded", "too many deliveries wait; try again"),
         "overloaded": Reason(503, "overloaded", "too many deliveries wait; try again"),
         "unavailable": Reason(503, "unavailable", "deliveries cannot be stored now; try again"),
@@ -73,7 +73,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
 
 
 class Refused(Exception):  # noqa: N818 - named for what happened to the request
-    """A request that is not taken. `reason` is a key of `REASONS`; anything else is a KeyError here and now.
+    """A request that is not accepted. `reason` is a key of `REASONS`; any other raises KeyError immediately.
 
     `fields`: header lines for the answer, each with its line end.
     """

@@ -1,4 +1,4 @@
-"""A request as the checks see it: raw, with nothing parsed."""
+"""A request as the checks see it: raw, without anything parsed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 from runtime.webhooks.request.headers import Headers
 
 Keys = Callable[[str], bytes | None]
-"""Looks up a document of keys by its URL in what has been fetched so far; None when it is not there."""
+"""Looks up a fetched document of keys by its URL; None if it was not fetched."""
 
 
 def no_keys(url: str) -> bytes | None:
-    """The look-up where nothing is ever fetched."""
+    """A lookup that finds nothing."""
     return None
 
 
 class Request(NamedTuple):
-    """`body`: the raw bytes as received. `url`: the webhook's public URL as its owner declared it, never what Host
-    says; None unless declared. `method`: in upper case. `query`: the raw query string without its question mark.
-    `keys`: fetched documents, for senders that publish their keys."""
+    """A request to verify. `body`: the raw bytes as received. `url`: the webhook's public URL as its owner declared it,
+    never the Host header; None unless declared. `method`: in upper case. `query`: the raw query string without the
+    question mark. `keys`: fetched documents, for senders that publish their keys."""
 
     headers: Headers
     body: bytes

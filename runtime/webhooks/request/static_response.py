@@ -1,4 +1,4 @@
-"""An answer that a row prescribes."""
+"""A response that a provider's row prescribes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Answer(NamedTuple):
-    """What is answered: `body` as it is sent. `fields`: names and values of more headers, which hold no line ends."""
+    """The response: `body` as it is sent. `fields`: names and values of more headers, without line ends."""
 
     status: int = 200
     content_type: str = "text/plain; charset=utf-8"
@@ -15,4 +15,4 @@ class Answer(NamedTuple):
 
 
 OK: Final = Answer()
-"""For senders that take nothing but 200 for success, and have no use for a delivery's id."""
+"""For senders that accept only 200 as success, and do not use a delivery's id."""
