@@ -1,4 +1,4 @@
-"""What agents remember: the table of stores, and how a store is opened.
+"""The memories of agents: the table of stores, and how a store is opened.
 
 To add a store: one file with a `Store`, its options model and an opening function, and one row in `STORES`.
 """

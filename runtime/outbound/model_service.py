@@ -17,7 +17,7 @@ OPENAI: Final = "https://api.openai.com/v1"
 
 
 class Refusal(NamedTuple):
-    """What to report of a call that would fail again. `no_model`: the service does not have the model."""
+    """The report of a call that would fail again. `no_model`: the service does not have the model."""
 
     message: str
     hint: str | None

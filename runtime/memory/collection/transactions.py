@@ -1,4 +1,4 @@
-"""What one transaction does to a collection memory. It has exclusive access to the memory until it ends."""
+"""The operations of one transaction on a collection memory. It has exclusive access to the memory until it ends."""
 
 from __future__ import annotations
 

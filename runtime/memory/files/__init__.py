@@ -1,1 +1,1 @@
-"""What stores of files share: a base class, and folders and files of agents with their paths and locks."""
+"""Shared by stores of files: a base class, and folders and files of agents with their paths and locks."""

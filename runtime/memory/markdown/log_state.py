@@ -1,4 +1,4 @@
-"""What is known of one day's log without reading it again: the deliveries in it, and how often each text occurs.
+"""The known content of one day's log: the deliveries in it, and how often each text occurs.
 
 The state is valid while inode, size and time of change are the same. Of a log that another process has only appended
 to, only the new part is read; after any other change, all of it.

@@ -22,7 +22,7 @@ Open = Callable[[IndexPlace, BaseModel], Awaitable[Index]]
 
 class IndexRow(LazyRow):
     """A kind of index; `opener_path` names an `Open`, given the index's place and the options. Where an option is a
-    secret, it is given a `Secret`, or the text that stands in the program."""
+    secret, it is given a `Secret`, or the text in the program."""
 
 
 INDEXES = table_of(

@@ -165,7 +165,7 @@ class QdrantIndex(EmbeddedIndex):
         return scored
 
     async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        return self._sync_state.told(await super().stats(agent, user))
+        return self._sync_state.index_stats(await super().stats(agent, user))
 
     async def close(self) -> None:
         await self._collection.close()

@@ -1,4 +1,4 @@
-"""What is known of the points on a server, in the index's own file and in the transactions that change it.
+"""The known state of the points on a server, in the index's own file and in the transactions that change it.
 
 An entry with a correct point has a mark in place of its vector, a vector of one number. Points that may be wrong are in
 the table `stale` until the server has confirmed their correction: the payload is written again for an entry with a
@@ -268,8 +268,8 @@ class SyncState:
 
         return await self._access.read(look)
 
-    def told(self, stats: IndexStats) -> IndexStats:
-        """Turn keys of the file into keys of the index."""
+    def index_stats(self, stats: IndexStats) -> IndexStats:
+        """Return the statistics of the index from those of its file: marks count as vectors of the server."""
         return stats._replace(dimension=self.dimension if stats.embedded else None)
 
 
