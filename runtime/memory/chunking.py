@@ -70,7 +70,7 @@ def spans(text: str, size: int, overlap: int = 0) -> list[tuple[int, int]]:
 
 
 def statements(text: str) -> Iterator[str]:
-    """Return the sentences of the text and its other units (a heading, a list item, a table row). Everything except
+    """Yield the sentences of the text and its other units (a heading, a list item, a table row). Everything except
     white space is in one of them."""
     for block in _blocks(text):
         for start, end in block.parts or ((block.start, block.end),):
@@ -110,7 +110,7 @@ def _with_headings(pieces: Iterable[tuple[_Piece, bool]], size: int) -> Iterator
 
 
 def _pieces(text: str, size: int) -> Iterator[tuple[_Piece, bool]]:
-    """Return the pieces of the text, none longer than `size`, and which of them are headings."""
+    """Yield the pieces of the text, none longer than `size`, and which of them are headings."""
     for block in _blocks(text):
         if (block.parts or block.heading) and block.end - block.start <= size:
             yield _Piece(block.start, block.end), block.heading
@@ -124,7 +124,7 @@ def _pieces(text: str, size: int) -> Iterator[tuple[_Piece, bool]]:
 
 
 def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece]:
-    """Return the sentences in this range; one that is too long is divided into lines, words or parts of a word."""
+    """Yield the sentences in this range; one that is too long is divided into lines, words or parts of a word."""
     for begin, stop in sentences(text, start, end):
         if stop - begin <= size:
             yield _Piece(begin, stop)
@@ -138,7 +138,7 @@ def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Return the lines from `start` to `end` that are not blank, without surrounding white space."""
+    """Yield the lines from `start` to `end` that are not blank, without surrounding white space."""
     for line in _LINE.finditer(text, start, end):
         found = _trimmed(text, *line.span())
         if found[0] < found[1]:

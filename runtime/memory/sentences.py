@@ -22,7 +22,7 @@ _ABBREVIATION: Final = re.compile(
 
 
 def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Return the sentences from `start` to `end`, without surrounding white space."""
+    """Yield the sentences from `start` to `end`, without surrounding white space."""
     start = _after_white(text, start, end)
     for match in _ends_in(text, start, end):
         after = _after_white(text, match.end(), end)

@@ -75,7 +75,7 @@ Reading = Callable[[re.Match[str], datetime], Span]
 
 
 def _read(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Reading], ...]) -> list[Span]:
-    """Yield what each form finds; text that one form has read is not read again."""
+    """Return what each form finds; text that one form has read is not read again."""
     found = []
     for form, reading in forms:
         for match in form.finditer(text):

@@ -217,7 +217,7 @@ class CollectionTransaction:
         return len(new)
 
     def create(self, agent_id: str, user_id: str) -> bool:
-        """Create an empty collection of this user unless there is one."""
+        """Create an empty collection of this user; False if there is one."""
         if self._parts.newest(agent_id, user_id) is not None:
             return False
         self._parts.begin(agent_id, user_id)

@@ -95,11 +95,11 @@ class AgentMemory:
             return error
 
     def looked_at(self) -> AbstractContextManager[Folder | None]:
-        """Yield the agent's folder without its lock; None if it does not exist."""
+        """Open the agent's folder without its lock; None if it does not exist."""
         return opened(self.root, self.agent_id)
 
     def held(self, *, create: bool) -> AbstractContextManager[Folder | None]:
-        """Yield the agent's folder under its lock; None if it does not exist and is not to be created."""
+        """Open the agent's folder under its lock; None if it does not exist and is not to be created."""
         return held(self.root, self.agent_id, create=create)
 
     # Appending

@@ -184,7 +184,7 @@ class MarkdownReader:
 
 @contextlib.contextmanager
 def _inner(agent: Folder | None, day: date | None) -> Iterator[Folder | None]:
-    """Return the agent's folder, or for a day's log the folder of logs."""
+    """Yield the agent's folder, or for a day's log the folder of logs."""
     if agent is None or day is None:
         yield agent
         return

@@ -48,7 +48,7 @@ class RecordReader:
             return self._name_indexes.setdefault(agent_id, RecordNameIndex())
 
     def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
-        """Yield an agent's folder; None if it does not exist."""
+        """Open an agent's folder; None if it does not exist."""
         return opened(self.root, agent_id)
 
     @contextlib.contextmanager
@@ -266,7 +266,7 @@ def _line(item: Item, place: ItemLocation) -> str:
 
 
 def _strangers(folder: Folder) -> Iterator[StoreProblem]:
-    """Return JSON files that do not have a record's name: nothing else finds a renamed record."""
+    """Yield JSON files that do not have a record's name: nothing else finds a renamed record."""
     for name in folder.names():
         if name.endswith(".json") and name not in _OWN and read_name(name) is None:
             yield StoreProblem(str(folder.path / name), "it is not called as a record is")

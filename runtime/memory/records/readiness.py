@@ -26,7 +26,7 @@ def problems_of(reader: RecordReader, sync: RemoteSync, remote_off: str | None) 
 
 
 def _damaged(reader: RecordReader) -> Iterator[StoreProblem]:
-    """Return the records that could not be read."""
+    """Yield the records that could not be read."""
     damaged = reader.stats(None).problems
     if damaged:
         said = "1 record is damaged" if len(damaged) == 1 else f"{len(damaged)} records are damaged"

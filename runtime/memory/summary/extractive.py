@@ -46,7 +46,7 @@ def extract(texts: Iterable[str], max_words: int) -> str:
 
 
 def _told(texts: Iterable[str]) -> Iterator[str]:
-    """Return the sentences of all texts, without repeated texts, and without the beginning of a text that repeats the
+    """Yield the sentences of all texts, without repeated texts, and without the beginning of a text that repeats the
     end of the previous one, as chunks do. Other repetitions stay: `Is B done? Yes.` may follow `Is A done? Yes.`."""
     said: set[str] = set()
     before: list[str] = []

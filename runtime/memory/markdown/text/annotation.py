@@ -121,7 +121,7 @@ def with_time(line: str, at: datetime) -> str | None:
 
 
 def delivery_keys(text: str) -> Iterator[str]:
-    """Return the idempotency keys of every complete annotation in a text, in order."""
+    """Yield the idempotency keys of every complete annotation in a text, in order."""
     for _start, _end, annotation in _comments(text):
         key = delivery_key(annotation.source)
         if key is not None:

@@ -27,7 +27,7 @@ class Bullet(NamedTuple):
 
 
 def read(lines: Sequence[str], start: int, stop: int) -> Iterator[Bullet]:
-    """Return the bullets among these lines, in order. An empty one without an annotation is a person's unfinished
+    """Yield the bullets among these lines, in order. An empty one without an annotation is a person's unfinished
     line."""
     at = start
     while at < stop:

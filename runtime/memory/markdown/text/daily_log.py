@@ -71,7 +71,7 @@ class DailyLog:
 
     @property
     def sections(self) -> Iterator[tuple[int, int]]:
-        """Return the line ranges that are not entries: the text before the first heading, and other sections."""
+        """Yield the line ranges that are not entries: the text before the first heading, and other sections."""
         entries = {entry.start for entry in self.entries}
         for start, end in pairwise([0, *self.headings, len(self.lines)]):
             if start not in entries and start < end:

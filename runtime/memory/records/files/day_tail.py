@@ -23,7 +23,7 @@ class DayTail:
         self._times: dict[str, datetime] = {}
 
     def appends(self, new: Sequence[tuple[str, Item]], before: Mapping[date, str | None]) -> Iterator[Append]:
-        """Return what was appended at the end of a day; any other change shows in the revision. `before`: the revisions
+        """Yield what was appended at the end of a day; any other change shows in the revision. `before`: the revisions
         of the days without these names."""
         self._times.update((name, item.timestamp) for name, item in new)
         for day, revision in before.items():

@@ -146,7 +146,7 @@ async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict
 async def grow(
     connection: Any, part: str, agent: str, before: str | None, after: str, fresh: dict[str, NewEntry]
 ) -> bool:
-    """Add entries to the part if its revision is `before`."""
+    """Add entries to the part; False, and nothing done, if its revision is not `before`."""
     found = await connection.fetchval("SELECT revision FROM parts WHERE name = $1", kept(part))
     if before != found:
         return False
