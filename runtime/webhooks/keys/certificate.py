@@ -64,7 +64,7 @@ def read_signature(text: object) -> bytes:
 
 
 def write_signature(key: rsa.RSAPrivateKey, message: bytes) -> str:
-    """Return the signature for which `holds` is true, in base64."""
+    """Return the RSA signature of `message`, in base64."""
     return base64.b64encode(key.sign(message, padding.PKCS1v15(), hashes.SHA256())).decode()
 
 

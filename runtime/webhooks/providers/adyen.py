@@ -23,10 +23,10 @@ _ITEMS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedItems(Scheme):
-    """HMAC-SHA256 over eight fields of each notification, joined by colons; it stands in the item's `additionalData`.
+    """HMAC-SHA256 over eight fields of each notification, joined by colons, in the item's `additionalData`.
 
-    Every item must verify, with one and the same secret. Only the merchant's own reference may hold a colon: else the
-    borders between the fields could be moved. All other fields of an item are not signed.
+    Every item must verify, with the same secret. Only the merchant's own reference may contain a colon, or the borders
+    between the fields could be moved. The other fields of an item are not signed.
     """
 
     signed = ("id",)
@@ -53,7 +53,7 @@ class SignedItems(Scheme):
         return verify
 
     def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
-        """The draft's body with each item signed. Raises ValueError for a body without items."""
+        """Return the body with each item signed. Raises ValueError for a body without items."""
         key, value = hex_key(secret), msgspec.json.decode(unsigned.body)
         try:
             for item in _items(value):
@@ -61,12 +61,12 @@ class SignedItems(Scheme):
                 signature = _SIGNING.write(key, _message(item))
                 item["additionalData"] = {**(more if isinstance(more, dict) else {}), "hmacSignature": signature}
         except Refused:
-            raise ValueError("the body is not a standard notification of Adyen") from None
+            raise ValueError("the body must be a standard Adyen notification") from None
         return msgspec.json.encode(value)
 
 
 def _items(value: object) -> list[dict[str, object]]:
-    """The items of a notification, one at least. Raises `Refused`."""
+    """Return the items of a notification, at least one. Raises `Refused`."""
     held = value.get("notificationItems") if isinstance(value, dict) else None
     if not isinstance(held, list) or not 0 < len(held) <= _ITEMS:
         raise Refused("missing_signature")
@@ -78,7 +78,7 @@ def _items(value: object) -> list[dict[str, object]]:
 
 
 def _message(item: dict[str, object]) -> bytes:
-    """What is signed of an item. Raises `Refused` for fields of another shape."""
+    """Return the signed text of an item. Raises `Refused` for fields of another type."""
     amount = item.get("amount")
     if not isinstance(amount, dict):
         raise Refused("malformed_signature")

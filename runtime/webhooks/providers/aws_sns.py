@@ -43,17 +43,17 @@ _SIGNED = {
 
 
 def _host(topic: str) -> str:
-    """The host of the topic's region."""
+    """Return the host of the topic's region."""
     match = _TOPIC.fullmatch(topic)
     partition, region = match.groups() if match else ("aws", "invalid")
     return f"sns.{region}.amazonaws.com{'.cn' if partition == 'aws-cn' else ''}"
 
 
 def canonical(message: Mapping[str, Any]) -> bytes:
-    """What is signed of a message: names and values, a line each, in the order of the names.
+    """Return the signed text of a message: names and values, a line each, in the order of the names.
 
-    A line more in one of the values would move the borders between them. Only `Message` may have several, for it is
-    the first. Raises `Refused`.
+    A line break in a value would move the borders between them. Only `Message` may contain line breaks, since it is the
+    first. Raises `Refused`.
     """
     names = _SIGNED.get(str(message.get("Type")), ())
     lines: list[str] = []
@@ -71,15 +71,15 @@ def canonical(message: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnsSignature(Scheme):
-    """An RSA signature over some members of the body, by the certificate at the URL in it.
+    """An RSA signature over some members of the body, verified with the certificate at the URL in it.
 
-    `topics`: whose messages are taken. Everybody with an account there can have messages of a topic of his own signed,
-    so a signature alone says nothing; and a certificate is only fetched from the host of the topic's own region.
-    Version 1 of the signature rests on SHA-1 and is refused: the topic's attribute `SignatureVersion` sets version 2.
+    `topics`: the topics whose messages are accepted. Any AWS account can have messages of its own topic signed, so a
+    signature alone proves nothing; and a certificate is only fetched from the host of the topic's own region. Version 1
+    of the signature uses SHA-1 and is refused: the topic's attribute `SignatureVersion` selects version 2.
     """
 
     topics: tuple[str, ...] = ()
-    tolerance: float = 3600  # of retries; the timestamp is that of the publication
+    tolerance: float = 3600  # for retries: the timestamp is that of the publication
     _hosts: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class SnsSignature(Scheme):
         return []
 
     def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
-        """The body as the `Message` of a notification that is signed with a private key, given as PEM."""
+        """Return the body as the `Message` of a notification, signed with a private key given as PEM."""
         key, topic = _private_key(secret), next(iter(self.topics), "")
         message = {
             "Type": "Notification",
@@ -131,7 +131,7 @@ class SnsSignature(Scheme):
 
 
 def _certificate_url(text: object, host: str) -> str:
-    """The URL, when it is a file of `host` and written in no other way. Raises `Refused`."""
+    """Return the URL if it is a file of `host` in canonical form. Raises `Refused`."""
     start = f"https://{host}"
     if not isinstance(text, str) or not text.startswith(start) or not _FILE.fullmatch(text[len(start) :]):
         raise Refused("malformed_signature")
@@ -146,7 +146,7 @@ def _private_key(secret: bytes) -> rsa.RSAPrivateKey:
 
 
 def signed_members(body: bytes, content_type: str) -> object:
-    """The members of a message that are signed, and no others: message attributes and URLs beside them are not."""
+    """Return only the signed members of a message: other attributes and URLs are removed."""
     message = decode_json(body)
     if not isinstance(message, dict):
         return message
@@ -156,9 +156,10 @@ def signed_members(body: bytes, content_type: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The signed question whether a subscription is wanted: shown to the owner in the log, never answered for him.
+    """Log a signed subscription confirmation for the owner; never confirm it automatically.
 
-    Whoever may subscribe to a topic chooses the endpoint, so that this question says nothing of who wants it.
+    Anyone who can subscribe to a topic chooses the endpoint, so this request does not prove that the subscription is
+    wanted.
     """
 
     signed: bool = True
@@ -191,7 +192,7 @@ Topics = Annotated[tuple[Annotated[str, _ARN], ...], BeforeValidator(listed), SI
 
 
 class SnsOptions(Options):
-    """Whose messages are taken."""
+    """The topics whose messages are accepted."""
 
     topic: Topics = Field(
         description="The topic's ARN; or several. Messages of other topics are refused.",
@@ -201,7 +202,7 @@ class SnsOptions(Options):
 
 
 def configure(row: Provider, options: SnsOptions) -> Provider:
-    """The row for the topics of `options`."""
+    """Return the row for the topics of `options`."""
     return replace(row, scheme=SnsSignature(topics=options.topic))
 
 

@@ -26,7 +26,7 @@ _TENANT = Form("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The one event by which Event Grid asks whose address this is: its code is given back as JSON."""
+    """Answer Event Grid's validation event: return its code as JSON."""
 
     signed: bool = False
     methods: tuple[str, ...] = ("POST",)
@@ -50,7 +50,7 @@ class Validation:
 
 
 class EventGridOptions(Options):
-    """How Event Grid says that it is you who subscribed: by a token, or by Microsoft Entra ID."""
+    """The authentication of Event Grid: a token, or Microsoft Entra ID."""
 
     header: HeaderName = Field(
         "X-Webhook-Token",
@@ -67,7 +67,7 @@ class EventGridOptions(Options):
 
 
 def configure(row: Provider, options: EventGridOptions) -> Provider:
-    """The row that `options` describe."""
+    """Return the row for `options`."""
     if options.tenant is None:
         return replace(row, scheme=Token(header=options.header))
     login = f"https://login.microsoftonline.com/{options.tenant}"
@@ -88,10 +88,10 @@ AZURE_EVENT_GRID = Provider(
     "your own token, which it sends in a header, or none with `tenant`.",
     doc_url="https://learn.microsoft.com/en-us/azure/event-grid/end-point-validation-event-grid-events-schema",
     scheme=Token(header="X-Webhook-Token"),
-    # In its own schema it asks by an event; for CloudEvents, which come one by one or in a list, by OPTIONS.
+    # Its own schema validates with an event; CloudEvents, single or in a list, with OPTIONS.
     handshake=ByMethod((Validation(), Permission())),
     event=("$[0].eventType", "$.type", "$[0].type"),
-    # A CloudEvent's id is one among those of its source (CloudEvents 1.0, `id`).
+    # A CloudEvent's id is unique within its source (CloudEvents 1.0, `id`).
     delivery_id=("$.source + $.id", "$[*].source + $[*].id", "$[*].id"),
     summary_fields=(
         SummaryField("event", ("$[0].eventType", "$.type", "$[0].type")),

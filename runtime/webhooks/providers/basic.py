@@ -1,4 +1,4 @@
-"""A sender that shows a name and a password."""
+"""A sender that uses a name and a password."""
 
 from __future__ import annotations
 

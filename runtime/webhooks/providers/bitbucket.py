@@ -11,7 +11,7 @@ BITBUCKET = Provider(
     title="Bitbucket",
     doc="Webhooks of Bitbucket Cloud and Data Center.",
     doc_url="https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/",
-    # The name of GitHub's old SHA-1 header, but SHA-256: the algorithm is the row's, never the header's.
+    # The name of GitHub's old SHA-1 header, but SHA-256: the row sets the algorithm, not the header.
     scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
     event=("header:X-Event-Key",),
     sample_event="pullrequest:created",

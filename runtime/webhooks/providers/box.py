@@ -14,12 +14,12 @@ _SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escaped(body: bytes) -> bytes:
-    """The body as Box signs it where names are not ASCII: escaped once more, as if it stood in a JSON string. A body
-    of ASCII alone, or one that is not UTF-8, is as it is.
+    """Return the body as Box signs it if names are not ASCII: escaped again, as if inside a JSON string. A body that is
+    only ASCII, or not UTF-8, is returned unchanged.
 
-    So a signed body that is ASCII, and has both an escaped letter and a backslash, has a second form of the same MAC.
-    Nothing tells which of the two Box has sent. Who captured one that did not arrive could send the other, in which
-    some backslashes are fewer; once either has arrived, the MAC is known, and the other is refused as replayed.
+    So a signed ASCII body with both an escaped letter and a backslash has a second form with the same MAC. It is
+    unknown which of the two Box sent. An attacker who captured one before it arrived could send the other, in which
+    some backslashes are missing; after either has arrived, the MAC is known, and the other is refused as replayed.
     """
     if body.isascii():
         return body
@@ -47,7 +47,7 @@ BOX = Provider(
     ),
     handshake=Present(),
     event=("$.trigger",),
-    # Not BOX-DELIVERY-ID, which is another one at every attempt.
+    # Not BOX-DELIVERY-ID, which differs for every attempt.
     delivery_id=("$.id",),
     summary_fields=(
         SummaryField("item", ("$.source.name", "$.source.item.name")),

@@ -14,7 +14,7 @@ CALENDLY = Provider(
     doc_url="https://developer.calendly.com/api-docs/overview/webhooks/webhook-signatures",
     scheme=Hmac(header="Calendly-Webhook-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=180),
     event=("$.event",),
-    # `created_at` is in every body; the signature is another one for each attempt.
+    # `created_at` is in every body; the signature differs for each attempt.
     delivery_id=(BODY,),
     summary_fields=(
         SummaryField("event", ("$.payload.scheduled_event.name",)),

@@ -24,11 +24,11 @@ _NAMES = re.compile(r"[a-z0-9-]{1,64}(?: [a-z0-9-]{1,64}){0,15}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedHeaders(Scheme):
-    """HMAC-SHA256 over time, names of headers, their values and the body, all joined by dots:
-    `t=…,h=content-type x-event-id,v1=…`.
+    """HMAC-SHA256 over time, header names, header values and the body, joined by dots: `t=…,h=content-type
+    x-event-id,v1=…`.
 
-    Of the two signatures that are sent only `v1` counts: `v0` leaves the headers out. The event's id must be among
-    those signed, since deliveries are told apart by it, and may hold no dot, or values could change places.
+    Of the two signatures only `v1` counts: `v0` does not cover the headers. The event's id must be among the signed
+    headers, since it identifies deliveries, and must not contain a dot, or values could be exchanged.
     """
 
     signed = ("timestamp", f"header:{_ID}", "body")
@@ -57,7 +57,7 @@ class SignedHeaders(Scheme):
 
 
 def _fields(value: str) -> tuple[str, str, str]:
-    """Timestamp, names and signature of the header, each once. Raises `Refused`."""
+    """Return timestamp, names and signature of the header, each once. Raises `Refused`."""
     found: dict[str, str] = {}
     for each in value.split(","):
         key, equals, text = each.partition("=")

@@ -13,7 +13,7 @@ COINBASE_COMMERCE = Provider(
     doc_url="https://docs.cdp.coinbase.com/commerce/api-arcitecture/webhooks-security",
     scheme=Hmac(header="X-CC-Webhook-Signature"),
     event=("$.event.type",),
-    # Not `$.id`, which is another one at every attempt.
+    # Not `$.id`, which differs for every attempt.
     delivery_id=("$.event.id",),
     answer=OK,
     summary_fields=(

@@ -1,4 +1,4 @@
-"""A sender that the table does not know, described by its webhook's own options."""
+"""A sender that is not in the table, described by its webhook's options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.webhooks.schemes.template import Template
 
 Prefix = Annotated[str, Form(r"(?:[!-~][ -~]*)?", "a prefix: printable ASCII that does not begin with a space")]
 OneHeader = Annotated[HeaderName, Relation(distinct=True)]
-"""A header that no other option names."""
+"""A header name that no other option uses."""
 
 EVENT_HEADER: Any = Field(None, description="The header with the name of the event.", examples=["X-Event"])
 ID_HEADER: Any = Field(
@@ -37,7 +37,7 @@ def _payload(payload: str) -> str:
 
 
 class CustomOptions(Options):
-    """How the sender signs: an HMAC in a header."""
+    """The sender's signature: an HMAC in a header."""
 
     header: OneHeader = Field("X-Signature-256", description="The header with the signature.")
     prefix: Prefix = Field("", description="The text before the signature in its header.", examples=["sha256="])
@@ -69,7 +69,7 @@ class CustomOptions(Options):
 
 
 def configure(row: Provider, options: CustomOptions) -> Provider:
-    """The row that `options` describe."""
+    """Return the row for `options`."""
     timed = options.timestamp_header is not None
     tolerance = timedelta(minutes=5) if options.tolerance is None else options.tolerance
     scheme = Hmac(
@@ -86,7 +86,7 @@ def configure(row: Provider, options: CustomOptions) -> Provider:
 
 
 def identified(row: Provider, event_header: str | None, id_header: str | None) -> Provider:
-    """`row` with the event and the delivery's id in these headers, as far as they are given."""
+    """Return `row` with the event and the delivery's id read from these headers, as far as given."""
     event, delivery_id = ((f"header:{name}",) if name else () for name in (event_header, id_header))
     return replace(row, event=event, delivery_id=delivery_id)
 

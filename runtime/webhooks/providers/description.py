@@ -1,4 +1,4 @@
-"""What a provider's row says, in words for people: for `docs/providers.md` and `symbi webhook providers`."""
+"""Describes a provider's row for people: for `docs/providers.md` and `symbi webhook providers`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _KEYS: dict[Callable[[bytes], bytes], str] = {
 
 
 class ProviderDescription(NamedTuple):
-    """One row. Code stands between backticks; what a row does not have is None.
+    """The description of one row. Code is in backticks; None for properties that a row does not have.
 
-    `proof`: how a request is proved. `places`: the headers that hold proof, time and id; none when they stand in the
-    body. `secret`: what the sender's secret means. `tolerance`: seconds that a signed time may be from now, either way.
-    `event`: where the event stands. `told_apart_by`: what tells two deliveries apart. `handshake`: what is asked and
-    answered without a delivery. `options`: what may be set. `doc_url`: where the sender says so.
+    `proof`: the signature scheme. `places`: the headers with proof, time and id; empty if they are in the body.
+    `secret`: the meaning of the sender's secret. `tolerance`: seconds that a signed time may differ from now. `event`:
+    the source of the event. `told_apart_by`: the source of a delivery's identity. `handshake`: request and answer of a
+    handshake. `options`: the names of options. `doc_url`: the sender's documentation.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ProviderDescription(NamedTuple):
 
 
 def describe(row: Provider) -> ProviderDescription:
-    """`row` in words, as it is without options."""
+    """Describe `row` as it is without options."""
     return ProviderDescription(
         name=row.name,
         title=row.title,
@@ -132,7 +132,7 @@ def _event(row: Provider) -> str | None:
 
 
 def _identity(row: Provider) -> str | None:
-    """The sender's id, and with a signed time the signature too."""
+    """Describe the sender's id and, with a signed time, the signature."""
     names = list(map(_source, row.delivery_id))
     if not names and row.options is not None and "id_header" in row.options.model_fields:
         names = ["the header that `id_header` names"]

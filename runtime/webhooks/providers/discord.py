@@ -23,7 +23,7 @@ _SCHEME = PublicKey(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
-    """A signed body whose `type` is this number gets `answer`."""
+    """Answer a signed body whose `type` is this number with `answer`."""
 
     type: int
     answer: Answer
@@ -49,7 +49,7 @@ DISCORD = Provider(
     doc_url="https://docs.discord.com/developers/interactions/overview",
     scheme=_SCHEME,
     handshake=Ping(type=1, answer=Answer(200, "application/json", b'{"type":1}')),
-    # "Answered later": Discord shows that the app is thinking, until its message is edited.
+    # Deferred answer: Discord shows that the app is thinking until its message is edited.
     answer=Answer(200, "application/json", b'{"type":5}'),
     event=("$.type",),
     delivery_id=("$.id",),

@@ -10,7 +10,7 @@ DOCUSIGN = Provider(
     title="DocuSign",
     doc="DocuSign Connect, in its JSON format. Use any of the account's HMAC keys.",
     doc_url="https://developers.docusign.com/platform/webhooks/connect/validate",
-    # One header for each of the account's keys, numbered.
+    # One numbered header for each of the account's keys.
     scheme=Hmac(
         header="X-DocuSign-Signature-1",
         more_headers=tuple(f"X-DocuSign-Signature-{number}" for number in range(2, 101)),

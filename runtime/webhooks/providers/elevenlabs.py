@@ -12,7 +12,7 @@ ELEVENLABS = Provider(
     title="ElevenLabs",
     doc="Calls and transcriptions of ElevenLabs' agents.",
     doc_url="https://elevenlabs.io/docs/eleven-agents/workflows/post-call-webhooks",
-    # Half an hour, as in its own library.
+    # Half an hour, as in the vendor's library.
     scheme=Hmac(
         header="ElevenLabs-Signature",
         form=Fields(signature="v0"),

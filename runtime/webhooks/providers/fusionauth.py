@@ -19,12 +19,12 @@ _SCHEME = Jwt(
 
 
 class FusionAuthOptions(Options):
-    """The signing key that the webhook was given."""
+    """The signing key configured for the webhook."""
 
     algorithms: Algorithms = Field(
         ("HS256",), description="The algorithms of the key: one or several, all of one family.", examples=[["RS256"]]
     )
-    # HMAC is the default, and nobody publishes such a key.
+    # HMAC is the default; its key is never published.
     jwks_url: Annotated[JwksUrl | None, Relation(needs=("algorithms",), refuses=PUBLIC.refuses)] = Field(
         None,
         description="The https URL of FusionAuth's public keys; the webhook then has no `secret`.",
@@ -33,7 +33,7 @@ class FusionAuthOptions(Options):
 
 
 def configure(row: Provider, options: FusionAuthOptions) -> Provider:
-    """The row with the key that `options` describe."""
+    """Return the row with the key of `options`."""
     scheme = replace(_SCHEME, algorithms=options.algorithms, jwks_url=options.jwks_url)
     return replace(row, scheme=scheme, keyless=options.jwks_url is not None)
 

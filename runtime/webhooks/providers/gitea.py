@@ -8,7 +8,7 @@ from runtime.webhooks.schemes.hmac import Hmac
 GITEA = Provider(
     name="gitea",
     title="Gitea",
-    # As a form they sign what the form holds, not what is sent.
+    # For a form they sign its content, not the bytes sent.
     doc="Webhooks of Gitea and Forgejo, sent as JSON: as a form they do not sign what they send.",
     doc_url="https://docs.gitea.com/usage/repository/webhooks",
     scheme=Hmac(header="X-Gitea-Signature"),

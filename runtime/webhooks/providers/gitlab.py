@@ -31,7 +31,7 @@ GITLAB = Provider(
     scheme=SecretPrefixScheme(((b"whsec_", _SIGNED),), Token(header="X-Gitlab-Token")),
     event=("header:X-Gitlab-Event",),
     sample_event="Push Hook",
-    # The same for every attempt, and both the same; the first one is signed where there is a signature.
+    # Both are the same for every attempt and have the same value; the first is signed if there is a signature.
     delivery_id=("header:webhook-id", "header:Idempotency-Key"),
     summary_fields=(
         SummaryField("project", ("$.project.path_with_namespace",)),

@@ -21,7 +21,7 @@ _SCHEME = Jwt(
 
 
 class PubSubOptions(Options):
-    """Whose tokens are taken. Both are needed: Google gives everybody tokens, each for the audience one asks for."""
+    """The accepted tokens. Both options are needed: Google issues tokens to anyone, for any audience."""
 
     audience: Texts = Field(
         min_length=1,
@@ -36,7 +36,7 @@ class PubSubOptions(Options):
 
 
 def configure(row: Provider, options: PubSubOptions) -> Provider:
-    """The row for the tokens that `options` describe."""
+    """Return the row for the tokens of `options`."""
     claims = (("email", options.service_account), ("email_verified", True))
     return replace(row, scheme=replace(_SCHEME, audience=options.audience, claims=claims))
 

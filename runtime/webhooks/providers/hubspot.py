@@ -11,7 +11,8 @@ _DECODED = {f"%{ord(each):02X}": each for each in ":/?@!$'()*,;"}
 
 
 def signed_url(url: str) -> str:
-    """The URL with these escapes undone and no others, as it may be signed; HubSpot's library leaves it alone."""
+    """Return the URL with these escapes decoded and no others, as it may be signed; HubSpot's library does not change
+    it."""
     return re.sub("|".join(_DECODED), lambda found: _DECODED[found[0].upper()], url, flags=re.IGNORECASE)
 
 
@@ -31,7 +32,7 @@ HUBSPOT = Provider(
         url=signed_url,
     ),
     event=("$[0].subscriptionType", "$[0].eventType"),
-    # Event ids alone are not unique, as HubSpot says.
+    # According to HubSpot, event ids alone are not unique.
     delivery_id=("$[*].eventId + $[*].subscriptionId + $[*].objectId + $[*].occurredAt",),
     summary_fields=(
         SummaryField("portal", ("$[0].portalId",)),

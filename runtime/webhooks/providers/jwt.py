@@ -1,4 +1,4 @@
-"""A sender that shows a JSON Web Token."""
+"""A sender that authenticates with a JSON Web Token."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ Texts = Annotated[
 ]
 JwksUrl = Annotated[
     Url,
-    # Whoever stands between could else put in keys of his own.
+    # Otherwise an attacker on the network could substitute keys.
     Form(r"https://.*", "an https URL: whoever stands between could put in keys of his own"),
 ]
 PUBLIC = Relation(refuses=(("algorithms", FAMILIES[0]),))
-"""Of where keys are published: none of them is a key for HMAC."""
+"""Algorithms for published keys: never HMAC."""
 
 
 class JwtOptions(Options):
-    """Whose tokens are taken, and what they must say."""
+    """The accepted tokens, and their required claims."""
 
     header: OneHeader = Field(
         "Authorization", description="The header with the token: after `Bearer ` in `Authorization`, else alone."
@@ -80,7 +80,7 @@ class JwtOptions(Options):
 
 
 def configure(row: Provider, options: JwtOptions) -> Provider:
-    """The row that `options` describe."""
+    """Return the row for `options`."""
     scheme = Jwt(
         header=options.header,
         algorithms=options.algorithms,

@@ -14,7 +14,7 @@ LEMONSQUEEZY = Provider(
     doc_url="https://docs.lemonsqueezy.com/help/webhooks/signing-requests",
     scheme=Hmac(header="X-Signature"),
     event=("$.meta.event_name",),
-    # Of an object only `updated_at` tells two events from one another.
+    # Only `updated_at` distinguishes two events of an object.
     delivery_id=(BODY,),
     answer=OK,
     summary_fields=(

@@ -23,11 +23,11 @@ _TOLERANCE = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenInBody(Scheme):
-    """HMAC-SHA256 over `timestamp` and `token`, both beside the `signature` in the JSON body's own `signature`.
+    """HMAC-SHA256 over `timestamp` and `token`, both beside the `signature` in the JSON body's `signature` object.
 
-    It proves that Mailgun made the token, and nothing about the rest of the body: whoever gets hold of one request
-    could write another body around its signature. So a token counts once, and only while it is fresh. Nothing stands
-    between timestamp and token, but with a digit more or less the timestamp is years away.
+    It proves that Mailgun created the token, and nothing about the rest of the body: a reader of one request could
+    write another body with its signature. So a token is accepted once, and only while it is fresh. There is no
+    separator between timestamp and token, but moving a digit changes the timestamp by years.
     """
 
     signed = ("timestamp", "id")
@@ -49,7 +49,7 @@ class TokenInBody(Scheme):
         return verify
 
     def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
-        """The draft's body, a JSON object, with the signature in it. Raises ValueError for another body."""
+        """Return the body, a JSON object, with the signature. Raises ValueError for another body."""
         timestamp, token = str(int(unsigned.now)), unsigned.delivery_id.encode().hex().ljust(50, "0")
         signature = {
             "timestamp": timestamp,
@@ -58,12 +58,12 @@ class TokenInBody(Scheme):
         }
         value = msgspec.json.decode(unsigned.body)
         if not isinstance(value, dict):
-            raise ValueError("the body has no place for a signature: it is a JSON object")
+            raise ValueError("the body has no place for a signature: it must be a JSON object")
         return msgspec.json.encode({**value, "signature": signature})
 
 
 def _signature(body: bytes) -> tuple[str, str, str]:
-    """Timestamp, token and signature, as texts. Raises `Refused`."""
+    """Return timestamp, token and signature as texts. Raises `Refused`."""
     value = decode_json(body)
     held = value.get("signature") if isinstance(value, dict) else None
     if not isinstance(held, dict):

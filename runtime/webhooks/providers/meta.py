@@ -17,7 +17,7 @@ from runtime.webhooks.schemes.signature_header import Prefixed
 
 
 class MetaOptions(Group):
-    """What Meta shows when it asks whether the address is the app's own."""
+    """The verify token with which Meta checks the address."""
 
     verify_token: SecretReference | None = Field(
         None,
@@ -44,7 +44,7 @@ META = Provider(
         token_name="hub.verify_token",  # noqa: S106 - the parameter's name
     ),
     event=("$.entry[0].changes[0].field", "$.object"),
-    # Ids stand in what changed, in every product elsewhere; each entry has its time.
+    # Ids are inside the change, elsewhere in every product; each entry has a time.
     delivery_id=(BODY,),
     options=MetaOptions,
     configure=_configure,

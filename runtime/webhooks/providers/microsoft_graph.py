@@ -12,13 +12,13 @@ from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.token import BodyToken, without
 
-# What Graph sends reads `Validation: Testing client application reachability for subscription Request-Id: …`.
+# Graph sends `Validation: Testing client application reachability for subscription Request-Id: …`.
 _TOKEN = re.compile(r"[A-Za-z0-9 .:;,()_+/=-]{1,1024}")
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """An empty POST whose query has `validationToken`, once, is answered with it as plain text."""
+    """Answer an empty POST whose query has one `validationToken` with this token as plain text."""
 
     signed: bool = False
     methods: tuple[str, ...] = ("POST",)

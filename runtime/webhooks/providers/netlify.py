@@ -18,7 +18,7 @@ NETLIFY = Provider(
         expires=False,
         body_claim="sha256",
     ),
-    # The state stands for the event, which nothing names. The id is the deploy's, the same in every state.
+    # The state is used as event, since there is no other. The id is the deploy's, the same in every state.
     event=("$.state",),
     delivery_id=(BODY,),
     summary_fields=(

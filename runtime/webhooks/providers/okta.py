@@ -23,7 +23,7 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9._~+/=-]{1,256}")
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The one GET by which Okta asks whose address this is: its header is given back as JSON."""
+    """Answer Okta's one-time verification GET: return its header as JSON."""
 
     signed: bool = False
     methods: tuple[str, ...] = ("GET",)
@@ -45,13 +45,13 @@ class Verification:
 
 
 class OktaOptions(Options):
-    """Where Okta puts the secret."""
+    """The header in which Okta sends the secret."""
 
     header: HeaderName = Field("Authorization", description="The authentication field of the event hook.")
 
 
 def configure(row: Provider, options: OktaOptions) -> Provider:
-    """The row with the header of `options`."""
+    """Return the row with the header of `options`."""
     return replace(row, scheme=Token(header=options.header))
 
 

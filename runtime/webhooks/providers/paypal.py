@@ -30,9 +30,9 @@ _DAYS = 3
 class PayPalSignature(Scheme):
     """An RSA signature over transmission id, time, webhook id and the body's CRC-32.
 
-    A CRC keeps nobody from writing another body: so the body is not among what is signed, and whoever has seen one
-    delivery can send one more only by sending the same transmission again, which is refused. The certificate comes
-    from a host of PayPal's. It repeats a delivery for three days and does not say with which time.
+    A CRC does not prevent another body with the same checksum, so the body does not count as signed. A reader of one
+    delivery can only send the same transmission again, which is refused. The certificate comes from a host of PayPal's.
+    PayPal retries a delivery for three days and does not document the time it then sends.
     """
 
     webhook_id: str = ""
@@ -85,7 +85,7 @@ class PayPalSignature(Scheme):
 
 
 class PayPalOptions(Options):
-    """The webhook that deliveries are for: its id is signed with each."""
+    """The webhook of the deliveries: its id is signed with each."""
 
     webhook_id: Annotated[
         str, Form(_ID.pattern, "a webhook's id: letters and digits, such as 8PT597110X687430LKGECATA")
@@ -94,7 +94,7 @@ class PayPalOptions(Options):
 
 
 def configure(row: Provider, options: PayPalOptions) -> Provider:
-    """The row for the webhook of `options`."""
+    """Return the row for the webhook of `options`."""
     return replace(row, scheme=PayPalSignature(webhook_id=options.webhook_id, sandbox=options.sandbox))
 
 

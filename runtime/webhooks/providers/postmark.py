@@ -13,7 +13,7 @@ POSTMARK = Provider(
     doc_url="https://postmarkapp.com/developer/webhooks/webhooks-overview",
     scheme=Basic(),
     event=("$.RecordType",),
-    # MessageID is the message's, the same for its delivery, opening and every click, each of which has its time.
+    # MessageID is the same for the message's delivery, opening and every click; each of them has its own time.
     delivery_id=(BODY,),
     summary_fields=(
         SummaryField("recipient", ("$.Recipient", "$.Email", "$.To")),

@@ -1,4 +1,4 @@
-"""What a webhook provider is: one row of a table."""
+"""The type of webhook providers: one row of a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.webhooks.schemes.scheme import Scheme
 
 
 class SummaryField(NamedTuple):
-    """One thing worth remembering of a payload: a label and the JSONPaths to try, first found first."""
+    """A field of a payload for summaries: a label and the JSONPaths to try; the first that finds a value counts."""
 
     label: str
     paths: tuple[str, ...]
@@ -27,22 +27,26 @@ class SummaryField(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A sender of webhooks, wholly as data.
+    """A sender of webhooks, entirely as data.
 
-    `name`: how a file names it. `title`: how a person does. `doc`: one sentence. `doc_url`: where the
-    sender says how it signs.
-    `event`, `delivery_id`: sources, `header:NAME` or a JSONPath, first found first. A delivery id is the same for
-    every attempt at one delivery. `action`: sources of what happened, where the event only says to what: `event` of a
-    webhook may then be `EVENT.ACTION`. `event_by`: the option that names the event's header.
-    `methods`: what deliveries come by. `content_type`: what the sender usually sends.
-    `answer`: what an accepted delivery is answered when it can't be 202 with its id.
-    `sample_event`: what a test delivery says it is, where the event stands in a header and nobody names one.
-    `options`: the model of the row's own settings, frozen; `configure(row, options)` gives the row they make of this
-    one, so that all else sees plain rows. `signed_by`: the option whose template says what is signed. `extra`: the
-    package extra that it needs installed.
-    `keyless`: the sender's keys are fetched from where it publishes them, so that a webhook has no secret.
-    `keyless_by`: the option that makes it so. `key_form`: what the sender's secret means, in words, where its scheme
-    has a key of its own.
+    `name`: its name in a program. `title`: its name for people. `doc`: one sentence. `doc_url`: the sender's
+    documentation of its signature.
+
+    `event`, `delivery_id`: sources, `header:NAME` or a JSONPath; the first that is present counts. A delivery id is the
+    same for every attempt at one delivery. `action`: sources of the action, if the event only names the object: `event`
+    of a webhook may then be `EVENT.ACTION`. `event_by`: the option that names the event's header.
+
+    `methods`: the HTTP methods of deliveries. `content_type`: the sender's usual one. `answer`: the answer to an
+    accepted delivery if it cannot be 202 with its id. `sample_event`: the event of a test delivery, if the event is in
+    a header and none is given.
+
+    `options`: the model of the row's own settings, frozen; `configure(row, options)` returns this row with the options
+    applied, so all other code sees plain rows. `signed_by`: the option with the template of the signed text. `extra`:
+    the package extra that must be installed.
+
+    `keyless`: the sender's keys are fetched from where it publishes them, so a webhook has no secret. `keyless_by`: the
+    option that causes this. `key_form`: the meaning of the sender's secret, for people, if its scheme has a key of its
+    own.
     """
 
     name: str
@@ -75,7 +79,7 @@ class Provider:
         return self.scheme.signed
 
     def headers(self, event: str | None, delivery_id: str) -> list[tuple[str, str]]:
-        """Content type, and event and delivery id where the sender puts them into headers."""
+        """Return the content type, and event and delivery id if the sender puts them into headers."""
         headers = [("Content-Type", self.content_type)]
         for sources, value in ((self.event, event), (self.delivery_id, delivery_id)):
             name = next((name for source in sources if (name := header_name(source))), None)
@@ -84,7 +88,7 @@ class Provider:
         return headers
 
     def references(self, options: Mapping[str, object]) -> dict[str, str]:
-        """The options that are secrets and given, by name, each as a reference or as the secret itself."""
+        """Return the given options that are secrets, by name, each as a reference or as the secret itself."""
         settings = () if self.options is None else settings_of(self.options)
         return {
             each.name: valid_secret(text)
@@ -93,14 +97,14 @@ class Provider:
         }
 
     def payload(self, body: bytes, content_type: str | None) -> Payload:
-        """`body` as this provider's payload, decoded when asked for. `content_type`: the header's value."""
+        """Return `body` as this provider's payload, decoded on demand. `content_type`: the header's value."""
         return Payload(self.decoder, body, content_type)
 
     def configured(self, options: Mapping[str, object] | BaseModel | None) -> Provider:
-        """The row with `options` applied, or its defaults: a row that has no options any more and stays as it is.
+        """Return the row with `options` applied, or its defaults; the result has no options.
 
         An option that is a secret is given as a `Secret`, or as its own text; never as a reference. Raises ValueError,
-        in one line, naming each option that is wrong.
+        in one line, naming each wrong option.
         """
         if self.options is None or self.configure is None:
             if options:
@@ -116,7 +120,7 @@ class Provider:
         for name, text in self.references(given).items():
             if is_reference(text):
                 raise ValueError(f"provider {self.name}: {name} refers to a secret that was not resolved")
-        # The model checks what a program says; a secret's value may be any text.
+        # The model checks the text of a program; a secret's value may be any text.
         given |= dict.fromkeys(secrets, "a secret")
         read = self._valid(given, model)
         return read.model_copy(
@@ -127,7 +131,7 @@ class Provider:
         try:
             return model.model_validate(given)
         except ValidationError as error:
-            # Not pydantic's own text: it has several lines, and shows values.
+            # Not pydantic's own text: it has several lines and contains values.
             wrong = (
                 ": ".join((*map(str, each["loc"]), each["msg"].removeprefix("Value error, ")))
                 for each in error.errors()

@@ -1,6 +1,6 @@
-"""Standard Webhooks, and senders that keep to it under names of their own.
+"""Standard Webhooks, and senders that implement it with header names of their own.
 
-Their `whsec_` stands before base64, unlike Stripe's, which is part of the key.
+Their `whsec_` precedes base64, unlike Stripe's, which is part of the key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from runtime.webhooks.schemes.signature_header import Listed
 
 
 def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_key) -> Hmac:
-    """Its symmetric scheme, with headers of one family only: `webhook-id` and `svix-signature` are never mixed."""
+    """Return the symmetric scheme, with headers of one family only: `webhook-id` and `svix-signature` are never
+    mixed."""
     return Hmac(
         header=f"{family}-signature",
         form=Listed("v1,", " "),
@@ -33,7 +34,7 @@ def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_k
 
 
 def openai_key(secret: bytes) -> bytes:
-    """Only what has the prefix is base64, as in OpenAI's own library."""
+    """Return the key: only a secret with the prefix is base64, as in OpenAI's own library."""
     return base64_key(secret) if secret.strip().startswith(b"whsec_") else text_key(secret)
 
 
@@ -48,7 +49,7 @@ _ASYMMETRIC = PublicKey(
 
 
 def _decoded(secret: bytes) -> bytes | None:
-    """What else Polar's own library takes for the key."""
+    """Return the alternative key that Polar's own library accepts."""
     try:
         return base64_key(secret)
     except ValueError:
@@ -144,7 +145,7 @@ SUPABASE = replace(
     doc_url="https://supabase.com/docs/guides/auth/auth-hooks",
     scheme=_symmetric(),
     event=("$.email_data.email_action_type",),
-    # Auth waits for the answer: an object, empty when nothing is to be changed.
+    # Auth waits for the answer: an object, empty to change nothing.
     answer=Answer(200, "application/json", b"{}"),
     summary_fields=(
         SummaryField("user", ("$.user.id", "$.user_id")),

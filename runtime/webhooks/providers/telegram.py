@@ -12,9 +12,9 @@ TELEGRAM = Provider(
     doc="Updates of a Telegram bot. The secret is the `secret_token` of setWebhook.",
     doc_url="https://core.telegram.org/bots/api#setwebhook",
     scheme=Token(header="X-Telegram-Bot-Api-Secret-Token"),
-    # A JSON answer would be taken for a call of the bot's.
+    # Telegram would execute a JSON answer as a call of the bot.
     answer=Answer(200),
-    # An update is of one kind, which is the name of what it holds.
+    # An update has one kind, which is the name of its content.
     event=("key:update_id",),
     delivery_id=("$.update_id",),
     summary_fields=(

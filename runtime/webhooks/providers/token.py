@@ -1,4 +1,4 @@
-"""A sender that shows a shared token in a header."""
+"""A sender that sends a shared token in a header."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runtime.webhooks.schemes.token import Token
 
 
 class TokenOptions(Options):
-    """Where the token stands: always in a header. One in the URL would stand in every log on its way."""
+    """The header with the token. A token in the URL would appear in every log on its way."""
 
     header: OneHeader = Field("X-Webhook-Token", description="The header with the token.")
     prefix: Prefix = Field("", description="The text before the token in its header.", examples=["Bearer "])
@@ -23,7 +23,7 @@ class TokenOptions(Options):
 
 
 def configure(row: Provider, options: TokenOptions) -> Provider:
-    """The row that `options` describe."""
+    """Return the row for `options`."""
     scheme = Token(header=options.header, prefix=options.prefix)
     return identified(replace(row, scheme=scheme), options.event_header, options.id_header)
 

@@ -28,13 +28,13 @@ _FORM = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormUrl(Scheme):
-    """HMAC over the URL followed by the form's fields, sorted by name, each name and value without anything between.
+    """HMAC over the URL followed by the form's fields, sorted by name, with no separators between names and values.
 
-    A body that is no form is signed by its SHA-256, which Twilio puts into the query as `bodySHA256` and signs with the
-    URL; one without it is refused, for nothing would cover it. Where that hash is given it must be right, whatever the
-    content type says. Twilio signs the URL sometimes with its port and sometimes without: either will do.
-
-    Nothing separates names from values, so a holder of one signed request could move the border between them.
+    A body that is not a form is signed by its SHA-256, which Twilio puts into the query as `bodySHA256` and signs with
+    the URL; without it the request is refused, since nothing would cover the body. If the hash is present it must be
+    right, whatever the content type. Twilio signs the URL sometimes with its port and sometimes without: both are
+    accepted. Since there are no separators, a holder of one signed request could move the border between a name and its
+    value.
     """
 
     algorithm: Literal["sha1", "sha256"] = "sha1"
@@ -68,7 +68,7 @@ class FormUrl(Scheme):
 
 
 def _parts(request: Request) -> tuple[str, str]:
-    """The URL as Twilio called it, and the fields that are signed after it. Raises `Refused`."""
+    """Return the URL as Twilio called it, and the fields that are signed after it. Raises `Refused`."""
     url, given = request.url or "", parse_qs(request.query).get(_HASH)
     if given is not None and len(given) == 1:
         url += f"{'&' if '?' in url else '?'}{_HASH}={given[0]}"
@@ -85,7 +85,7 @@ def _parts(request: Request) -> tuple[str, str]:
     try:
         return url, _fields(request.body)
     except Refused:
-        # Nothing that Twilio sends: to whoever asks, as wrong as any other body.
+        # Twilio never sends this; it is refused like any other wrong body.
         raise Refused("signature_mismatch") from None
 
 
@@ -100,7 +100,7 @@ def _fields(body: bytes) -> str:
 
 
 def _ports(url: str) -> list[str]:
-    """The URL without and with its port."""
+    """Return the URL without and with its port."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     name = parts.netloc.rpartition(":")[0] if parts.netloc.endswith(f":{parts.port}") else parts.netloc
@@ -112,7 +112,7 @@ def _ports(url: str) -> list[str]:
 
 
 class TwilioOptions(Group):
-    """Which of Twilio's two kinds of signatures is expected."""
+    """The expected one of Twilio's two kinds of signatures."""
 
     algorithm: Literal["sha1", "sha256"] = Field(
         "sha1",
@@ -121,7 +121,7 @@ class TwilioOptions(Group):
 
 
 def _configure(row: Provider, options: TwilioOptions) -> Provider:
-    # The request names an algorithm in X-Twilio-Webhooks-Signature-Settings; the webhook's owner decides, not it.
+    # The request names an algorithm in X-Twilio-Webhooks-Signature-Settings, but the webhook's owner decides.
     return replace(row, scheme=FormUrl(algorithm=options.algorithm))
 
 
@@ -135,7 +135,7 @@ TWILIO = Provider(
     decoder=json_or_form("payload", plain=True),
     event=("$.EventType", "$.MessageStatus", "$.SmsStatus", "$.CallStatus", "$[0].type"),
     delivery_id=("header:I-Twilio-Idempotency-Token",),
-    # Anything but TwiML, or nothing, is logged at Twilio as an error of the webhook.
+    # Twilio logs any answer that is neither TwiML nor empty as an error of the webhook.
     answer=Answer(200, "text/xml; charset=utf-8", b"<Response/>"),
     options=TwilioOptions,
     configure=_configure,

@@ -14,7 +14,7 @@ TWITTER = Provider(
     title="X (Twitter)",
     doc="X's Account Activity API. The secret is the app's consumer secret.",
     doc_url="https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/securing-webhooks",
-    # Whoever asks has the key sign short texts, see the handshake: none of them begins like this.
+    # The handshake signs short texts for anyone who asks: none of them begins like this.
     scheme=Hmac(
         header="X-Twitter-Webhooks-Signature",
         form=Prefixed("sha256="),
@@ -23,7 +23,7 @@ TWITTER = Provider(
     ),
     handshake=QueryProof(token="crc_token", name="response_token"),  # noqa: S106 - its name
     event=("key:for_user_id,user_has_blocked,apps,users",),
-    # Every event has its own id or time in it, and nothing beside it has.
+    # Every event contains its own id or time; there is no other id.
     delivery_id=(BODY,),
     answer=OK,
     summary_fields=(

@@ -12,7 +12,7 @@ WOOCOMMERCE = Provider(
     doc="Webhooks of a WooCommerce shop.",
     doc_url="https://developer.woocommerce.com/docs/webhooks/",
     scheme=Hmac(header="X-WC-Webhook-Signature", encoding="base64"),
-    # A new webhook is tried with a form that nobody signs.
+    # A new webhook is tested with an unsigned form.
     handshake=FormPing(name="webhook_id"),
     event=("header:X-WC-Webhook-Topic",),
     sample_event="order.created",

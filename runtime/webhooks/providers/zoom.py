@@ -21,7 +21,7 @@ ZOOM = Provider(
         timestamp_header="X-Zm-Request-Timestamp",
         tolerance=300,
     ),
-    # Zoom asks when the URL is saved and every 72 hours after.
+    # Zoom validates the URL when it is saved and every 72 hours.
     handshake=JsonProof(
         where="$.event",
         equals="endpoint.url_validation",
@@ -30,7 +30,7 @@ ZOOM = Provider(
         proof_name="encryptedToken",
     ),
     event=("$.event",),
-    # `event_ts` is in every body; the signature is another one for each attempt.
+    # `event_ts` is in every body; the signature differs for each attempt.
     delivery_id=(BODY,),
     answer=OK,
     summary_fields=(

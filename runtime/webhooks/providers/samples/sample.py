@@ -1,10 +1,9 @@
-"""Deliveries as the providers most used would send them, to try a webhook with.
+"""Sample deliveries of the most used providers, to test a webhook with.
 
-`NAME.json` holds those of one provider by event: `json` or `form` is the body, `event` what the event's header says
-where that is not the name, and `headers` are what the sender adds. They were written for this purpose from what the
-vendors document: shaped like the real ones, with made-up values. A text in one may hold places: `{id}`, the delivery's
-id, and `{hex}`, the same without dashes; `{iso}`, the time; and alone in its text, as a number, `{now}` (Unix seconds)
-or `{now_ms}`.
+`NAME.json` has those of one provider by event: `json` or `form` is the body, `event` the value of the event's header if
+it is not the name, `headers` are additional ones. They follow the vendors' documentation, with invented values. A text
+may contain placeholders: `{id}`, the delivery's id, and `{hex}`, the same without dashes; `{iso}`, the time; and alone
+in its text, as a number, `{now}` (Unix seconds) or `{now_ms}`.
 """
 
 from __future__ import annotations
@@ -26,37 +25,37 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 class Sample(NamedTuple):
-    """A delivery to be signed."""
+    """A delivery to sign."""
 
     name: str
-    """Of the sample, such as `pull_request.opened`."""
+    """The sample's name, such as `pull_request.opened`."""
     event: str | None
-    """What the event's header says, where there is one."""
+    """The value of the event's header, if there is one."""
     body: bytes
     headers: tuple[tuple[str, str], ...]
-    """What the sender adds to what it signs with; the content type."""
+    """Headers in addition to the signature; the content type."""
     made_up: bool
-    """True: nobody wrote one for this provider, and it says no more than what it is."""
+    """True: the provider has no sample, so this is a generic one."""
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """The providers that have samples."""
+    """Return the providers that have samples."""
     found = (entry.name for entry in files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(".json") for name in found if name.endswith(".json")))
 
 
 @cache
 def events(provider: str) -> tuple[str, ...]:
-    """The events of which `provider` has samples; none when it has none."""
+    """Return the events for which `provider` has samples."""
     return tuple(_read(provider)) if provider in names() else ()
 
 
 def make(provider: Provider, event: str | None, *, now: float, delivery_id: str) -> Sample:
-    """A sample of `event`, of the first one when None, as `provider` would send it at `now` (Unix seconds).
+    """Return a sample of `event` (None: the first) as `provider` would send it at `now` (Unix seconds).
 
     `event` may also be the beginning of a sample's name, up to a dot, slash or underscore. Raises UsageError, with the
-    nearest names, for an event of which the provider has no sample; one that has no samples at all gets a made-up one.
+    nearest names, if the provider has no sample of the event. A provider without samples gets a generic one.
     """
     known = events(provider.name)
     if not known:
@@ -101,7 +100,7 @@ def _places(now: float, delivery_id: str) -> dict[str, object]:
 
 
 def _filled(value: Any, places: Mapping[str, object]) -> Any:
-    """`value` with what belongs into its places."""
+    """Return `value` with its placeholders replaced."""
     if isinstance(value, dict):
         return {key: _filled(each, places) for key, each in value.items()}
     if isinstance(value, list):
@@ -116,7 +115,7 @@ def _filled(value: Any, places: Mapping[str, object]) -> Any:
 
 
 def _made_up(provider: Provider, event: str | None, *, now: float, delivery_id: str) -> Sample:
-    """The least that says what it is: the event and the id where the provider's row looks for them."""
+    """Return a generic sample: the event and the id where the provider's row looks for them."""
     said = event or provider.sample_event or "test"
     body: dict[str, Any] = {"note": "a sample delivery", "sent_at": rfc3339(now)}
     for sources, text in ((provider.event, said), (provider.delivery_id, delivery_id)):
@@ -125,7 +124,7 @@ def _made_up(provider: Provider, event: str | None, *, now: float, delivery_id: 
     if not provider.event:
         body["event"] = said
     if BODY in provider.delivery_id:
-        body["sample"] = delivery_id  # two of them are two deliveries
+        body["sample"] = delivery_id  # so that two samples are two deliveries
     form = provider.content_type == _FORM
     data = (
         urlencode({key: each for key, each in body.items() if isinstance(each, str)}).encode() if form else _json(body)
@@ -134,7 +133,7 @@ def _made_up(provider: Provider, event: str | None, *, now: float, delivery_id: 
 
 
 def _put(body: dict[str, Any], path: str, text: str) -> None:
-    """Put `text` where a plain path such as `$.data.id` leads to; other paths are left alone."""
+    """Put `text` at a plain path such as `$.data.id`; ignore other paths."""
     parts = path.removeprefix("$.").split(".")
     if not path.startswith("$.") or not all(part.replace("_", "").isalnum() for part in parts):
         return
