@@ -212,7 +212,7 @@ class Daemon:
         )
 
     async def run(self, public: socket.socket, private: socket.socket, announce: Announce) -> bool:
-        """Serve on the bound sockets until asked to stop; False when something failed."""
+        """Serve on the bound sockets until a stop is requested; return False if something failed."""
         app, tasks = self._app, self._tasks
         drain = app.settings.drain_seconds
         known = await users.names(app.database)

@@ -99,7 +99,7 @@ class Bodies:
         self.gathering: set[BodyReader] = set()
 
     def reserve(self, more: int, by: BodyReader | None = None) -> bool:
-        """Count `more` bytes, of the body that is gathered `by`; False, and nothing is counted, when there is no room
+        """Count `more` bytes, of the body that is read `by`; return False, and count nothing, if there is no room
         for them."""
         if self.size + more > self._limits.gathered and not self._make_room(more, by):
             return False

@@ -35,10 +35,10 @@ READ_AT_ONCE: Final = 64 * 1024
 NEVER: Final = 365 * 24 * 3600.0
 """aiohttp's own limit of idle connections, in seconds: ours comes first."""
 TURNED_AWAY: Final = 64
-"""Connections for which there is no room and which are left to read that; more than these are closed at once."""
+"""Connections beyond the limit that may read their refusal; further ones are closed at once."""
 
 Refuse = Callable[[HttpError, str | None], Response]
-"""Answers what never became a request, given its problem and the address at the connection's other end."""
+"""Answers input that never became a request, given its error and the peer's address."""
 
 
 def parses_strictly() -> bool:
@@ -225,7 +225,7 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """A sender that asks and never reads is not asked further, or its answers would fill the memory."""
+        """Stop handling requests of a client that does not read its answers, or they would fill the memory."""
         super().pause_writing()
         self.deadline = self._shared.now + self._shared.limits.write_seconds
         if self._group is not None:
@@ -277,7 +277,7 @@ class Connection(web.RequestHandler):
             self.force_close()
 
     def abort(self) -> None:
-        """End without what has not been sent yet."""
+        """End without sending the rest."""
         self._link.abort()
 
     # Requests.
@@ -310,23 +310,23 @@ class Connection(web.RequestHandler):
             self._group.work(self)
 
     def write(self, data: bytes) -> None:
-        """Write at once what is no answer yet."""
+        """Write data at once that is no answer yet."""
         self._link.write(data)
 
     def refuse(self, problem: HttpError) -> None:
-        """Answer what never became a request, and end."""
+        """Answer input that never became a request, and end."""
         self._link.write(render(self._shared.refuse(problem, self.peer), alive=False))
         self._linger()
 
     def refused(self, problem: HttpError) -> web.StreamResponse:
-        """The answer to what is no request; the connection ends after it."""
+        """Return the answer to input that is no request; the connection ends after it."""
         self._failed = True
         return Written(self._shared.refuse(problem, self.peer), alive=False)
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """The answer to what is no request (400), or made its handler fail."""
+        """Return the answer to input that is no request (400), or to a failure of its handler."""
         if status == 400:
             return self.refused(_problem(exc, self._shared.limits))
         self._failed = True
@@ -399,7 +399,7 @@ class Connection(web.RequestHandler):
             self._group.work(self)
 
     def _rest(self, *, unread: bool) -> None:
-        """Nothing is under way but what is left of a body: wait for the next request."""
+        """Wait for the next request; first for the rest of an unread body."""
         limits = self._shared.limits
         self._state = State.SKIPPING if unread else State.IDLE
         self.deadline = self._shared.now + (limits.body_seconds if unread else limits.idle_seconds)

@@ -21,7 +21,7 @@ ERRORS: Mapping[str, tuple[int, str]] = MappingProxyType(
         "version_not_supported": (505, "only HTTP/1.1 and HTTP/1.0 are spoken here"),
     }
 )
-"""Status and message of each; the messages hold nothing of the request."""
+"""Status and message of each; the messages contain nothing of the request."""
 
 
 class HttpError(Exception):

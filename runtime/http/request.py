@@ -12,8 +12,8 @@ from runtime.http.response import CONTINUE
 
 
 class Request:
-    """`head`: see `Head`. `peer`: the address at the socket's other end, a proxy's where there is one; None for a
-    socket without addresses. `failed`: its body cannot be had, so where the next request begins is not known."""
+    """`head`: see `Head`. `peer`: the address at the socket's other end, that of a proxy if there is one; None for a
+    socket without addresses. `failed`: its body is unavailable, so the start of the next request is unknown."""
 
     __slots__ = ("_asked", "_bodies", "_connection", "_content", "_held", "failed", "head", "peer")
 

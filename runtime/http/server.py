@@ -26,7 +26,7 @@ END_SECONDS = 0.05
 Handler = Callable[[Request], Awaitable[Response]]
 """Answers a request."""
 Make = Callable[..., web.BaseRequest]
-"""Makes aiohttp's request of what its parser read."""
+"""Makes aiohttp's request from its parser's output."""
 
 
 class Listener(web.Server):
@@ -54,7 +54,7 @@ class Listener(web.Server):
             connection.drain()
 
     async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - aiohttp's name
-        """Wait for the requests under way, at most `timeout` seconds; then cut off what is left."""
+        """Wait for running requests, at most `timeout` seconds; then cut off the rest."""
         shared = self.shared
         if shared.open:
             shared.empty.clear()
@@ -85,8 +85,8 @@ class Listener(web.Server):
 
 
 class _Raw(web.BaseRequest):
-    """aiohttp's request, without what is only asked of it where there is an application: its making costs as much as
-    all our checks of the head."""
+    """aiohttp's request without the parts that only applications need: making those costs as much as all checks of
+    the head."""
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class Server:
     def __init__(
         self, handler: Handler, limits: Limits | None = None, *, refuse: Refuse = say, behind_proxies: bool = False
     ) -> None:
-        """`refuse` answers each request that never came to the handler. `behind_proxies`: the address at the other end
-        is that of a proxy of ours, so it says nothing of who it is that holds many connections."""
+        """`refuse` answers each request that never reached the handler. `behind_proxies`: the peer is a proxy, so
+        its address does not identify the client."""
         self._handler = handler
         self._shared = Shared(limits or Limits(), refuse, behind_proxies)
         self.limits = self._shared.limits
@@ -133,7 +133,7 @@ class Server:
         return self._listener()
 
     async def close(self, seconds: float) -> None:
-        """Accept no more, and wait for the requests under way, at most `seconds`; then cut off what is left."""
+        """Stop accepting, and wait for running requests, at most `seconds`; then cut off the rest."""
         if self._listener is None or self._listening is None:
             return
         self._listening.close()

@@ -89,7 +89,7 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 def _failed(told: Mapping[str, Any]) -> Failed:
-    """The failure in what an operation said; one that is older says no kind."""
+    """Return the failure of an operation's error; errors of older versions have no code."""
     code = "invalid_params" if told.get("exit_code") == 2 else "provider_unavailable"
     known = {"code": code, "message": told.get("message", "it failed")}
     hint = {"hint": told["hint"]} if told.get("hint") else {}

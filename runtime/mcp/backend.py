@@ -14,14 +14,14 @@ Progress = Callable[[str, int, int], None]
 
 
 class Answer(NamedTuple):
-    """A result twice: the JSON text, and what it says."""
+    """A result as JSON text, and as a value."""
 
     text: str
     content: Any
 
 
 class Backend(Protocol):
-    """Tools and resources for one caller; what there is to call and to read says `listing`."""
+    """Tools and resources for one caller, as `listing` lists them."""
 
     def may(self, scope: Scope) -> bool:
         """True if the caller has the scope. Does not wait."""

@@ -97,7 +97,7 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
 
 
 async def _called(request: Request, backend: Backend, params: CallToolRequestParams) -> dict[str, Any]:
-    """A tool's result, or its failure as a result that the model reads. Raises MCPError for one that is not listed."""
+    """Return a tool's result, or its failure as a result that the model reads. Raises MCPError if it is not listed."""
     if listing.tool(params.name, backend.may) is None:
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
     try:
@@ -119,7 +119,8 @@ def _result(answer: Answer, *, failed: bool) -> dict[str, Any]:
 
 
 async def _asked(work: Coroutine[Any, Any, T], *, absent: int = INVALID_PARAMS) -> T:
-    """The work's result; a failure as an error of the protocol, with the code `absent` when it was asked wrongly."""
+    """Return the result of `work`. Raises its failure as an error of the protocol, with the code `absent` if the
+    call was wrong."""
     try:
         return await with_progress(lambda _: work, None)
     except Failed as failed:

@@ -31,7 +31,7 @@ from runtime.mcp.side_thread import SideThread
 from runtime.memory.item import well_formed
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
-"""Bytes of one message; what is longer is read over and refused."""
+"""Maximum bytes of one message; longer ones are skipped and refused."""
 
 ANSWER_SECONDS: Final = 30.0
 """Seconds in which requests sent before the end of input are answered."""
@@ -87,7 +87,7 @@ class _Asked:
             self._none.set()
 
     async def answered(self) -> None:
-        """Wait until nothing is open, `ANSWER_SECONDS` at most; no more is asked meanwhile."""
+        """Wait until every request is answered, `ANSWER_SECONDS` at most; no more requests arrive meanwhile."""
         if self._open:
             self._none = anyio.Event()
             with anyio.move_on_after(ANSWER_SECONDS):
@@ -117,8 +117,8 @@ async def _read(
 
 
 def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
-    """What is answered to a line that is no message: to the request that it was meant for, where that can be seen
-    (JSON-RPC 2.0, 5), since its client waits for an answer."""
+    """Return the answer to a line that is no message: to the request that it was probably meant for (JSON-RPC 2.0,
+    5), since its client waits for an answer."""
     code, said, asked = PARSE_ERROR, str(error), None
     if line is not None:
         try:
@@ -132,7 +132,7 @@ def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
 
 
 def _asked(read: Any) -> str | int | None:
-    """The id of what may have been meant for a request."""
+    """Return the id of a message that may have been meant as a request."""
     asked = read.get("id") if isinstance(read, dict) and "method" in read else None
     if isinstance(asked, str):
         return well_formed(asked)
@@ -151,7 +151,7 @@ def _mended(line: bytes) -> bytes:
 
 
 async def _lines(source: int) -> AsyncIterator[bytes | None]:
-    """The lines that are not empty; None for one that is too long."""
+    """Yield the lines that are not empty; None for one that is too long."""
     parts: list[bytes] = []
     size = 0
     reading = SideThread("standard input")

@@ -16,7 +16,7 @@ class Counts:
 
 
 COUNTS: Final[defaultdict[str, defaultdict[str, Counts]]] = defaultdict(lambda: defaultdict(Counts))
-"""By who called, and the name of the tool."""
+"""Counts by the caller's user id and the tool's name."""
 
 
 def counted_calls(user: str | None) -> dict[str, Counts]:

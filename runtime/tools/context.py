@@ -31,7 +31,7 @@ class Acting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a tool acts on. No part of a tool's schema. Valid while its generation is pinned."""
+    """State that a tool acts on. No part of a tool's schema. Valid while its generation is pinned."""
 
     caller: Caller
     clock: Clock

@@ -21,7 +21,7 @@ CODES: Final[Mapping[Code, str]] = {
     "provider_unavailable": "A required service does not answer, or not correctly: a later call may succeed.",
     "upsert_failed": "The data was not stored: a later call may succeed.",
 }
-"""Every kind, and what it means."""
+"""Every kind, and its meaning."""
 
 _UNTOLD: Final[Mapping[Code, str]] = {
     "provider_unavailable": "what is needed for this does not answer",

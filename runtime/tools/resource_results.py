@@ -40,7 +40,7 @@ class Names(RootModel[list[str]]):
 
 
 class EmbeddingHealth(_Result):
-    """What makes vectors."""
+    """The embedding of a memory."""
 
     provider: str | None = Field(description="null: searched by keyword only.")
     model: str | None
@@ -68,14 +68,14 @@ class MemoryHealth(_Result):
 
 
 class Health(_Result):
-    """Whether everything works as declared."""
+    """State of all collections."""
 
     status: str = Field(description="`ok` or `degraded`.")
     memories: list[MemoryHealth]
 
 
 class MemorySettings(_Result):
-    """How a memory that is a collection cuts, searches and summarises."""
+    """Settings of a memory that is a collection."""
 
     memory: str
     default: bool

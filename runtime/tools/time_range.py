@@ -18,7 +18,7 @@ _LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def read_rfc3339(value: Any) -> datetime:
-    """The time in UTC. Raises ValueError for what is not a date and time of RFC 3339, with its offset."""
+    """Return the time in UTC. Raises ValueError unless it is a date and time of RFC 3339, with its offset."""
     if not isinstance(value, str):
         raise ValueError("it is not text")
     if not _RFC3339.fullmatch(value):
@@ -59,7 +59,7 @@ class TimeRange(BaseModel):
         return None if self.end is None or self.end == _LAST else self.end + _TICK
 
     def shown(self) -> dict[str, str]:
-        """Both ends in UTC; one that is open is left out."""
+        """Return both ends in UTC, without open ones."""
         ends = (("start", self.start), ("end", self.end))
         return {name: rfc3339(time) for name, time in ends if time is not None}
 

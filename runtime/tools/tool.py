@@ -58,7 +58,7 @@ class Annotations(NamedTuple):
 
 
 class Tool:
-    """One row: a function, and what of it no signature says. Never changed."""
+    """One row: a function, and its properties beyond the signature. Immutable."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Tool:
 
     @cached_property
     def parameters(self) -> type[BaseModel]:
-        """A model of the function's parameters; what it does not name is refused."""
+        """Return a model of the function's parameters, which refuses others."""
         hints = get_type_hints(self.function, include_extras=True)
         fields: dict[str, Any] = {
             name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
@@ -137,7 +137,7 @@ class Tool:
 
     @cached_property
     def result_schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of what it answers, in one piece."""
+        """Return the JSON Schema of the result, in one piece."""
         return inlined(self.result.model_json_schema(mode="serialization"))
 
     async def call(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
@@ -156,10 +156,10 @@ class Tool:
             raise
 
     def _read(self, given: Mapping[str, Any]) -> BaseModel:
-        """The parameters, each under its full name. Raises WrongParameters.
+        """Return the parameters by full name. Raises WrongParameters.
 
-        null is what is not given, for every parameter that need not be, as language models say it; and a lone
-        surrogate, half of a character that was cut, becomes U+FFFD (see `runtime.memory.item.well_formed`).
+        null counts as absent for every optional parameter, as language models use it; a lone surrogate, half of a
+        character that was cut, becomes U+FFFD (see `runtime.memory.item.well_formed`).
         """
         fields = self.parameters.model_fields
         there = {

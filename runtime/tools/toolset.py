@@ -58,7 +58,7 @@ class Toolset(Mapping[str, Tool]):
         return self._with(tool for tool in self.values() if any(matches(each, tool.name) for each in listed))
 
     def wrap(self, wrapper: Wrapper) -> Toolset:
-        """Run `wrapper` around every call, outside the wrappers that are there."""
+        """Run `wrapper` around every call, outside the wrappers that are already in the set."""
         return Toolset(self._tools, (wrapper, *self._wrappers))
 
     async def call(self, name: str, context: Context, given: Mapping[str, Any]) -> BaseModel:

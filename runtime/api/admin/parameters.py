@@ -21,8 +21,8 @@ def text(parameters: Mapping[str, Any], name: str) -> str:
 
 
 def unicode(value: str, name: str) -> str:
-    """`value` itself. Raises UsageError when it holds halves of surrogate pairs, as JSON and the arguments of commands
-    may: no database takes them."""
+    """Return `value`. Raises UsageError if it contains lone surrogates, as JSON and arguments of commands may: no
+    database accepts them."""
     if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
         raise UsageError(f"the parameter {name} is not Unicode text")
     return value

@@ -33,8 +33,7 @@ NONE = "none"
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. RED: something that was asked for does not work. YELLOW: it works, and a person
-    should know something about it."""
+    """One check. RED: a requested part does not work. YELLOW: it works, with a limitation."""
 
     check: str
     status: Level

@@ -89,7 +89,8 @@ def _milliseconds(overlap: str) -> int:
 
 
 def _generated(block: Webhook) -> str:
-    """The name of the generated secret that the webhook's senders sign with. Raises UsageError saying what to do."""
+    """Return the name of the generated secret that the webhook's senders sign with. Raises UsageError with the next
+    step."""
     if not block.secret:
         raise UsageError(f"the webhook {block.name} has no secret")
     first = block.secret[0]

@@ -1,4 +1,4 @@
-"""Deleting what a removed user left: in every memory, in their indexes, and in the database."""
+"""Deletion of a removed user's data: in every memory, in their indexes, and in the database."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from runtime.identity.tokens import TokenRefused, Tokens
 log = structlog.get_logger("symbiont.tokens")
 
 LINES: Final = 20
-"""Refused tokens that are logged in a minute, each in a line of its own."""
+"""Maximum number of refused tokens logged per minute, one line each."""
 
 WINDOW_SECONDS: Final = 60.0
 

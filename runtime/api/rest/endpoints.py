@@ -15,7 +15,7 @@ from runtime.tools.resources import RESOURCES
 from runtime.tools.tool import Tool
 
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
-"""Bytes of a body that holds what is to be remembered: an item of 1,048,576 characters, however JSON writes them."""
+"""Maximum bytes of a body with items: one item of 1,048,576 characters, however JSON escapes them."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Listeners and what they serve: REST, MCP, metrics, and the sockets."""
+"""Listeners: REST, MCP, metrics, and the sockets."""

@@ -55,7 +55,7 @@ def add_mcp(application: web.Application, app: App, bearer: Authenticator) -> No
 
 
 class McpEndpoint:
-    """The handler. Nothing of the SDK is loaded before the first request that may be answered."""
+    """The handler of `/mcp`. The SDK is loaded at the first authenticated request."""
 
     def __init__(self, app: App, bearer: Authenticator) -> None:
         self._app = app
@@ -123,7 +123,7 @@ class McpEndpoint:
     async def _end_session(
         self, manager: StreamableHTTPSessionManager, request: web.Request, user: dict[str, Any]
     ) -> None:
-        """Cancel what the request's session has under way, as its client would."""
+        """Cancel the running requests of the request's session, as its client would."""
         session = request.headers.get(_SESSION)
         if session is None:
             return

@@ -23,8 +23,8 @@ WAIT_SECONDS = 2
 
 
 class MetricsEndpoint:
-    """The handler of `/metrics`. `open`: everybody who reaches the listener may, unless through a proxy; else it takes
-    a bearer token with the scope `read`. `public`: everybody may, always."""
+    """The handler of `/metrics`. `open`: no token is needed unless the request came through a proxy; otherwise one
+    with the scope `read`. `public`: no token is ever needed."""
 
     def __init__(self, app: App, bearer: Authenticator, *, open: bool, public: bool) -> None:  # noqa: A002
         self._app = app

@@ -83,7 +83,8 @@ def admin(app: App, serving: Callable[[], bool]) -> web.Application:
 def _health(
     app: App, serving: Callable[[], bool], bearer: Authenticator | None, *, largest: int = 1024 * 1024
 ) -> web.Application:
-    """`bearer`: knows who may read what is wrong, where that is not everybody. `largest`: bytes of a request."""
+    """`bearer`: authenticates requests for details; None if everyone may read them. `largest`: maximum bytes of a
+    request."""
     application = web.Application(client_max_size=largest)
     application.on_response_prepare.append(_unnamed)
     application.router.add_get("/healthz", _healthz)
@@ -126,7 +127,7 @@ async def _may_read(request: web.Request, bearer: Authenticator) -> bool:
 
 
 def readiness(app: App, serving: bool) -> dict[str, Any]:
-    """The generation that runs, what of it is not mounted and why, and why the last reload changed nothing."""
+    """Return the running generation, its webhooks that are not mounted, and the problem of the last reload."""
     problem = app.problem
     return {
         "ready": serving and app.generation.number > 0 and app.storage_problem is None,

@@ -24,7 +24,7 @@ class OriginCheck:
     """Knows the names of a listener: loopback, every address, that of its public URL, and those that are configured."""
 
     def __init__(self, listen: str, public_url: str | None, names: Collection[str] = ()) -> None:
-        """`listen`: HOST:PORT as it was asked for. `names`: in lower case."""
+        """`listen`: HOST:PORT as configured. `names`: in lower case."""
         self._names = {parse_address(listen)[0].lower(), _LOOPBACK, *names}
         self._public = urlsplit(public_url) if public_url else None
         if self._public is not None and self._public.hostname:
@@ -32,7 +32,7 @@ class OriginCheck:
 
     @property
     def middleware(self) -> Middleware:
-        """Refuses what `refusal` does, before anything else of a request is looked at."""
+        """Refuse requests by `refusal` before anything else is read of them."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -42,7 +42,7 @@ class OriginCheck:
         return guard
 
     def refusal(self, request: web.Request) -> Problem | None:
-        """The problem of a strange Host or Origin; None when the request may be meant for here."""
+        """Return the problem of a foreign Host or Origin; None if the request may be meant for this listener."""
         hosts = request.headers.getall("Host", ())
         # No browser leaves it out; what looks after a daemon with HTTP/1.0 does.
         unnamed = not hosts and request.version < HttpVersion11
@@ -97,6 +97,6 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _own_address(request: web.Request) -> str | None:
-    """The address that this connection came in at: of a listener on every interface the only one that is known."""
+    """Return the local address of this connection: on a wildcard listener the only known one."""
     here = request.transport and request.transport.get_extra_info("sockname")
     return str(here[0]).partition("%")[0] if here else None

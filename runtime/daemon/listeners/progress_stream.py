@@ -1,7 +1,5 @@
-"""An answer that takes a while, in lines: `{"progress": [what, done, total]}`, then `{"result": …}` or `{"error": …}`.
-
-A line comes every few seconds, whatever happens, so that who waits knows that the daemon is at it.
-"""
+"""An answer with progress, in lines, see `runtime.api.admin.protocol`. A line is sent every few seconds in any case,
+so that the client knows that the daemon works."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ Work = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 
 async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamResponse:
-    """Do the work and answer it. It is done to its end, also when who asked has gone, unless the request says that it
-    is not worth it then; a stop of the daemon ends it."""
+    """Do the work and answer it. It is completed even if the client left, unless the request has the abandon header;
+    a stop of the daemon ends it."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []
@@ -62,7 +60,7 @@ async def _tell(
     news: list[tuple[str, int, int]],
     has_left: Callable[[], bool],
 ) -> None:
-    """Say the newest of the news for as long as the task goes on; cancel it when who asked `has_left`."""
+    """Send the newest progress while the task runs; cancel the task when `has_left` is true."""
     loop = asyncio.get_running_loop()
     last = loop.time()
     cancelled = False

@@ -88,8 +88,8 @@ async def admin_socket_path(root: Root, environ: Mapping[str, str]) -> AsyncIter
 
 
 def remove_stale_socket(root: Root) -> None:
-    """Remove the folder of the socket that a killed process of this root left behind: never one that still answers,
-    nor one that is not named for this root."""
+    """Remove the socket folder that a killed process of this root left behind, unless the socket answers or is not
+    named for this root."""
     address = root.read(DAEMON_FILE).get("socket")
     path = Path(address) if isinstance(address, str) else None
     if path is None or path.name != SOCKET_NAME or not path.parent.name.startswith(_prefix(root)):
@@ -133,7 +133,7 @@ class Runner(web.AppRunner):
 
 @asynccontextmanager
 async def listen(runner: Runner, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve on a bound socket while inside; at the end stop accepting and let what is under way finish."""
+    """Serve on a bound socket while inside; at the end stop accepting and finish running requests."""
     await runner.setup()
     assert runner.server is not None
     loop = asyncio.get_running_loop()
@@ -147,8 +147,8 @@ async def listen(runner: Runner, listener: socket.socket) -> AsyncIterator[None]
 
 @asynccontextmanager
 async def listen_public(server: Server, listener: socket.socket, *, drain: float) -> AsyncIterator[None]:
-    """Serve on a bound socket while inside; at the end stop accepting and let what is under way finish, for at most
-    `drain` seconds."""
+    """Serve on a bound socket while inside; at the end stop accepting and finish running requests, within `drain`
+    seconds."""
     await server.start(listener, backlog=BACKLOG)
     try:
         yield

@@ -18,8 +18,8 @@ def write_atomically(file: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 @contextmanager
 def replacing(file: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """Replace `file` by what is written inside: temporary file, fsync, rename, folder fsync. A crash leaves the old or
-    the new, an error inside the old."""
+    """Replace `file` with the data written inside: temporary file, fsync, rename, folder fsync. A crash leaves the
+    old or the new file, an error inside the old one."""
     temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
     try:

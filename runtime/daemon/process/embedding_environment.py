@@ -34,7 +34,7 @@ _SAID_OTHERWISE: Final = {
 
 
 class Variable(NamedTuple):
-    """A variable of the environment, what it is without being set, and what it means."""
+    """An environment variable, its default, and its meaning."""
 
     name: str
     default: str
@@ -42,7 +42,7 @@ class Variable(NamedTuple):
     choices: tuple[str, ...] = ()
     least: int = 1
     most: int = 0
-    """The largest number; 0 for what is no number."""
+    """Return the largest number; 0 for other values."""
 
 
 VARIABLES: Final = {
@@ -170,7 +170,7 @@ class Environment:
         model: str | None = None,
         dimension: int | None = None,
     ) -> Choice:
-        """The row with what the program says of it, and what it does not."""
+        """Return the row with the program's options and those that are open."""
         # The key goes to OpenAI alone: a program that names another address names its key too.
         to_openai = name == _OPENAI and is_openai(said.get("url", OPENAI))
         found = {

@@ -86,7 +86,7 @@ def _renderer(form: Form) -> list[Any]:
 
 
 def _set_levels(least: int) -> None:
-    """`least` for ourselves; for libraries what `configure` says, and what each of them says too much of."""
+    """Set levels: `least` for this program; for libraries the configured one, or a higher one for noisy ones."""
     logging.getLogger().setLevel(max(least, logging.INFO))
     for name in OURS:
         logging.getLogger(name).setLevel(least)

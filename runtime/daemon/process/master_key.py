@@ -1,4 +1,4 @@
-"""The master key: a 0600 file in `.symbi/`, made at the first start, or what SYMBIONT_MASTER_KEY refers to."""
+"""The master key: a 0600 file in `.symbi/`, created at the first start, or the target of SYMBIONT_MASTER_KEY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The root: the folder that holds `.symbi/`, where one program keeps its state. Found as git finds `.git`."""
+"""The root: the folder that contains `.symbi/`, the state of one program. Found as git finds `.git`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROGRAM_FILE = "program.json"
 COMPACTED_FILE = "compacted.json"
 """Time of the last compaction of each memory, in Unix seconds, by the identity of its store."""
 INDEXES = "index"
-"""The folder of the state folder that holds what memories are searched by: derived, and made again when it is gone."""
+"""Folder of the state folder with the search indexes: derived, and rebuilt if missing."""
 LOCK = "lock"
 OWN_SECONDS = 30
 """Seconds for which a process waits for a command that uses the same root."""
@@ -238,7 +238,7 @@ def _is_elsewhere(root: Root) -> bool:
 
 
 def _adopt(root: Root, environ: Mapping[str, str]) -> None:
-    """Make a `.symbi` from elsewhere a root of this user, with all it holds but the other root's daemon.
+    """Make a `.symbi` from elsewhere a root of this user, with its content except the other root's daemon file.
 
     Raises Owned, UsageError, OSError.
     """
@@ -276,7 +276,7 @@ def _refuse_network(folder: Path) -> None:
 
 
 def filesystem(folder: Path, mountinfo: Path) -> str:
-    """The type of the filesystem that holds `folder` (proc(5), mountinfo), or "" where that can't be known."""
+    """Return the type of the filesystem of `folder` (proc(5), mountinfo); "" if unknown."""
     try:
         lines = mountinfo.read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -294,7 +294,7 @@ def filesystem(folder: Path, mountinfo: Path) -> str:
 def own(root: Root, *, seconds: float = OWN_SECONDS) -> Iterator[None]:
     """Hold `.symbi/lock` while inside; the superuser, with the rights of the root's user.
 
-    Raises `Owned`: at once when a daemon holds it, after `seconds` when it is a command, which needs it for a moment.
+    Raises `Owned`: at once if a daemon has it, after `seconds` if a command has it, which needs it only briefly.
     """
     with as_owner(root.state):
         descriptor = os.open(root.state / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -352,4 +352,4 @@ def _daemon_lives(root: Root) -> bool:
 
 
 class Owned(UsageError):  # noqa: N818 - it is the state of the root
-    """Another process holds the root's lock."""
+    """Another process has the root's lock."""

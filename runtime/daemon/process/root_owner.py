@@ -1,4 +1,5 @@
-"""Commands of the superuser on another user's root: done with that user's rights, so that what they make is theirs."""
+"""Commands of the superuser on another user's root, run with that user's rights, so that new files belong to the
+user."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from runtime.errors import UsageError
 
 @contextmanager
 def as_owner(state: Path) -> Iterator[None]:
-    """While inside, the superuser has the rights of the user who owns `state`; for everybody else nothing changes."""
+    """While inside, the superuser has the rights of the user who owns `state`; nothing changes for other users."""
     owner = state.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield
@@ -46,7 +47,8 @@ def _back(group: int, groups: list[int]) -> None:
 
 @contextmanager
 def as_invoker() -> Iterator[None]:
-    """While inside, the rights that the command was started with: for what the person who started it named."""
+    """While inside, the command has the rights that it was started with, for paths given by the person who started
+    it."""
     effective = os.geteuid()
     os.seteuid(os.getuid())
     try:

@@ -79,7 +79,7 @@ def identify(folder: Path, state: Path, environ: Mapping[str, str], *, entered: 
 
 @contextmanager
 def alone(environ: Mapping[str, str]) -> Iterator[None]:
-    """While inside, no other process of this user makes a root. Raises UsageError when there is nowhere to note it."""
+    """While inside, no other process of this user makes a root. Raises UsageError if the registry cannot be written."""
     entries = _made(_entries(environ))
     try:
         descriptor = os.open(entries / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -100,7 +100,8 @@ def _entries(environ: Mapping[str, str]) -> Path:
 
 
 def _home(environ: Mapping[str, str]) -> Path:
-    """$HOME when it is this user's, who may have become another one since it was set (sudo); else the account's."""
+    """Return $HOME if it belongs to this user, who may have changed since it was set (sudo); else the account's
+    home."""
     named = environ.get("HOME", "")
     try:
         if named.startswith("/") and Path(named).stat().st_uid == os.geteuid():

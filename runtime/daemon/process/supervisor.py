@@ -27,7 +27,7 @@ class Supervisor:
         return task
 
     def stop(self) -> None:
-        """Ask the daemon to stop; what `wait` waits for."""
+        """Ask the daemon to stop: `wait` returns."""
         self._stop.set()
 
     def fail(self, reason: str) -> None:

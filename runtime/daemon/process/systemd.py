@@ -35,7 +35,7 @@ class Notifier:
         self._send("READY=1", f"STATUS={status}")
 
     def status(self, status: str) -> None:
-        """Send the status line when it is not the one that was sent last."""
+        """Send the status line if it changed."""
         if status != self._status:
             self._status = status
             self._send(f"STATUS={status}")

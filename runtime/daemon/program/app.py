@@ -125,9 +125,9 @@ class App:
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Generation]:
-        """Keep open what the running generation uses, whatever is loaded meanwhile.
+        """Keep open the resources of the running generation while inside, even over a reload.
 
-        An fsync of a memory that fails inside is fatal.
+        A failed fsync of a memory inside is fatal.
         """
         try:
             async with self.generation.pinned() as generation:
@@ -196,7 +196,8 @@ class App:
         return None if problem is None else str(problem)
 
     async def load(self, paths: Sequence[Path]) -> Compiled:
-        """The first generation, from `paths`. Raises UsageError when there is no program; wrong ones are returned."""
+        """Load the first generation, from `paths`. Raises UsageError if there is no program; one with errors is
+        returned."""
         self.paths = tuple(path.absolute() for path in paths)
         began = self.clock.monotonic()
         compiled = await compile_paths(self.paths)
@@ -207,8 +208,8 @@ class App:
         return compiled
 
     async def start(self, paths: Sequence[Path]) -> Compiled:
-        """The first generation of a daemon: from `paths`, or from the program that ran last when that one is broken,
-        which becomes `problem` then. When there is no such program, raises UsageError or returns the wrong one, as
+        """Load the first generation of a daemon: from `paths`, or from the program that ran last if that one is
+        broken; the error becomes `problem`. Without such a program, raises UsageError or returns the broken one, as
         `load` does."""
         last = await asyncio.to_thread(last_program.kept, self.root, self.key, [path.absolute() for path in paths])
         self._filled = {source.name for source in last if source.data.strip()}
@@ -252,7 +253,7 @@ class App:
         compiled.must_be_right()
 
     async def load_nothing(self) -> None:
-        """The first generation of a root that has no program; its collection is there all the same."""
+        """Load the first generation of a root without a program; its collection is available all the same."""
         await self.dynamic_routes.refresh()
         await self._swap(nothing(), self.clock.monotonic())
 
@@ -263,10 +264,11 @@ class App:
         self.root.write(PROGRAM_FILE, {"paths": paths, "database": self.database.shown, "master_key": key})
 
     async def reload(self, *, force: bool = False) -> bool:
-        """Look at the paths again; swap when a file changed (or when `force`, which reads secrets again).
+        """Read the paths again, and load a new generation if a file changed. `force`: load one in any case, and read
+        secrets again.
 
-        A program with an error, an unreadable or emptied file or an empty tree changes nothing and becomes `problem`.
-        True when there is a new generation.
+        A program with an error, an unreadable or emptied file or an empty tree changes nothing and becomes
+        `problem`. Returns True if there is a new generation.
         """
         async with self._loading:
             began = self.clock.monotonic()
@@ -291,7 +293,7 @@ class App:
         return True
 
     async def _settled(self, compiled: Compiled) -> Compiled:
-        """`compiled`, or what the files say once they stay as they are, when it takes away what runs."""
+        """Return `compiled`, or, if it removes running blocks, the files' content once they are stable."""
         while self._takes_away(compiled):
             await self.clock.sleep(SETTLE_SECONDS)
             again = await compile_paths(self.paths, compiled)
@@ -331,7 +333,7 @@ class App:
                 log.info("secret_rotated", generation=running.number + 1)
 
     def _join(self) -> None:
-        """Serve what is declared and what was made at run time; their paths are never the same."""
+        """Serve declared and dynamic webhooks; their paths are never the same."""
         declared, made = self.generation.mounts, self.dynamic_routes.mounts
         self.mounts = MappingProxyType({**made, **declared})
         self.table = self.dynamic_routes.table.joined(self.generation.table)
@@ -369,7 +371,7 @@ class App:
             await self._keep_sources(compiled.compilation.sources)
 
     async def _keep_sources(self, sources: Sequence[Source]) -> None:
-        """Keep what runs now, so that a restart with a broken program has it."""
+        """Store the running program, so that a restart with a broken one can serve it."""
         try:
             await asyncio.to_thread(last_program.keep, self.root, self.key, self.paths, sources)
         except OSError as error:

@@ -105,7 +105,7 @@ def _open_folders(folders: Sequence[Path], whole: Set[Path], ignored: Sequence[P
 
 
 def _identities(folders: Sequence[Path]) -> tuple[tuple[int, int] | None, ...]:
-    """Device and inode of each folder, None for one that is not there."""
+    """Return device and inode of each folder, None for a missing one."""
 
     def identity(folder: Path) -> tuple[int, int] | None:
         try:

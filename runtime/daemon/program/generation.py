@@ -27,7 +27,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable, build_route
 
 COLLECTION = Memory(name=STORE, store=Choice(name=STORE))
-"""The collection that is there without a block. It is no agent's unless a block names it."""
+"""The collection that needs no block. No agent uses it unless a block names it."""
 
 Activate = Callable[[OpenMemory], Awaitable[None]]
 
@@ -40,7 +40,7 @@ ENDED_AT_A_TIME = 32
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Generation:
-    """One program, ready to serve. Read-only but for the count of those who work on it."""
+    """One program, ready to serve. Read-only except the count of its users."""
 
     number: int
     program: Program

@@ -145,7 +145,7 @@ class MemoryOpener:
 
 
 def _key(value: Any) -> Hashable:
-    """`value` as what it physically comes to: of a secret its hash, for it may have been changed."""
+    """Return a hashable form of `value`; of a secret its hash, because it may have changed."""
     match value:
         case Secret():
             return "secret", hashlib.sha256(value.reveal()).digest()

@@ -41,7 +41,7 @@ class Compiled:
     compilation: Compilation
     digest: bytes
     left_out: tuple[Path, ...] = ()
-    """Links below a program's folder that lead out of it, or to what is hidden: they were not read."""
+    """Links below a program's folder that lead out of it, or to hidden files: they were not read."""
 
     @property
     def program(self) -> Program | None:
@@ -50,7 +50,7 @@ class Compiled:
 
     @property
     def blank(self) -> set[str]:
-        """The files that hold nothing but white space."""
+        """Names of the files that contain only white space."""
         return {source.name for source in self.compilation.sources if not source.data.strip()}
 
     @property
@@ -95,7 +95,7 @@ def _compile(paths: Sequence[Path], known: Compiled | None) -> Compiled:
 
 
 def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> Compiled:
-    """Compile what was read already."""
+    """Compile sources that have been read."""
     workspace = Workspace(Vocabulary(Catalog.installed()))
     for source in sources:
         workspace.put(source)

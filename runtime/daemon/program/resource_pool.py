@@ -1,4 +1,5 @@
-"""Open resources, counted: a generation borrows what the last one had open, and the last to let go closes it."""
+"""Open resources with reference counts: a generation takes over those of the previous one, and the last user closes
+a resource."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class _Entry(Generic[R]):
 
 
 class Pool(Generic[R]):
-    """Resources by what they physically are (a resolved path, a URL and collection), never by the name of a block."""
+    """Resources by their identity (a resolved path, a URL and collection), never by the name of a block."""
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry[R]] = {}
@@ -68,8 +69,8 @@ class Lease:
         return resource
 
     async def give_back(self) -> None:
-        """Let go of everything, also when one of them cannot be closed or this is cancelled meanwhile; nothing when
-        that was done before. Raises what closing raises."""
+        """Release all resources, even if closing one fails or this is cancelled; a second call does nothing. Raises
+        what closing raises."""
         taken, self._taken = self._taken, []
         async with AsyncExitStack() as stack:
             for pool, identity in taken:

@@ -18,7 +18,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import PROVIDERS
 
 AT_A_TIME = 64
-"""Secrets that are asked for together: to begin thousands at once would hold up the event loop, and a server."""
+"""Number of secrets resolved at the same time: thousands at once would block the event loop, and a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Resolution:
     kept: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def of(self, block: Webhook) -> list[Secret | str]:
-        """The secrets that the webhook's senders sign with, in its order, each or the reason why it is not there."""
+        """Return the secrets of the webhook's senders in its order, each or the reason why it is missing."""
         return [self._found(text) for text in _own(block)]
 
     def options(self, block: Webhook) -> dict[str, object]:
@@ -87,7 +87,7 @@ async def resolve(
 
 
 async def _ask(text: str, context: SecretContext, away: Mapping[str | None, BackendUnavailable]) -> Secret:
-    """One secret. A backend that was found `away` is not asked for it: thousands need not each wait for that again."""
+    """Resolve one secret. A backend that is already known to be `away` is not asked: thousands need not wait for it."""
     found = away.get(backend_of(text))
     if found is not None:
         raise BackendUnavailable(str(found), hint=found.hint)

@@ -21,7 +21,7 @@ SETTLED_MS: Final = 600_000
 
 
 class Removal:
-    """Finishes what `users.remove` began. `run` is one background task of the process that owns the root."""
+    """Completes removals begun by `users.remove`. `run` is a background task of the process that owns the root."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -37,7 +37,8 @@ class Removal:
             await self._app.clock.sleep(LOOK_SECONDS)
 
     async def finish(self) -> None:
-        """Delete what removed users left, at once and again when nothing more can come; then forget that they were."""
+        """Delete the data of removed users, at once and again when no more can arrive; then forget that they were
+        removed."""
         app = self._app
         for user_id, removed_at in (await users.removed(app.database)).items():
             settled = milliseconds(app.clock) - removed_at >= SETTLED_MS

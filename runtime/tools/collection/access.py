@@ -55,8 +55,8 @@ async def collection_memories(context: Context) -> list[OpenMemory]:
 
 
 async def default_memory(context: Context) -> OpenMemory:
-    """The memory that is meant where none is named: the default memory, else the only one, else the first by name, of
-    those that are collections; else the one that is there without a block."""
+    """Return the default memory: the one called `default`, else the only one, else the first by name, of the
+    collections; else the one that needs no block."""
     declared = {name: each for name, each in context.memories.items() if each.collection is not None and name != STORE}
     if not declared:
         return await context.memories.collection()

@@ -94,7 +94,7 @@ async def push(
 
 
 class _Chunk(NamedTuple):
-    """A chunk as an item, and which fields an item that is there keeps."""
+    """A chunk as an item, and the fields that an existing item keeps."""
 
     number: int
     item: Item
@@ -262,7 +262,7 @@ class _Push:
 
 
 def _read(given: Any, known: dict[str, Any]) -> PushedItem:
-    """One of the items, with what is said for all. Raises WrongParameters."""
+    """Return one of the items, completed with the values for all. Raises WrongParameters."""
     if not isinstance(given, dict):
         raise WrongParameters(None, (((), "it is not a JSON object"),))
     own, _ = in_full({key: it for key, it in given.items() if it is not None}, _ALIASES)

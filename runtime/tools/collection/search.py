@@ -1,4 +1,4 @@
-"""`search`: what a collection knows of a question (the fifth design, M6 to M8)."""
+"""`search`: search of a collection (the fifth design, M6 to M8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`summarize`: what happened in some time, made into one lasting item (the fifth design, M9)."""
+"""`summarize`: a lasting summary of a period (the fifth design, M9)."""
 
 from __future__ import annotations
 

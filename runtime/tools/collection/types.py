@@ -241,7 +241,7 @@ class SearchResult(_Result):
 
 
 class CollectionCount(_Result):
-    """How much of the caller's is in a collection; of everybody's with the scope `admin`."""
+    """Number of items in a collection: the caller's, or with the scope `admin` those of all users."""
 
     name: str
     memory: str = Field(description="Its memory.")

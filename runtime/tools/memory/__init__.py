@@ -1,1 +1,1 @@
-"""Tools that work on what agents remember."""
+"""Tools on agents' memories."""

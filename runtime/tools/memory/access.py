@@ -60,7 +60,7 @@ def named(context: Context, memory: str | None) -> list[OpenMemory]:
 
 
 async def places(context: Context, agent: str, memory: str | None = None) -> list[OpenMemory]:
-    """The memories in which `agent` remembers, its own first; that one alone when it remembers nothing yet.
+    """Return the memories in which `agent` has items, its own first; only its own if it has none.
 
     Raises NotFound with the nearest names for an agent that neither the program nor a memory knows.
     """
@@ -81,7 +81,7 @@ async def places(context: Context, agent: str, memory: str | None = None) -> lis
 
 
 async def home(context: Context, agent: str, memory: str | None = None) -> OpenMemory:
-    """The memory that `agent` writes to, or the one that is named. Raises NotFound."""
+    """Return the memory that `agent` writes to, or the named one. Raises NotFound."""
     found = await places(context, agent, memory)
     if memory is None and agent in context.agents:
         return named(context, context.memories.name_of(agent))[0]

@@ -109,7 +109,7 @@ class _Page:
         self._size = 0
 
     def take(self, where: OpenMemory, part: Part, items: Sequence[Item], start: int) -> str | None:
-        """Take what is wanted of a part from `start` on; the cursor to go on with when that is more than fits."""
+        """Add the requested items of a part from `start` on; return the cursor to continue with if they do not fit."""
         seen: Counter[Equality] = Counter()
         for place, item in enumerate(items):
             copies = seen[equality(item)]

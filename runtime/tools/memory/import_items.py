@@ -69,8 +69,8 @@ async def memory_import(
 
 
 class _Line(NamedTuple):
-    """An item that is to be imported: its place among the others, the memory that it names or goes to, how many equal
-    ones were before it where it is from, and the id that it had there."""
+    """An item to import: its position, its target memory, the number of equal items before it in its source, and its
+    id there."""
 
     number: int
     item: Item
@@ -167,7 +167,7 @@ class _Import:
         self.done[line.number] = ImportedLine(outcome=outcome, memory_id=memory_id or None, reason=None)
 
     async def put(self, where: OpenMemory, lines: Sequence[_Line]) -> None:
-        """Append what is not there yet of one agent's lines: all at once if the store takes all, else one by one."""
+        """Append the missing items of one agent's lines: all at once if the store accepts all, else one by one."""
         new: list[_Line] = []
         try:
             new = self._new(where, lines, await _there(where, lines))
@@ -227,7 +227,7 @@ class _There:
         self._equal: dict[Equality, list[str]] = defaultdict(list)
 
     def found(self, item: Item) -> None:
-        """It is there."""
+        """Record that the item exists."""
         if item.memory_id not in self.by_id:
             self.by_id[item.memory_id] = item
             self._equal[equality(item)].append(item.memory_id)
@@ -239,7 +239,7 @@ class _There:
             self.by_id[line.item.memory_id] = line.item
 
     def known(self, line: _Line) -> str | None:
-        """The id of the line's item where it is there already; empty where it will be."""
+        """Return the id of the line's item if it exists; else an empty text."""
         same = self._equal[equality(line.item)]
         if line.item.memory_id and line.item.memory_id in same:
             return line.item.memory_id
@@ -265,7 +265,7 @@ async def _there(where: OpenMemory, lines: Sequence[_Line]) -> _There:
 
 
 async def _held(where: OpenMemory, lines: Sequence[_Line]) -> dict[Equality, str]:
-    """The ids of the first items that say what these do, whatever else is known of them. Raises StoreError."""
+    """Return the ids of the first items with the same content as these. Raises StoreError."""
     wanted = {_said(line.item) for line in lines}
     found: dict[Equality, str] = {}
     async for item in where.store.scan(Scan(agent_id=lines[0].item.agent_id)):

@@ -1,4 +1,4 @@
-"""Single items of what agents remember: listed, shown, edited and forgotten."""
+"""Tools on single items of agents' memories: list, show, edit, forget."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ async def _measured(memory: OpenMemory, agent: str) -> AgentMemory:
 
 
 async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
-    """Of what one user owns there: its files, and what the index makes of it, are everybody's."""
+    """Return the statistics of one user's items; files and index are shared by all users."""
     days: list[date] = []
     items: int | None
     problems: list[Difficulty] = []

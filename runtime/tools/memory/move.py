@@ -128,7 +128,7 @@ async def _agents(origin: OpenMemory, agent: str | None) -> list[str]:
 
 
 async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> list[str]:
-    """Bring the index up to date, and make vectors; what went wrong."""
+    """Bring the index up to date, and make vectors; return the problems."""
     problems = [line for line in [goal.index_problem] if line]
     for agent in agents:
         problems += (await goal.sync(agent, context.progress)).problems
@@ -148,7 +148,7 @@ _Text = tuple[str, str | None, str, str]
 
 
 class _Seen(NamedTuple):
-    """An item as it is to be found in the other memory."""
+    """Return an item as it appears in the other memory."""
 
     memory_id: str
     digest: bytes
@@ -174,7 +174,7 @@ class _Move:
         self._different: set[str] = set()
 
     async def copy(self) -> None:
-        """Copy part by part; what was changed meanwhile is copied again. Raises StoreError."""
+        """Copy part by part; changes made meanwhile are copied again. Raises StoreError."""
         done: dict[str, str] = {}
         for _ in range(ROUNDS):
             parts = await self._origin.store.parts(self._agent)
@@ -192,7 +192,7 @@ class _Move:
             await self._begin()
 
     async def _begin(self) -> None:
-        """A collection that holds nothing is a collection all the same."""
+        """Create the collection even if it has no items."""
         if self._goal.collection is not None:
             await self._goal.collection.create(self.into, self._context.caller.user_id)
 
@@ -252,7 +252,7 @@ class _Move:
         return row if self._dry_run else await self._verified(row, wanted)
 
     async def _verified(self, row: MovedAgent, wanted: dict[str, _Seen]) -> MovedAgent:
-        """Read what the other memory and its index have now, and say what is not as it should be."""
+        """Read the other memory and its index, and return the differences."""
         goal, problems = self._goal.name, list(row.problems)
         found, same_text, count = await self._found(wanted)
         kept = {key: seen.digest for key, seen in wanted.items() if key not in self._equal | self._different}
@@ -277,7 +277,7 @@ class _Move:
         return row.model_copy(update={**after_all, "problems": problems})
 
     async def _found(self, wanted: Container[str]) -> tuple[dict[str, bytes], set[_Text], int]:
-        """The digests of those that are wanted, what makes equals of all, and how many there are."""
+        """Return the digests of the wanted items, their equality keys, and their number."""
         found: dict[str, bytes] = {}
         same_text: set[_Text] = set()
         count = 0

@@ -143,7 +143,7 @@ TYPES: dict[str, tuple[MemoryType, frozenset[str]]] = {
     "procedural": ("procedural", frozenset()),
     "episodic": ("episodic", frozenset()),
 }
-"""What each word for a kind means: the item's type, and the tags that it has besides."""
+"""The item type of each kind, and its extra tags."""
 
 
 class _Result(BaseModel):
@@ -171,7 +171,7 @@ class Difficulty(_Result):
 
 
 class Scores(_Result):
-    """How well something that was found fits."""
+    """Relevance of a hit."""
 
     score: float = Field(
         description="Orders the hits of one memory; the best hit of every search has about the same score."

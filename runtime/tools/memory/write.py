@@ -1,4 +1,4 @@
-"""Writing into what agents remember, one item at a time."""
+"""Tool that writes one item to an agent's memory."""
 
 from __future__ import annotations
 

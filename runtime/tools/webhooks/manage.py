@@ -130,8 +130,8 @@ async def webhook_get_audit_log(
 
 
 async def _mine(context: Context, webhook_id: str) -> DynamicWebhook:
-    """The caller's webhook, or with the scope `admin` anybody's. Raises NotFound, for another user's as for one that is
-    not there."""
+    """Return the caller's webhook, or with the scope `admin` that of any user. Raises NotFound for another user's as
+    for a missing one."""
     found = await context.webhooks.get(user_filter(context, None), webhook_id)
     if found is None:
         raise _not_found(webhook_id)
