@@ -42,7 +42,7 @@ class Variable(NamedTuple):
     choices: tuple[str, ...] = ()
     least: int = 1
     most: int = 0
-    """Return the largest number; 0 for other values."""
+    """Largest number; 0 if the value is no number."""
 
 
 VARIABLES: Final = {

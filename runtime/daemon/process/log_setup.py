@@ -71,7 +71,7 @@ def _is_journal(environ: Mapping[str, str], descriptor: int) -> bool:
 
 
 def _renderer(form: Form) -> list[Any]:
-    """Return the renderer of log entries."""
+    """Return the processors that render entries."""
     readable = sys.stderr.isatty() if form == "auto" else form == "text"
     if not readable:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]

@@ -135,7 +135,7 @@ async def _target(context: Context, memory: str | None, agent: str) -> OpenMemor
 
 
 class _Import:
-    """Return the results of the lines so far."""
+    """Results of the lines so far."""
 
     def __init__(self, context: Context, gates: Mapping[str, str]) -> None:
         self.done: dict[int, ImportedLine] = {}
@@ -220,7 +220,7 @@ class _Import:
 
 
 class _There:
-    """Return the stored items among these, by equality key and by id."""
+    """The stored items among some lines, by equality key and by id."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Item] = {}
@@ -233,13 +233,13 @@ class _There:
             self._equal[equality(item)].append(item.memory_id)
 
     def add(self, line: _Line) -> None:
-        """It will be there, with an id that may not be known yet."""
+        """Record that the line's item will exist, with an id that may not be known yet."""
         self._equal[equality(line.item)].append(line.item.memory_id)
         if line.item.memory_id:
             self.by_id[line.item.memory_id] = line.item
 
     def known(self, line: _Line) -> str | None:
-        """Return the id of the line's item if it exists; else an empty text."""
+        """Return the id of the line's item, '' if it is not known yet; None if the item is missing."""
         same = self._equal[equality(line.item)]
         if line.item.memory_id and line.item.memory_id in same:
             return line.item.memory_id

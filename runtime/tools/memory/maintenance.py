@@ -228,7 +228,7 @@ async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
 
 
 async def _index(memory: OpenMemory, agent: str) -> IndexStats | None:
-    """Return the number of an agent's items in the index, brought up to date; None if unknown."""
+    """Return the statistics of an agent in the index, brought up to date; None if unknown."""
     try:
         await memory.sync(agent)
         return await memory.index_stats(agent)

@@ -144,11 +144,11 @@ async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> l
 
 
 _Text = tuple[str, str | None, str, str]
-"""Return the key of equal items of one agent: user, project, hash and type."""
+"""Key of equal items of one agent: user, project, hash and type."""
 
 
 class _Seen(NamedTuple):
-    """Return an item as it appears in the other memory."""
+    """An item as it appears in the other memory."""
 
     memory_id: str
     digest: bytes
@@ -252,7 +252,7 @@ class _Move:
         return row if self._dry_run else await self._verified(row, wanted)
 
     async def _verified(self, row: MovedAgent, wanted: dict[str, _Seen]) -> MovedAgent:
-        """Read the other memory and its index, and return the differences."""
+        """Return the row completed from what the other memory and its index have now; differences are problems."""
         goal, problems = self._goal.name, list(row.problems)
         found, same_text, count = await self._found(wanted)
         kept = {key: seen.digest for key, seen in wanted.items() if key not in self._equal | self._different}
