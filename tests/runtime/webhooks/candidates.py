@@ -27,7 +27,7 @@ def candidate(provider_delivery_id: str | None = None, *, body: bytes = BODY, **
 
 
 async def rows(database: Database, table: Table, *columns: str) -> Sequence[Any]:
-    """What stands in `table`, oldest first where it has an id."""
+    """Return the rows of `table`, oldest first if it has an id."""
     query = select(*(table.c[name] for name in columns)) if columns else select(table)
     if "id" in table.c:
         query = query.order_by(table.c.id)
@@ -40,7 +40,7 @@ def verdicts(decisions: Sequence[Decision]) -> list[str]:
 
 
 async def cut_off(database: Database) -> None:
-    """Take the server's side of every other connection to this PostgreSQL database away."""
+    """Terminate every other connection to this PostgreSQL database on the server."""
     others = text(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE pid <> pg_backend_pid() AND datname = current_database()"

@@ -1,4 +1,4 @@
-"""Every attempt leaves a trace; a flood of refusals leaves few, and nobody's body or secret."""
+"""Every rejected request is recorded; a flood of refusals takes few rows, and no body or secret is stored."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_fair_share_leaves_small_groups_whole_and_uses_what_there_is(counts: l
     share = fair_share(counts, total)
     kept = sum(min(count, share) for count in counts)
     assert kept <= max(total, len(counts))
-    # One more for each would be too much, unless everybody has everything.
+    # One row more for each group would exceed the total.
     assert kept == sum(counts) or sum(min(count, share + 1) for count in counts) > total
 
 

@@ -1,4 +1,4 @@
-"""What is accepted and not handled: counted as it is, seldom, and cheaply."""
+"""The backlog of accepted, unhandled deliveries: counted exactly, seldom, and cheaply."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_the_database_is_asked_once_a_second(database: Database, clock: Ma
 
 
 async def test_each_count_reads_an_index_over_its_own_deliveries(database: Database) -> None:
-    """By what SQLite says it will do; PostgreSQL looks at the size of the table first, and here it is empty."""
+    """Checks the query plan of SQLite; PostgreSQL considers the size of the table first, and here it is empty."""
     if database.kind != "sqlite":
         return
     async with database.read() as connection:

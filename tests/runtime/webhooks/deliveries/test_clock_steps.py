@@ -1,4 +1,4 @@
-"""However a clock is set, and whenever something is forgotten: a request is taken once, and a new one is not lost."""
+"""Whatever the steps of the clock and the times of deletion: a request is accepted once, and a new one is not lost."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _actions = st.lists(
 
 
 class Daemon:
-    """What admits and forgets. After every action everything that was sent and is fresh is tried again."""
+    """Admission and retention. After every action, every fresh request sent so far is sent again."""
 
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self.database = database
@@ -105,7 +105,7 @@ class Daemon:
     async def send(self, difference: float) -> None:
         sent = Sent(len(self.sent).to_bytes(4, "big"), self.clock.now() + difference)
         verdict = await self.verdict(sent)
-        # Where a clock went back by more than a day over times that are forgotten, nobody knows what is new.
+        # If the clock was set back by more than a day past deleted keys, new requests cannot be recognized.
         assert verdict == "accepted" or self.set_back >= DAY
         self.sent.append(sent)
 

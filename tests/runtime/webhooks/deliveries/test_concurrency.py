@@ -1,4 +1,4 @@
-"""A webhook with `concurrency` has so many places and a line before them; nobody else waits in it."""
+"""A webhook with `concurrency` runs that many deliveries at once and queues the rest; other webhooks do not wait."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def limited(database: Database, clock: ManualClock, places: Mapping[str, int]) -
 
 
 async def admitted(database: Database, clock: ManualClock, count: int, webhook: str = "github-events") -> list[str]:
-    """The ids of so many new deliveries, oldest first."""
+    """Return the ids of that many new deliveries, oldest first."""
     ids = []
     for _ in range(count):
         ids.append((await Admission(database, clock).admit(candidate(webhook=webhook))).delivery_id)

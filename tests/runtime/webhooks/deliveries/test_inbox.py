@@ -1,4 +1,4 @@
-"""A delivery is one attempt's at a time; what an old attempt writes late does not count."""
+"""A delivery belongs to one attempt at a time; late writes of an old attempt do not count."""
 
 from __future__ import annotations
 

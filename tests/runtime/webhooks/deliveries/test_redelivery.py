@@ -1,4 +1,4 @@
-"""What ended can be sent again, one or many, and asking twice does not run anything twice."""
+"""Finished deliveries can be sent again, one or many, and asking twice runs nothing twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECEIVED = (("X-GitHub-Event", "push"), ("X-Odd", "Ä"))
 
 
 async def ended(database: Database, clock: ManualClock, *outcomes: str, **more: Any) -> list[str]:
-    """The ids of deliveries that ended so, oldest first, a second apart."""
+    """Return the ids of deliveries that ended in this state, oldest first, a second apart."""
     inbox, ids = Inbox(database, clock), []
     for outcome in outcomes:
         decision = await Admission(database, clock).admit(candidate(received=RECEIVED, **more))

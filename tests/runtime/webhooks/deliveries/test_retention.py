@@ -1,4 +1,4 @@
-"""What is old or too large goes; what waits, and whatever a clock may bring back, does not."""
+"""Old or too large data is deleted; waiting deliveries stay, whatever the clock does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BODY = b"x" * 1000
 
 
 class Kept:
-    """The parts that keep and forget, of one daemon."""
+    """Admission, inbox and retention of one daemon."""
 
     def __init__(self, database: Database, clock: ManualClock, keep: int = 10_000) -> None:
         self.database = database
@@ -43,14 +43,14 @@ class Kept:
         self.inbox = Inbox(database, clock)
 
     async def handled(self, *names: str, state: str = "done") -> None:
-        """Accept deliveries and let them end."""
+        """Accept deliveries and finish them."""
         for name in names:
             await self.admission.admit(candidate(name, body=BODY))
         for turn in await self.inbox.claim(len(names)):
             await self.inbox.finish(turn, Outcome(state))
 
     async def bodies(self) -> list[str | None]:
-        """The ids of deliveries that have their bodies, oldest first."""
+        """Return the ids of deliveries that have their bodies, oldest first."""
         have = {row.delivery_id for row in await rows(self.database, bodies, "delivery_id")}
         return [row.provider_delivery_id for row in await rows(self.database, deliveries) if row.id in have]
 

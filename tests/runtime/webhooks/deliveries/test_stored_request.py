@@ -1,4 +1,4 @@
-"""Headers and body come back as they were received, without what would let their reader send requests."""
+"""Headers and body are restored as received, without values that would let a reader send requests."""
 
 from __future__ import annotations
 

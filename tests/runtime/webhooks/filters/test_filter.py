@@ -29,7 +29,7 @@ BODY: Any = {
 
 
 def holds(*filters: Filter, body: Any = BODY, headers: tuple[tuple[str, str], ...] = ()) -> bool:
-    """Whether all filters hold of a body that was sent as JSON."""
+    """Return True if all filters accept a body sent as JSON."""
     compiled = compile_filters(filters)
     assert compiled is not None
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -54,7 +54,7 @@ def header(value: str | None, **says: Any) -> bool:
         ("$.ratio", 1.5),
         ("$.draft", False),
         ("$.merged", True),
-        # Numbers and truth values compare as written.
+        # Numbers and booleans compare as written.
         ("$.number", "42"),
         ("$.ratio", "1.5"),
         ("$.merged", "true"),
@@ -223,7 +223,7 @@ def test_a_dot_of_a_pattern_is_no_line_end() -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "^(a|a?)+$", "(.*a){12}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
 def test_no_text_makes_a_pattern_take_more_than_linear_time(pattern: str) -> None:
-    # Each of these would take longer than anybody waits, if it were tried one way after the other.
+    # Each of these would take very long in a backtracking engine.
     assert not holds(Filter(json_path="$.a", matches=pattern), body={"a": "a" * 100_000 + "!"})
 
 

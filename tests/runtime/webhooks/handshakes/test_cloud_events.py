@@ -1,4 +1,4 @@
-"""CloudEvents over HTTP: the question that comes before the first of them, and what they are told apart by."""
+"""CloudEvents over HTTP: the handshake before the first delivery, and the identity of deliveries."""
 
 from __future__ import annotations
 

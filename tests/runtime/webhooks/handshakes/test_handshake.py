@@ -80,7 +80,7 @@ def test_a_body_that_is_no_json_is_no_handshake() -> None:
 
 
 def asked(verifier: Verifier, query: str = "", *, method: str = "GET", body: bytes = b"") -> Answer | None:
-    """What an unsigned request is answered."""
+    """Return the answer to an unsigned request."""
     request = Request(Headers([]), body, method, None, query)
     return verifier.handshake_response(request, verifier.payload(request), signed=False)
 

@@ -22,7 +22,7 @@ def certificate(
     end: float = NOW + 100,
     authority: bool = False,
 ) -> bytes:
-    """As PEM; issued by itself unless `issuer` says by whom."""
+    """Return a certificate as PEM, self-signed unless `issuer` is given."""
     by, by_name = issuer or (key, name)
     built = x509.CertificateBuilder(
         named(by_name), named(name), key.public_key(), x509.random_serial_number(), moment(start), moment(end)
@@ -44,6 +44,6 @@ def moment(seconds: float) -> datetime:
 
 
 def pem(key: rsa.RSAPrivateKey) -> bytes:
-    """The private key as PEM: what signs test deliveries."""
+    """Return the private key as PEM, to sign test deliveries."""
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return key.private_bytes(encoding, form, serialization.NoEncryption())

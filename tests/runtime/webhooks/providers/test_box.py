@@ -1,4 +1,4 @@
-"""Box signs some bodies as they are and some escaped once more; one of ASCII alone is what it is."""
+"""Box signs some bodies as they are and some escaped again; a body that is only ASCII is unchanged."""
 
 from __future__ import annotations
 

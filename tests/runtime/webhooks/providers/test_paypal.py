@@ -1,4 +1,4 @@
-"""PayPal: what it signs, with which certificate, from where."""
+"""PayPal: the signed text, the certificate, and its source."""
 
 from __future__ import annotations
 

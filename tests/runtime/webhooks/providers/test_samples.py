@@ -1,4 +1,4 @@
-"""A sample is what its sender would send now: it verifies, and is known by its event and its id."""
+"""A sample is what its sender would send now: it verifies, and its event and id are found."""
 
 from __future__ import annotations
 

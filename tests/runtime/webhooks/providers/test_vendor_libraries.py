@@ -1,4 +1,5 @@
-"""What a vendor's own library takes is taken, what it refuses is refused; every difference is written down."""
+"""Requests that a vendor's own library accepts are accepted, those it refuses are refused; every difference is
+listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the vendors' own libraries sign, and what they publish, verifies; what they accept too easily does not."""
+"""Signatures of the vendors' own libraries and published examples verify; requests that these accept wrongly do not."""
 
 from __future__ import annotations
 

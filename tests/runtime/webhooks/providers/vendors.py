@@ -186,7 +186,7 @@ def _telnyx(module: Any, attempt: Attempt) -> object:
 
 
 class _Answer(NamedTuple):
-    """What a library is given where it would fetch keys."""
+    """The keys that a library gets instead of fetching them."""
 
     content: bytes
     status: int = 200
@@ -223,12 +223,12 @@ def _sendgrid(module: Any, attempt: Attempt) -> object:
 
 
 def published_now(url: str) -> bytes:
-    """What a sender publishes at `url`, and is valid now."""
+    """Return the document that a sender publishes at `url`, valid now."""
     return _certificate(SECRETS[-1][0]) if "amazonaws" in url else published(url)
 
 
 def _certificate(secret: str) -> bytes:
-    """What vouches for the public half of a private key."""
+    """Return a certificate of the public half of a private key."""
     key = serialization.load_pem_private_key(secret.encode(), None)
     assert isinstance(key, rsa.RSAPrivateKey)
     return certificate(key, "sns.amazonaws.com", start=time.time() - 9999, end=time.time() + 9999)

@@ -1,4 +1,4 @@
-"""Who is refused again and again has to wait; who sends much and is accepted never does."""
+"""An address that is refused repeatedly has to wait; one that sends many accepted requests never does."""
 
 from __future__ import annotations
 
@@ -173,5 +173,5 @@ def test_what_never_became_a_request_is_counted_where_its_address_is_known(clock
         for status in (400, 431, 505):
             limit.refused(limit.unread("192.0.2.1"), status)
     assert waits(direct)
-    # Behind a proxy of ours it is the proxy's, and nobody is to be locked out with it.
+    # Behind a trusted proxy the address is the proxy's, and blocking it would block every sender.
     assert not waits(behind, behind.unread("192.0.2.1"))

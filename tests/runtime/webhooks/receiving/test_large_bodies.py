@@ -1,4 +1,4 @@
-"""A large body is sealed, opened and recorded beside the event loop, and is otherwise as any other."""
+"""A large body is encrypted, decrypted and recorded outside the event loop, and otherwise handled like any other."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_what_there_is_no_room_for_is_not_sealed_first(
     results = await asyncio.gather(*asked, return_exceptions=True)
     assert [isinstance(result, Busy) for result in results] == [False, False, True, True, True]
     assert len(key.threads) == 2
-    # What was refused takes no room.
+    # A refused body takes no space.
     await door.admit(candidate("later", body=LARGE))
 
 

@@ -1,4 +1,4 @@
-"""In no sixty seconds more than the quota, and whoever waits as long as he is told is accepted."""
+"""No sixty seconds have more than the quota, and a sender that waits as long as the answer says is accepted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_no_sixty_seconds_hold_more_than_the_quota(quota: int, pauses: list[int]
             accepted.append(now)
         within = [at for at in accepted if at > now - MINUTE_MS]
         assert len(within) <= quota
-        # Nobody is refused who had fewer than the quota in a whole minute and the second that is not over.
+        # A sender below the quota in a whole minute and the current second is not refused.
         assert not wait or len([at for at in accepted if at > now - MINUTE_MS - 1000]) >= quota
 
 
@@ -40,7 +40,7 @@ def test_no_sixty_seconds_hold_more_than_the_quota(quota: int, pauses: list[int]
 def test_the_quota_is_accepted_at_once_and_no_more_within_sixty_seconds_over_restarts(
     quota: int, bursts: list[tuple[int, int]]
 ) -> None:
-    """Each transaction knows only what the rows say, as after a restart or in another daemon."""
+    """Each transaction reads only the rows, as after a restart or in another daemon."""
     engine, limit, now, accepted = create_engine("sqlite://"), Limit(KEY, quota), NOW, list[int]()
     schema.rates.create(engine)
     for pause, size in bursts:
@@ -71,7 +71,7 @@ def test_after_the_time_that_was_said_one_is_accepted_and_no_sooner(quota: int, 
             late, _ = deepcopy(rates).take(limit, now + wait * 1000)
             assert not late
         else:
-            # No more than what remains is accepted within the time that was said.
+            # No more than the remaining count is accepted within the stated time.
             trial = deepcopy(rates)
             again = [trial.take(limit, now + (stands.seconds - 1) * 1000)[0] for _ in range(stands.remaining + 1)]
             assert not any(again[:-1])

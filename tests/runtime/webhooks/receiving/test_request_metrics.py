@@ -1,4 +1,4 @@
-"""What is counted of runs, and that whatever is logged during one says which delivery it is about."""
+"""Metrics of runs, and that every log line of a run names its delivery."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Lines = list[MutableMapping[str, Any]]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """What is logged, with what is bound to it."""
+    """The logged lines, with their bound fields."""
     capture = LogCapture()
     before = structlog.get_config()
     structlog.configure(

@@ -53,7 +53,7 @@ class Table:
         return webhook.id, secret or ""
 
     def accepts(self, webhook_id: str, secret: str) -> bool:
-        """Whether the webhook takes what is signed with `secret` just now."""
+        """Return True if the webhook now accepts a request signed with `secret`."""
         route = self.routes.mounts[webhook_id].route
         assert route is not None
         now = self.clock.now()
@@ -99,7 +99,7 @@ async def test_the_secret_before_is_good_for_the_overlap_and_not_a_moment_longer
     clock.advance(59.9)
     assert table.accepts(webhook_id, first)
     clock.advance(0.1)
-    # Nobody has to look at the table for that.
+    # This needs no query of the table.
     assert not table.accepts(webhook_id, first)
     assert table.accepts(webhook_id, second)
 
@@ -164,7 +164,7 @@ async def test_changes_of_another_daemon_are_seen_within_a_second(postgres_url: 
     clock.advance(1)
     await until(lambda: len(other.routes.mounts) == 2)
     assert other.accepts(webhook_id, secret)
-    # One goes and one comes: the number is the same.
+    # One is deleted and one created: the number is the same.
     await table.rows.delete("owner", second_id)
     third_id, _ = await table.make()
     await until(lambda: clock.sleepers == 1)
@@ -182,7 +182,7 @@ async def test_a_look_without_a_change_changes_nothing(table: Table) -> None:
     for _ in range(3):
         await table.routes.refresh()
     assert table.changes == changes
-    # What did not change keeps its route when another one comes.
+    # An unchanged webhook keeps its route when another one is added.
     await table.make()
     await table.routes.refresh()
     assert table.routes.mounts[webhook_id] is entry

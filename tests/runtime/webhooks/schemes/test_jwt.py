@@ -1,4 +1,4 @@
-"""JSON Web Tokens: whose, for whom, until when, and over which body."""
+"""JSON Web Tokens: issuer, audience, expiry, and the signed body."""
 
 from __future__ import annotations
 

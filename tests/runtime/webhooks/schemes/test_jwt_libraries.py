@@ -1,4 +1,4 @@
-"""Tokens as other libraries judge them: Google's own, and Authlib's; every difference is written down."""
+"""Tokens checked by other libraries, Google's own and Authlib's; every difference is listed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Claims = dict[str, Any]
 
 
 def claims(**changes: Any) -> Claims:
-    """What Google says of a push, with `changes`; None leaves a claim out."""
+    """Return the claims of a Google push, with `changes`; None removes a claim."""
     now = int(time.time())
     said = {"iss": ISSUER, "aud": AUDIENCE, "email": ACCOUNT, "email_verified": True, "iat": now - 5, "exp": now + 3600}
     return {name: value for name, value in {**said, **changes}.items() if value is not None}

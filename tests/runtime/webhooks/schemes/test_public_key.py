@@ -1,4 +1,4 @@
-"""Ed25519 and ECDSA: keys in every form that senders show them in, and signatures in one form each."""
+"""Ed25519 and ECDSA: keys in every format that senders show, and signatures in one format each."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_scheme_whose_parts_contradict_each_other_is_not_made() -> None:
 
 def test_the_asymmetric_and_the_symmetric_half_of_standard_webhooks_never_stand_in_for_each_other() -> None:
     public_key = "whpk_" + base64.b64encode(RAW).decode()
-    # Who knows only the public key, and uses it as the key of an HMAC.
+    # An attacker who uses the public key as the key of an HMAC.
     forged = sign("standard-webhooks", "whsec_" + base64.b64encode(RAW).decode(), BODY, now=NOW, delivery_id="d1")
     with pytest.raises(Refused, match="malformed_signature"):
         verify("standard-webhooks", [public_key], forged, BODY, now=NOW)

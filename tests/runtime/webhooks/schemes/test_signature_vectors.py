@@ -62,7 +62,7 @@ def test_the_verdict_is_the_vectors(row: dict[str, Any]) -> None:
 
 
 async def received(row: dict[str, Any], database: Database) -> bool:
-    """Whether the request is taken, as bytes that are read, verified and admitted at the row's time."""
+    """Return True if the request is accepted, as bytes that are parsed, verified and admitted at the row's time."""
     body = base64.b64decode(row["body_base64"])
     lines = [f"{row['method']} / HTTP/1.1", "Host: x", *(f"{name}: {value}" for name, value in row["headers"])]
     ((head, _),) = (await play("\r\n".join((*lines, "", "")).encode())).taken

@@ -1,4 +1,4 @@
-"""Senders that keep signature, time or address where others have a header: what is signed counts, and nothing else."""
+"""Senders that put signature, time or address elsewhere than in a header: only signed values count."""
 
 from __future__ import annotations
 

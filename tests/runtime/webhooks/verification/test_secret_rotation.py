@@ -1,4 +1,4 @@
-"""Secrets that end: a check accepts exactly those that are good at the time of its request."""
+"""Secrets that expire: a check accepts exactly those that are valid at the time of its request."""
 
 from __future__ import annotations
 
