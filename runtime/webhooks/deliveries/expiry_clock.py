@@ -1,4 +1,4 @@
-"""The time by which things are forgotten: it does not run ahead with a clock that somebody set forward."""
+"""The clock for expiry: it does not run ahead with a system clock that was set forward."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from runtime.clock import Clock
 log = structlog.get_logger("symbiont.retention")
 
 SLACK_SECONDS: Final = 3600.0
-"""A step forward that is not worth a word: clocks drift, machines sleep."""
+"""Seconds of a step forward that is accepted at once: clocks drift, machines sleep."""
 
 DOUBT_SECONDS: Final = 86_400.0
-"""How long a larger step is doubted."""
+"""Seconds for which a larger step is doubted."""
 
 
 class SlowClock:
     """Unix milliseconds, for deciding what is old.
 
-    A clock that jumps ahead would make everything old at once, and what was forgotten does not come back with it. So
-    a step forward by more than an hour counts only after it has stood for a day of real time; until then time goes on
-    from before it. A step back counts at once: then nothing is old. Before this process nothing is known but when the
-    newest delivery came in, so after a long silence a day passes before the silence counts.
+    A clock that jumps ahead would make everything old at once, and deleted rows do not come back. So a step forward of
+    more than an hour counts only after it has lasted for a day of real time; until then time continues from before it.
+    A step back counts at once, since it makes nothing old. At the start only the time of the newest delivery is known,
+    so after a long silence a day passes before the silence counts.
     """
 
     def __init__(self, clock: Clock, newest: float | None = None) -> None:
-        """`newest`: when the newest thing that is known happened, Unix seconds; None when nothing is."""
+        """`newest`: Unix seconds of the newest known event; None if there is none."""
         self._clock = clock
         now = clock.now()
         self._base = now if newest is None else min(now, newest)

@@ -26,7 +26,7 @@ class JsonEcho:
 
     @property
     def words(self) -> str:
-        return f"POST of `{self.where}` `{self.equals}`: `{self.echo}` is given back"
+        return f"POST of `{self.where}` `{self.equals}`: `{self.echo}` is echoed"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         where, echo, equals = compile_path(self.where), compile_path(self.echo), self.equals
@@ -58,7 +58,7 @@ class QueryEcho:
 
     @property
     def words(self) -> str:
-        return f"GET: `{self.echo}` is given back" + (" for the verify token" if self.token_name else "")
+        return f"GET: `{self.echo}` is echoed" + (" for the verify token" if self.token_name else "")
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         expected = None if self.token is None else self.token.encode("utf-8", "surrogateescape")

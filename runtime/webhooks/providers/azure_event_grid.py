@@ -33,7 +33,7 @@ class Validation:
 
     @property
     def words(self) -> str:
-        return "POST: `validationCode` is given back as JSON"
+        return "POST: `validationCode` is echoed as JSON"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         def respond(request: Request, payload: Payload) -> Answer | None:

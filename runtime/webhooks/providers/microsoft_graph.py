@@ -25,7 +25,7 @@ class Validation:
 
     @property
     def words(self) -> str:
-        return "POST: `validationToken` is given back"
+        return "POST: `validationToken` is echoed"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         def respond(request: Request, payload: Payload) -> Answer | None:

@@ -30,7 +30,7 @@ class Verification:
 
     @property
     def words(self) -> str:
-        return "GET: `X-Okta-Verification-Challenge` is given back as JSON"
+        return "GET: `X-Okta-Verification-Challenge` is echoed as JSON"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         def respond(request: Request, payload: Payload) -> Answer | None:
