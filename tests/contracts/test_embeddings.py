@@ -1,4 +1,4 @@
-"""What every row of the table of embeddings promises, run over all of them."""
+"""The contract of embeddings, for every row of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every row of the table of indexes promises, run over all of them."""
+"""The contract of indexes, for every row of the table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def row(request: pytest.FixtureRequest) -> IndexRow:
 
 @pytest.fixture
 def key(row: IndexRow, request: pytest.FixtureRequest) -> bytes | None:
-    """What seals the index's file on this machine."""
+    """Return the key that seals the index's file on this machine."""
     return b"k" * 32 if request.node.callspec.params["row"] != row.name else None
 
 
@@ -63,7 +63,7 @@ async def no_options() -> AsyncIterator[Options]:
 
 
 SERVERS: dict[str, Callable[[], AbstractAsyncContextManager[Options]]] = {"qdrant": qdrant_server.options}
-"""What indexes on a server are opened with in a test: one that holds nothing, for this test alone."""
+"""The options of indexes on a server: an empty one for this test alone."""
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def postgresql(row: IndexRow, request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture
 async def options(row: IndexRow, postgresql: str | None) -> AsyncIterator[Options]:
-    """What the row's index is opened with."""
+    """Return the options of the row's index."""
     opening = SERVERS.get(row.name, no_options)() if postgresql is None else postgres_server.options(postgresql)
     async with opening as given:
         yield given

@@ -1,4 +1,4 @@
-"""What every row of the table of language models promises, run over all of them."""
+"""The contract of language models, for every row of the table."""
 
 from __future__ import annotations
 

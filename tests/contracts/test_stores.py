@@ -1,4 +1,4 @@
-"""What every row of the table of stores promises, run over all of them."""
+"""The contract of stores, for every row of the table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def shared_postgres(postgres: str) -> Iterator[str]:
 
 @pytest.fixture
 def base_url(kind: tuple[StoreRow, str | None], tmp_path: Path, request: pytest.FixtureRequest) -> str | None:
-    """Where the database is in which the store is rows, if it is."""
+    """Return the URL of the database of a store of rows, else None."""
     if kind[1] == "postgresql":
         return str(request.getfixturevalue("shared_postgres"))
     return None if kind[1] is None else f"sqlite:///{tmp_path / 'base.db'}"
@@ -74,7 +74,7 @@ def base_url(kind: tuple[StoreRow, str | None], tmp_path: Path, request: pytest.
 
 @pytest.fixture
 async def base(base_url: str | None) -> AsyncIterator[Database | None]:
-    """That database, open."""
+    """Yield that database, open."""
     database = None if base_url is None else await Database.open(base_url, KEY)
     yield database
     if database is not None:

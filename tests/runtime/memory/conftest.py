@@ -20,5 +20,5 @@ async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MarkdownSto
 
 @pytest.fixture
 def folder(store: MarkdownStore | RecordsStore) -> Path:
-    """Where the agent `reviewer` is remembered."""
+    """Return the folder of the agent `reviewer`."""
     return store.root / "reviewer"

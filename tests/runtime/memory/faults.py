@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 
 class Found(TypedDict):
-    """How many faults there were in a case, and what broke."""
+    """The number of faults in a case, and what broke."""
 
     case: str
     faults: int
@@ -57,9 +57,9 @@ class Found(TypedDict):
 
 
 def found(kind: Kind, module: str) -> list[Found]:
-    """What `main` found in the cases of a module: of each its `case`, `faults` and `broken`.
+    """Return what `main` found in the cases of a module: for each its `case`, `faults` and `broken`.
 
-    On a disk in memory where there is one, for a real one takes its time with thousands of fsyncs.
+    On a disk in memory if there is one, because a real one is slow with thousands of fsyncs.
     """
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
         done = forked.run([kind, module, folder], cwd=_TREE, env=os.environ, main=f"{__name__}:main")
@@ -190,7 +190,7 @@ def _act(case: Case, root: Path) -> Outcome:
 
 
 def _writes(case: Case, begun: Path, root: Path, calls: tuple[str, ...]) -> set[int]:
-    """Which of the calls are writes, and may so be cut off in their middle."""
+    """Return which of the calls are writes, and so may be interrupted half-way."""
     shutil.copytree(begun, root)
     with fault_at(0, False, lambda: None, calls) as met:
         case.act(root)
@@ -199,7 +199,7 @@ def _writes(case: Case, begun: Path, root: Path, calls: tuple[str, ...]) -> set[
 
 
 def run(case: Case, faulty: Faulty, folder: Path) -> Found:
-    """How many faults there were, and what broke."""
+    """Return the number of faults, and what broke."""
     begun = folder / "begun"
     begun.mkdir()
     case.prepare(begun)

@@ -47,7 +47,7 @@ async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
 
 
 class Kept:
-    """Where the compactor notes what it did."""
+    """Stores the times of compactions."""
 
     def __init__(self) -> None:
         self.moments: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""A memory as everybody uses it: one search over what is kept, whoever wrote it and whatever else works."""
+"""An open memory: one search over all items, whichever process wrote them and whichever part fails."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ async def test_an_index_that_cannot_be_written_is_noted_and_what_it_holds_is_sea
 
 
 class Failing(HashingEmbedder):
-    """An embedding that raises what it is told to."""
+    """An embedding that raises the given error."""
 
     error: Exception | None = None
 

@@ -1,4 +1,4 @@
-"""What an index is told of a markdown store: its parts, what changed in them, and what was added."""
+"""The parts of a Markdown store, their revisions, and the appends that it reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def revisions(store: MarkdownStore, agent_id: str | None = None) -> dict[s
 
 @pytest.fixture
 def grown(store: MarkdownStore) -> list[Append]:
-    """What the store tells."""
+    """Return the appends that the store reports."""
     told: list[Append] = []
     store.subscribe(on_append=told.append)
     return told

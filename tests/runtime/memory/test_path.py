@@ -1,4 +1,4 @@
-"""Where a memory may be: never in the root's own state, by whichever way."""
+"""Paths of memories: never in the root's own state, directly or by a link."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def killed(kind: Kind, root: Path, first: int, after: int) -> set[int]:
 
 
 def titles_of(numbers: Iterable[int]) -> list[str]:
-    """What these deliveries leave, by its first line."""
+    """Return the first lines of the items of these deliveries."""
     return sorted(title for n in numbers for title in (f"Delivery {n}", *((f"Fact {n}",) if n % 8 == 0 else ())))
 
 

@@ -17,7 +17,7 @@ Answer = Callable[["Service"], Awaitable[web.StreamResponse]]
 
 
 def ollama(text: str) -> dict[str, Any]:
-    """What Ollama's `/api/generate` answers."""
+    """Return the answer of Ollama's `/api/generate`."""
     return {
         "model": "llama3.1:8b",
         "created_at": "2026-02-14T10:30:00Z",
@@ -29,7 +29,7 @@ def ollama(text: str) -> dict[str, Any]:
 
 
 def openai(text: str) -> dict[str, Any]:
-    """What OpenAI's `/chat/completions` answers."""
+    """Return the answer of OpenAI's `/chat/completions`."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice], "usage": {"total_tokens": 9}}
 
@@ -58,7 +58,7 @@ class Service:
 
     @property
     def url(self) -> str:
-        """What `url` of the model is to be."""
+        """Return the `url` for the model."""
         return f"http://localhost:{self.port}{'/v1' if self.kind == 'openai' else ''}"
 
     @property
@@ -67,7 +67,7 @@ class Service:
 
     @property
     def prompts(self) -> list[str]:
-        """What each request asked."""
+        """Return the prompt of each request."""
         return [
             body["prompt"] if self.kind == "ollama" else str(body["messages"][-1]["content"]) for body in self.bodies
         ]

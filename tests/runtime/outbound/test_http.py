@@ -23,7 +23,7 @@ Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Sleepless(ManualClock):
-    """Lets the time pass that somebody wants to wait, and notes how much it was."""
+    """Advances the time instead of sleeping, and notes how much it was."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def said(body: Any, status: int = 200, **headers: str) -> web.Response:
 async def failure_of(
     caller: HttpCaller, url: str, *, tries: int = 1, seconds: float = 5.0, body: Any = None
 ) -> CallFailed:
-    """How the call fails; nothing that it or its causes say holds the key."""
+    """Return the failure of the call; neither it nor its causes contain the key."""
     with pytest.raises(CallFailed) as caught:
         await caller.post_json(
             url, body, headers={"Authorization": f"Bearer {KEY}"}, timeout_seconds=seconds, tries=tries

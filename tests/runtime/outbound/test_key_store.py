@@ -42,7 +42,7 @@ class Names(AbstractResolver):
 
 
 class Sender:
-    """A server that answers as it is told to, and the store that asks it."""
+    """A server with scripted answers, and the store that calls it."""
 
     def __init__(self, clock: ManualClock, tls: ssl.SSLContext) -> None:
         self.names = Names()

@@ -35,7 +35,7 @@ SAID: list[tuple[str, str, str, int]] = [
     ("a4", "Ada", "The dentist took out a tooth.", 40),
     ("b4", "Ben", "We should bake a cake.", 40),
 ]
-"""Who said what on which day after the first."""
+"""The author, text and day (after the first) of each message."""
 
 MEANINGS = [
     {"boat", "vessel", "sail", "ship", "harbour"},

@@ -52,14 +52,14 @@ async def opened(url: str, key: MasterKey) -> AsyncIterator[tuple[SqlCollectionS
 
 
 async def counted(database: Database) -> dict[str, int]:
-    """How many items there are of each type."""
+    """Return how many items there are of each type."""
     query = select(items.c.memory_type, func.count()).group_by(items.c.memory_type)
     async with database.read() as connection:
         return {row.memory_type: row[1] for row in await connection.execute(query)}
 
 
 async def is_whole(store: SqlCollectionStore) -> None:
-    """What an entry held is there once, or the entry is."""
+    """Assert that each entry's bullets are there once, or else the entry is."""
     found = [one async for one in store.scan()]
     lasting = Counter(one.text for one in found if one.memory_type != "episodic")
     assert set(lasting.values()) <= {1}

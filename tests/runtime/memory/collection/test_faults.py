@@ -1,4 +1,4 @@
-"""What a collection acknowledged is there whatever happens, nothing is half there, and what went wrong is said."""
+"""What a collection acknowledged survives every fault, nothing is half written, and errors are reported."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Scripted(Embedder):
-    """Embeds every text as the same direction; raises what it is told to."""
+    """Embeds every text as the same direction; raises the given error."""
 
     name = "scripted"
 

@@ -1,4 +1,4 @@
-"""Files of a memory that change are noticed, whoever changes them and however."""
+"""Changes of a memory's files are noticed, whichever process makes them and however."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def indexer(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Indexer]:
 
 
 class Told:
-    """Whose files changed, as the watch said it."""
+    """The agents whose files changed, as the watcher reported them."""
 
     def __init__(self, indexer: Indexer) -> None:
         self._indexer = indexer
@@ -46,7 +46,7 @@ class Told:
 
 @asynccontextmanager
 async def watched(indexer: Indexer, folder: Path) -> AsyncIterator[Told]:
-    """Watch, and wait until somebody listens."""
+    """Watch, and wait until the watch has begun."""
     task = asyncio.create_task(FileWatcher(indexer, folder).run())
     told = Told(indexer)
     marker = folder / "marker" / "memory.md"

@@ -68,7 +68,7 @@ async def found(indexer: Indexer, word: str, agent: str = "reviewer") -> dict[in
 
 
 async def texts(indexer: Indexer, word: str) -> list[str]:
-    """What those entries say."""
+    """Return the texts of those entries."""
     return sorted(entry.text for entry in (await found(indexer, word)).values())
 
 

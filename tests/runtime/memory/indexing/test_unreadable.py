@@ -1,4 +1,4 @@
-"""Files that are not as they should be: kept, reported with their line, and in nobody's way."""
+"""Damaged files: kept, reported with their line, and no obstacle to others."""
 
 from __future__ import annotations
 

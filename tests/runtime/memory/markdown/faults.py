@@ -1,4 +1,4 @@
-"""What a markdown memory does with a disk that fails it: the cases for `tests.runtime.memory.faults`."""
+"""A Markdown memory on a failing disk: the cases for `tests.runtime.memory.faults`."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def removed(root: Path) -> None:
 
 
 def begin_with_ada(root: Path) -> None:
-    """What another user has among everything else."""
+    """Add another user's items."""
     begin(root)
     theirs = (item(f"Ada {n}", timestamp=WHEN - timedelta(days=n), user_id="ada") for n in range(2))
     agent_memory(root).perform([(*theirs, fact("Ada likes tea", user_id="ada"), fact("Last fact"))])
@@ -227,7 +227,7 @@ def forgotten(root: Path) -> None:
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder."""
+    """Return the names in a folder."""
     return sorted(file.name for file in folder.iterdir())
 
 

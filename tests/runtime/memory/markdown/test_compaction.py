@@ -1,4 +1,4 @@
-"""What compacting promises: long-term bullets are put where they stay, once, and only then old logs go."""
+"""Compaction: marked bullets are promoted, once, and only then old logs are deleted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DAY = 86_400
 
 
 async def known(store: MarkdownStore) -> list[str]:
-    """What the agent knows for good."""
+    """Return the agent's long-term items."""
     return [one.text async for one in store.scan() if one.memory_type != "episodic"]
 
 

@@ -1,4 +1,4 @@
-"""What looks like an item and is none is named, and what is meant to be none is not."""
+"""Text that resembles an item is reported, and text that is clearly not meant as one is not."""
 
 from __future__ import annotations
 

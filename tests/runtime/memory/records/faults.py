@@ -1,4 +1,4 @@
-"""What a records memory does with a disk that fails it: the cases for `tests.runtime.memory.faults`."""
+"""A records memory on a failing disk: the cases for `tests.runtime.memory.faults`."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def append(root: Path) -> None:
 
 
 def sent(root: Path) -> None:
-    """What waits was sent, and so it is written down."""
+    """Send the waiting records, and write that down."""
     for note in RecordReader(root).notes(AGENT):
         perform(root, Mark(note, sent=True, error=None, done=True, facts={"remote": "test"}))
 
 
 def failed(root: Path) -> None:
-    """What waits could not be sent."""
+    """Fail to send the waiting records."""
     for note in RecordReader(root).notes(AGENT):
         perform(root, Mark(note, sent=False, error="it is away", done=False, facts={"remote": "test"}))
 
@@ -69,7 +69,7 @@ THEIRS = (fact("Ada's", user_id="ada", tags=("x",)), item("Ada's entry", user_id
 
 
 def begin_with_ada(root: Path) -> None:
-    """What another user has, some of it waiting to be sent; the last write of all is hers."""
+    """Add another user's records, some of them waiting to be sent; the last write is hers."""
     begin(root)
     perform(root, keep(THEIRS, remote=True))
 
@@ -155,7 +155,7 @@ def after(root: Path, whole: list[str]) -> None:
 
 
 def appended(name: str, prepare: Callable[[Path], None], before: list[str]) -> Case:
-    """What is refused is not there."""
+    """Return a case that appends; a refused append stores nothing."""
     everything = sorted([*before, *_NEW])
 
     def holds(root: Path, outcome: Outcome) -> None:
@@ -166,7 +166,7 @@ def appended(name: str, prepare: Callable[[Path], None], before: list[str]) -> C
 
 
 def kept(name: str, prepare: Callable[[Path], None], act: Callable[[Path], None]) -> Case:
-    """What is remembered is the same before and after."""
+    """Return a case that leaves the items unchanged."""
 
     def holds(root: Path, outcome: Outcome) -> None:
         between(root, outcome, _BEGUN, _BEGUN)

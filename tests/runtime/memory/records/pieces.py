@@ -1,4 +1,4 @@
-"""What the tests of records have in common."""
+"""Shared by the tests of records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def last_write(folder: Path) -> dict[str, Any]:
-    """What `STATE.json` says of the last write."""
+    """Return the last write in `STATE.json`."""
     found = read_json(folder / "STATE.json")["last_session"]["memory_write"]
     assert isinstance(found, dict)
     return found
@@ -45,7 +45,7 @@ def events(folder: Path) -> list[str]:
 
 
 def notes(folder: Path) -> list[Path]:
-    """What waits to be sent."""
+    """Return the notes of records to send."""
     return sorted((folder / "outbox").glob("*.json")) if (folder / "outbox").is_dir() else []
 
 

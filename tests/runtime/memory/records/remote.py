@@ -1,4 +1,4 @@
-"""A remote that answers as it is told to."""
+"""A remote with scripted answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY = "the-key-of-contextstream"
 
 
 class Call(NamedTuple):
-    """What it was sent."""
+    """One received call."""
 
     headers: dict[str, str]
     body: dict[str, Any]
@@ -42,7 +42,7 @@ class Remote:
 
     @property
     def summaries(self) -> list[str]:
-        """What was sent, in order."""
+        """Return what was sent, in order."""
         return [call.body["record"]["summary"] for call in self.calls]
 
     def options(self, **more: object) -> dict[str, object]:
@@ -64,7 +64,7 @@ class Remote:
         self.port = server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
-        """Answer nobody."""
+        """Answer no calls."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

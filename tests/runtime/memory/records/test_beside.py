@@ -1,4 +1,4 @@
-"""What is written beside the records: index, state and evidence."""
+"""The files beside the records: index, state and evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a killed writer, a full disk or several writers at once leave behind."""
+"""The state after a killed writer, a full disk, or several writers at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before a write, and what a refused one leaves."""
+"""Gates before a write, and the traces of a refused one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program may say behind `store records`, as the checker and as the runtime see it."""
+"""Options of `store records`, for the checker and for the runtime."""
 
 from __future__ import annotations
 

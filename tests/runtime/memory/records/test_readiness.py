@@ -1,4 +1,4 @@
-"""Whether records can be written, said before one has to be, and a write that is refused when they cannot."""
+"""Readiness reports if records can be written, and a write is refused when they cannot."""
 
 from __future__ import annotations
 

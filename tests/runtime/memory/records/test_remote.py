@@ -30,7 +30,7 @@ SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
 def status(folder: Path) -> tuple[object, ...]:
-    """Where the only record is, whether it was tried to be sent, and what came of it."""
+    """Return the only record's locations, if it was tried to be sent, and the result."""
     found = only_record(folder)
     return found["store_location"], found["remote_store_attempted"], found["remote_store_error"]
 

@@ -1,4 +1,4 @@
-"""What the records store promises beyond what every store does."""
+"""The records store beyond the contract of all stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language model is told of items, and what is taken of its answer."""
+"""The prompt of a summary, and the use of the model's answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes two summaries the same one."""
+"""The identity of summaries."""
 
 from __future__ import annotations
 

@@ -24,12 +24,12 @@ def vector(text: str, dimension: int = DIMENSION) -> list[float]:
 
 
 def ollama(vectors: list[list[float]]) -> dict[str, Any]:
-    """What Ollama's `/api/embed` answers."""
+    """Return the answer of Ollama's `/api/embed`."""
     return {"model": "m", "embeddings": vectors, "total_duration": 14143917, "load_duration": 1, "prompt_eval_count": 8}
 
 
 def openai(vectors: list[list[float]]) -> dict[str, Any]:
-    """What OpenAI's `/embeddings` answers, the last text first."""
+    """Return the answer of OpenAI's `/embeddings`, the last text first."""
     data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(vectors)]
     usage = {"prompt_tokens": 8, "total_tokens": 8}
     return {"object": "list", "data": data[::-1], "model": "m", "usage": usage}
@@ -53,7 +53,7 @@ class Service:
 
     @property
     def url(self) -> str:
-        """What `url` of the embedding is to be."""
+        """Return the `url` for the embedding."""
         return f"{self.scheme}://localhost:{self.port}{'/v1' if self.kind == 'openai' else ''}"
 
     @property

@@ -1,4 +1,4 @@
-"""Embeddings over HTTP when their service is down, slow, wrong or lies."""
+"""Embeddings over HTTP when their service is down, slow, or answers wrongly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the tables of an index's file say the same: entries, words, tags, parts and vectors."""
+"""Checks that the tables of an index file agree: entries, words, tags, parts and vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.runtime.search.index.entries import vector
 
 
 def key_of(path: Path) -> bytes | None:
-    """What seals the index, in tests that go by its name alone."""
+    """Return the key that seals the index, in tests that only use its name."""
     return b"k" * 32 if path.stem == "sealed" else None
 
 

@@ -19,7 +19,7 @@ EVERYTHING = Filter()
 
 
 def entry(identity: str, text: str, **fields: Any) -> IndexEntry:
-    """An entry of the agent `reviewer`, by nobody and with no neighbours unless `fields` say otherwise."""
+    """Return an entry of the agent `reviewer`, without author and neighbours unless `fields` has them."""
     given: dict[str, Any] = {
         "id": identity,
         "agent": "reviewer",
@@ -57,7 +57,7 @@ def vector(text: str, dimension: int = DIMENSION) -> NDArray[np.float32]:
 
 
 def vectors(pending: Sequence[Pending], dimension: int = DIMENSION) -> list[tuple[Pending, NDArray[np.float32]]]:
-    """What `Index.embedded` is given for these."""
+    """Return the argument of `Index.embedded` for these."""
     return [(one, vector(one.text, dimension)) for one in pending]
 
 

@@ -1,4 +1,4 @@
-"""What an index should do, as plain lists and dictionaries; and steps that a test takes on both."""
+"""A model of an index in plain lists and dictionaries, and test steps for both."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ WORDS = ["alpha", "beta", "gamma", "delta", "zebra", "horse", "running", "house"
 
 
 def content(part: str, revision: str) -> list[IndexEntry]:
-    """What the part holds at a revision `GENERATION.LENGTH`: entries of an earlier length are those of a later one."""
+    """Return the content of the part at a revision `GENERATION.LENGTH`: a longer one has the entries of a shorter
+    one."""
     generation, length = map(int, revision.split("."))
     chance = random.Random(f"{part} {generation}")
     return [
@@ -37,7 +38,7 @@ def content(part: str, revision: str) -> list[IndexEntry]:
 
 
 def say(what: object) -> None:
-    """Tell whoever started this process."""
+    """Report to the parent process."""
     sys.stdout.write(f"{what}\n")
     sys.stdout.flush()
 
@@ -58,7 +59,7 @@ async def step(index: Index, part: str, number: int) -> None:
 
 
 async def work(path: Path, parts: list[str], steps: int, url: str | None = None) -> None:
-    """Many steps; each is told when it is done. `url`: of the Qdrant that the index is on."""
+    """Do many steps, and report each when it is done. `url`: of the Qdrant that the index is on."""
     choice = None if url is None else Choice(name="qdrant")
     index = await open_index(choice, path, {} if url is None else {"url": url}, key=key_of(path))
     await index.use_model("m", DIMENSION)

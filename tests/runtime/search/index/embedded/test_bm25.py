@@ -22,7 +22,7 @@ texts = st.lists(st.sampled_from((*WORDS, "running", "runs", "May", "e-mail", "e
 
 
 def by_fts5(entries: list[IndexEntry], words: list[str]) -> dict[str, float]:
-    """What FTS5 says of entries that are one group, in this order."""
+    """Return FTS5's scores of entries that are one group, in this order."""
     sql = f"CREATE VIRTUAL TABLE t USING fts5 (text, about, context, tokenize = '{TOKENIZE}')"
     query = " OR ".join(f'"{word}"' for word in words)
     said = ["", *(one.text for one in entries), ""]

@@ -1,4 +1,4 @@
-"""What a killed process, a full disk or two processes at once leave behind is an index that agrees with itself."""
+"""After a killed process, a full disk, or two processes at once, an index is consistent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def start(*arguments: str) -> asyncio.subprocess.Process:
 
 
 async def holds_what_its_revisions_say(path: Path) -> None:
-    """Every part holds just what it held when it had the revision that the index tells."""
+    """Assert that every part has the content that belongs to its revision."""
     agree(path)
     index = await open_index(None, path, {}, key=key_of(path))
     try:

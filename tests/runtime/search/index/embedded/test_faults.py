@@ -1,4 +1,4 @@
-"""A file that is no index, or not any more, is made anew and that is said once; what cannot be written is said too."""
+"""An invalid index file is rebuilt and logged once; a failed write is logged, too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = [f"word number{n} " + "text " * 50 for n in range(300)]
 
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
-    """The file of an index with 300 entries, which nobody has open."""
+    """Return the closed file of an index with 300 entries."""
     found = tmp_path / "memory.db"
     index = await opened(found)
     await index.put("log", "reviewer", "1", talk(*TEXTS))

@@ -1,4 +1,4 @@
-"""What was forgotten or said otherwise soon stands nowhere in an index's files; a sealed one never holds a word."""
+"""Deleted or changed text soon disappears from an index's files; a sealed one never contains a word."""
 
 from __future__ import annotations
 

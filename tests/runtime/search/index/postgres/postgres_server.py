@@ -46,7 +46,7 @@ async def fresh(url: str) -> str:
 
 @asynccontextmanager
 async def options(url: str) -> AsyncIterator[dict[str, Any]]:
-    """What an index is opened with that has a schema for itself on that server; it goes away with the server."""
+    """Return the options of an index with a schema of its own on that server; it disappears with the server."""
     yield {"url": await database(url), "schema": f"test_{uuid4().hex}", "pool": 2}
 
 
@@ -90,7 +90,7 @@ class OwnServer:
         self._run("pg_ctl", "-w", "-l", str(self._sockets / "log"), "-o", options, "start")
 
     def stop(self, how: str = "fast") -> None:
-        """`fast`: in order, whoever is connected; `immediate`: as if it were killed."""
+        """`fast`: in order, closing all connections; `immediate`: as if it were killed."""
         self._run("pg_ctl", "-w", "-m", how, "stop")
 
     def _run(self, program: str, *arguments: str) -> None:

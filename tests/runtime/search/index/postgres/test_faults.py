@@ -64,7 +64,7 @@ async def opened(options: Options, **others: Any) -> Index:
 
 @asynccontextmanager
 async def held(options: Options, statement: str, *values: Any) -> AsyncIterator[Any]:
-    """A statement in a transaction that stays open for so long: whoever wants the same lock waits."""
+    """Hold a statement in an open transaction for this long: others wait for its lock."""
     connection = await asyncpg.connect(options["url"])
     try:
         async with connection.transaction():
@@ -87,7 +87,7 @@ async def waits(options: Options) -> int:
 
 
 async def until_it_works(call: Callable[[], Awaitable[T]]) -> T:
-    """What a call answers as soon as it does."""
+    """Return the result of a call as soon as it succeeds."""
     async with asyncio.timeout(60):
         while True:
             try:

@@ -189,7 +189,7 @@ class Explained:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How each search by vector was done."""
+    """Return how each vector search was done."""
     plans: list[str] = []
     nearest = vector_search.nearest
 
@@ -205,7 +205,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is many is less than else."""
+    """Lower the limits from which on there are many entries."""
     monkeypatch.setattr(hnsw, "FROM_VECTORS", 200)
     monkeypatch.setattr(vector_search, "FEW", 50)
 
@@ -232,7 +232,7 @@ def many(count: int = 600) -> list[IndexEntry]:
 
 
 async def exactly(index: Index, text: str, wanted: Filter, limit: int, entries: list[IndexEntry]) -> bool:
-    """Whether what is found is what is nearest."""
+    """True if the nearest entries were found."""
     found = await index.nearest(vector(text), wanted, limit)
     cosines = sorted((float(vector(one.text) @ vector(text)) for one in entries if wanted.wants(one)), reverse=True)
     return bool(found.scores.tolist() == pytest.approx(cosines[:limit], abs=1e-5))

@@ -1,7 +1,7 @@
-"""What a Qdrant server for tests holds and finds with, if `QDRANT_ENGINE=edge` asks for it and the package
-`qdrant-edge-py` is there: the engine of Qdrant in this process, its own segments, payload indexes, filters and HNSW.
+"""The storage of a Qdrant test server, if `QDRANT_ENGINE=edge` is set and the package `qdrant-edge-py` is installed:
+the engine of Qdrant in this process, with its own segments, payload indexes, filters and HNSW.
 
-It is asked as the client's local mode is, as far as `QdrantServer` asks.
+It is called like the client's local mode, as far as `QdrantServer` needs.
 """
 
 from __future__ import annotations

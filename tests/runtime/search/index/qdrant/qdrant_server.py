@@ -40,7 +40,7 @@ class QdrantServer:
         self.fault: Handler | None = None
         self.indexed: dict[str, dict[str, Any]] = {}
         self.metadata = True
-        """Whether it keeps the metadata of collections, as Qdrant does since 1.16."""
+        """True if it keeps the metadata of collections, as Qdrant does since 1.16."""
         self.local = _held(folder)
         self._one = asyncio.Lock()
         self._runner: web.AppRunner | None = None
@@ -252,8 +252,8 @@ class Served:
 
 @asynccontextmanager
 async def options() -> AsyncIterator[dict[str, Any]]:
-    """What `index qdrant { … }` says in a test of all indexes: a server of its own, or a collection of its own on the
-    one of QDRANT_URL."""
+    """Return the options of `index qdrant` in a test of all indexes: a server of its own, or a collection of its own
+    on the server of QDRANT_URL."""
     if REAL is None:
         server = QdrantServer()
         await server.start()

@@ -191,7 +191,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_made_again(index: Index
 
 
 async def test_a_dimension_that_the_server_says_is_another_is_named(index: Index, server: QdrantServer) -> None:
-    """Somebody deleted the collection and made another one while nobody looked."""
+    """The collection was deleted and created again by another client."""
     await index.use_model("large", 3)
     await server.local.delete_collection(NAME)
     from qdrant_client import models

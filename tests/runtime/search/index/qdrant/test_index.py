@@ -1,4 +1,4 @@
-"""What lies on a Qdrant server is what the index says that lies there, whatever is done and wherever it is cut off."""
+"""The content of a Qdrant server equals that of the index after every operation and interruption."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def server() -> AsyncIterator[QdrantServer]:
 
 @pytest.fixture
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nothing is known of is deleted at once."""
+    """Delete unknown points at once."""
     monkeypatch.setattr("runtime.search.index.qdrant.index.GRACE_SECONDS", 0.0)
 
 
@@ -241,7 +241,7 @@ async def test_an_entry_that_changed_while_its_point_was_made_is_not_taken_for_i
 
 
 async def test_a_server_that_was_not_heard_out_is_asked_again(server: QdrantServer, tmp_path: Path) -> None:
-    """It has the points, and nobody here knows it: the process ended before it said so."""
+    """The server has the points, but the process ended before it noted that."""
     index = await opened(server, tmp_path / "notes.db")
     await index.put("log", "reviewer", "1", talk("one", "two"))
     await index.tend()
@@ -298,7 +298,7 @@ async def test_a_process_that_is_killed_leaves_what_the_next_one_can_go_on_with(
 
 
 async def best_of_each(index: Index) -> tuple[list[str], list[float]]:
-    """How near every tenth entry is to the vector of its own text."""
+    """Return how near every tenth entry is to the vector of its own text."""
     entries = sorted((await everything(index)).values(), key=lambda one: one.id)[::10]
     found = [await index.nearest(vector(one.text), EVERYTHING, 1) for one in entries]
     return [one.id for one in entries], [float(each.scores[0]) for each in found]
