@@ -10,7 +10,7 @@ from runtime.webhooks.keys.shared_secret import secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.request import Keys, Request, no_keys
+from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
 from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.verification.signing import signed_headers
 from runtime.webhooks.verification.verifier import Options, Verified, prepare
@@ -53,6 +53,6 @@ def verify(
     options or secrets (see `prepare`).
     """
     verifier = prepare(provider, secrets, options)
-    request = Request(Headers(headers), body, method, url, query, keys)
+    request = WebhookRequest(Headers(headers), body, method, url, query, keys)
     match = verifier.check(request, now)
     return verifier.identify(match, request, verifier.payload(request))

@@ -18,7 +18,7 @@ from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.schemes.timestamp import write_time
@@ -366,13 +366,13 @@ def test_a_handshake_reveals_nothing_to_a_delivery_and_changes_nothing(case: Cas
     handshake = case.row.handshake
     verifier = prepare(case.name, () if case.row.keyless else [case.secret], case.options)
     headers, body = case.sent()
-    request = Request(Headers(headers), body, "POST", URL)
+    request = WebhookRequest(Headers(headers), body, "POST", URL)
     for signed in (True, False):
         assert verifier.handshake_response(request, verifier.payload(request), signed=signed) is None
     if handshake is not None and not handshake.signed:
         for query in ("challenge=<script>alert(1)</script>", "hub.mode=subscribe&hub.challenge=1", "crc_token=%7B%7D"):
             for method in handshake.methods:
-                asked = Request(Headers([]), b"", method, URL, query)
+                asked = WebhookRequest(Headers([]), b"", method, URL, query)
                 answer = None
                 with suppress(Refused):
                     answer = verifier.handshake_response(asked, verifier.payload(asked), signed=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 
 # A DNS name, since it is echoed in a header.
@@ -30,7 +30,7 @@ class Permission:
         return "OPTIONS: `WebHook-Request-Origin` is allowed"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             origin = request.headers.one("webhook-request-origin", repeated="ambiguous_header")
             if origin is None or not _ORIGIN.fullmatch(origin):
                 return None

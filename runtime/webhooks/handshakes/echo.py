@@ -10,7 +10,7 @@ from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_para
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 
 
@@ -31,7 +31,7 @@ class JsonEcho:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         where, echo, equals = compile_path(self.where), compile_path(self.echo), self.equals
 
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             body = payload.value_or_none()
             if equals not in where(body):
                 return None
@@ -63,7 +63,7 @@ class QueryEcho:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         expected = None if self.token is None else self.token.encode("utf-8", "surrogateescape")
 
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             parameters = query_parameters(request.query)
             challenge = safe_challenge(parameters.get(self.echo))
             if challenge is None or any(parameters.get(name) != value for name, value in self.fixed):
@@ -92,7 +92,7 @@ class FormPing:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         ping = re.compile(rb"%b=[0-9]{1,20}" % re.escape(self.name.encode()))
 
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             return Answer() if ping.fullmatch(request.body) else None
 
         return respond

@@ -13,10 +13,10 @@ from typing import Protocol
 from urllib.parse import parse_qsl
 
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 
-HandshakeResponder = Callable[[Request, Payload], Answer | None]
+HandshakeResponder = Callable[[WebhookRequest, Payload], Answer | None]
 """Answers a handshake; None if the request is not one. Raises only `Refused`."""
 
 # Providers send fewer than 100 characters; the bound keeps a sender from having a document echoed.

@@ -12,7 +12,7 @@ import msgspec
 from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_parameters
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 
 # The token is signed for anyone who asks, so its characters cannot form a body or a template's text.
@@ -42,7 +42,7 @@ class JsonProof:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         where, find, equals = compile_path(self.where), compile_path(self.token), self.equals
 
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             body = payload.value_or_none()
             if equals not in where(body):
                 return None
@@ -73,7 +73,7 @@ class QueryProof:
         return f"GET: the HMAC of `{self.token}`"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             token = query_parameters(request.query).get(self.token, "")
             if not secrets or not _TOKEN_OF_A_QUERY.fullmatch(token):
                 return None

@@ -12,7 +12,7 @@ from runtime.webhooks.keys.shared_secret import hex_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
@@ -35,7 +35,7 @@ class SignedItems(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         keys = tuple(hex_key(secret) for secret in secrets)
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             macs: list[bytes] = []
             used: set[int] = set()
             for item in _items(decode_json(request.body)):

@@ -21,7 +21,7 @@ from runtime.webhooks.providers.jwt import listed
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
@@ -89,7 +89,7 @@ class SnsSignature(Scheme):
     words = "RSA with Amazon's certificate, of the message's fields"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             message = decode_json(request.body)
             if not isinstance(message, dict) or not message.get("Signature"):
                 raise Refused("missing_signature")
@@ -170,7 +170,7 @@ class Confirmation:
         return "POST of a confirmation: its URL is logged, for you to open"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             message = payload.value_or_none()
             if not isinstance(message, dict) or message.get("Type") != "SubscriptionConfirmation":
                 return None

@@ -15,7 +15,7 @@ from runtime.webhooks.handshakes.handshake import ByMethod, HandshakeResponder, 
 from runtime.webhooks.providers.jwt import Texts
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.token import Token
@@ -36,7 +36,7 @@ class Validation:
         return "POST: `validationCode` is echoed as JSON"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             if b"SubscriptionValidation" not in request.body:
                 return None
             match payload.value_or_none():

@@ -10,7 +10,7 @@ from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time
@@ -39,7 +39,7 @@ class SignedHeaders(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         keys = tuple(map(text_key, secrets))
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             value = request.headers.required(_HEADER.lower(), "missing_signature")
             timestamp, names, signature = _fields(value)
             time = read_time(timestamp, "s")

@@ -8,7 +8,7 @@ from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.public_key import PublicKey
 
@@ -35,7 +35,7 @@ class Ping:
         return f"POST of `$.type` {self.type}: {self.answer.status}"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             body = payload.value_or_none()
             return self.answer if isinstance(body, dict) and body.get("type") == self.type else None
 

@@ -11,7 +11,7 @@ from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
@@ -37,7 +37,7 @@ class TokenInBody(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         keys = tuple(map(text_key, secrets))
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             timestamp, token, signature = _signature(request.body)
             time = read_time(timestamp, "s")
             if not (token.isascii() and token.isalnum() and len(token) <= 128):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_parameters
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.token import BodyToken, without
 
@@ -28,7 +28,7 @@ class Validation:
         return "POST: `validationToken` is echoed"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             token = query_parameters(request.query).get("validationToken", "")
             if request.body or not _TOKEN.fullmatch(token):
                 return None

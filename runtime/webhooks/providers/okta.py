@@ -14,7 +14,7 @@ from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.token import Token
 
@@ -33,7 +33,7 @@ class Verification:
         return "GET: `X-Okta-Verification-Challenge` is echoed as JSON"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: Request, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
             challenge = request.headers.one("x-okta-verification-challenge", repeated="ambiguous_header")
             if challenge is None:
                 return None

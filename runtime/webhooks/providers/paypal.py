@@ -16,7 +16,7 @@ from dslc.blocks.values.types import Form
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
@@ -44,7 +44,7 @@ class PayPalSignature(Scheme):
     words = "RSA with PayPal's certificate, of id, time, webhook id and the body's CRC-32"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             headers = request.headers
             signature = read_signature(headers.required("paypal-transmission-sig", "missing_signature"))
             identity = headers.required("paypal-transmission-id", "malformed_signature")

@@ -16,7 +16,7 @@ from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_form, json_or_form
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
@@ -50,7 +50,7 @@ class FormUrl(Scheme):
         keys = tuple(map(text_key, secrets))
         signing = Signing(self.algorithm, "base64")
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             signature = request.headers.required(_HEADER.lower(), "missing_signature")
             url, fields = _parts(request)
             messages = [(each + fields).encode("utf-8", "surrogatepass") for each in _ports(url)]
@@ -67,7 +67,7 @@ class FormUrl(Scheme):
         return [(_HEADER, Signing(self.algorithm, "base64").write(secret, message.encode()))]
 
 
-def _parts(request: Request) -> tuple[str, str]:
+def _parts(request: WebhookRequest) -> tuple[str, str]:
     """Return the URL as Twilio called it, and the fields that are signed after it. Raises `Refused`."""
     url, given = request.url or "", parse_qs(request.query).get(_HASH)
     if given is not None and len(given) == 1:

@@ -16,7 +16,7 @@ from runtime.clock import Clock
 from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER
 from runtime.http.error import HttpError
-from runtime.http.request import Request as HttpRequest
+from runtime.http.request import Request
 from runtime.http.response import Response, failure
 from runtime.metrics.metrics import Metrics
 from runtime.webhooks.audit.audit import Audit, chosen_headers, noted_names
@@ -30,7 +30,7 @@ from runtime.webhooks.receiving.response import accepted, answered, refused
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Keys, Request, no_keys
+from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.routing.route import Route, RouteTable
 from runtime.webhooks.schemes.scheme import KeyNeeded
@@ -63,7 +63,7 @@ class _Arrival:
         *("secret_index", "verified"),
     )
 
-    def __init__(self, incoming: HttpRequest, began: float) -> None:
+    def __init__(self, incoming: Request, began: float) -> None:
         """`began`: when the head was complete, in monotonic seconds."""
         head = incoming.head
         self.began = began
@@ -133,7 +133,7 @@ class Receiver:
         self._large = asyncio.Semaphore()
         self._metrics = RequestMetrics(metrics or Metrics(), clock)
 
-    async def handle(self, incoming: HttpRequest) -> Response:
+    async def handle(self, incoming: Request) -> Response:
         """Answer one request; requests that are not accepted are recorded in the audit."""
         arrival = _Arrival(incoming, self._clock.monotonic())
         arrival.origin = self._addresses.origin(incoming.peer, arrival.headers)
@@ -182,7 +182,7 @@ class Receiver:
         _refuse_unread(route, method, headers)
         arrival.body = await arrival.incoming.read(route.body_limit)
         verifier = route.verifier
-        request = Request(headers, arrival.body, method, route.public_url, head.query, self._keys)
+        request = WebhookRequest(headers, arrival.body, method, route.public_url, head.query, self._keys)
         arrival.payload = verifier.payload(request)
         judged = await self._judge(arrival, route, request)
         if isinstance(judged, Answer):
@@ -219,7 +219,7 @@ class Receiver:
         # A request that names unknown keys causes fetches, so it counts as unauthenticated.
         self._addresses.refused(arrival.origin, 401 if reason == "key_unavailable" else status)
 
-    async def _judge(self, arrival: _Arrival, route: Route, request: Request) -> Judged:
+    async def _judge(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judged:
         """Verify the request and decide what it is; fetch keys that its check needs, once. Raises `Refused`."""
         try:
             return await self._judge_once(arrival, route, request)
@@ -230,7 +230,7 @@ class Receiver:
         except KeyNeeded as still:
             raise Refused(still.reason) from None
 
-    async def _judge_once(self, arrival: _Arrival, route: Route, request: Request) -> Judged:
+    async def _judge_once(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judged:
         now = self._clock.now()
         searching = route.wanted is not None and route.wanted.searching
         try:
@@ -247,7 +247,7 @@ class Receiver:
                 self._prove(arrival.key_url)
 
 
-def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Judged:
+def _judged(arrival: _Arrival, route: Route, request: WebhookRequest, now: float) -> Judged:
     """Decide everything that depends on the request alone. Raises `Refused`, and `KeyNeeded` before verification."""
     verifier, payload = route.verifier, arrival.payload
     assert payload is not None

@@ -16,7 +16,7 @@ def no_keys(url: str) -> bytes | None:
     return None
 
 
-class Request(NamedTuple):
+class WebhookRequest(NamedTuple):
     """A request to verify. `body`: the raw bytes as received. `url`: the webhook's public URL as its owner declared it,
     never the Host header; None unless declared. `method`: in upper case. `query`: the raw query string without the
     question mark. `keys`: fetched documents, for senders that publish their keys."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 _SCHEME = "basic "
@@ -40,7 +40,7 @@ class Basic(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         known = tuple(map(credentials, secrets))
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             value = request.headers.required("authorization", "missing_signature")
             sent = _decoded(value)
             held = [hmac.compare_digest(each, sent) for each in known]

@@ -18,7 +18,7 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path, plain_steps
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
 from runtime.webhooks.schemes.template import Signed, Template
@@ -131,7 +131,7 @@ class Hmac(Scheme):
         rewritten, written = self.rewritten, self.url
         in_body = None if self.timestamp_path is None else compile_path(self.timestamp_path)
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             signatures, sent = _read(request.headers, names, form)
             signed = self._signed(request, sent)
             time = read_time(signed.timestamp, unit) if tolerance is not None and in_body is None else None
@@ -176,7 +176,7 @@ class Hmac(Scheme):
             raise ValueError(f"the body has no place for {self.timestamp_path}: it is a JSON object")
         return msgspec.json.encode({**value, str(steps[0]): int(write_time(unsigned.now, self.unit))})
 
-    def _signed(self, request: Request, timestamp: str) -> Signed:
+    def _signed(self, request: WebhookRequest, timestamp: str) -> Signed:
         """Return the template's values. Raises `Refused` if a header that they come from is missing or repeated."""
         headers = request.headers
         if self.timestamp_header is not None:

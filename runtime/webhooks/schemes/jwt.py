@@ -16,7 +16,7 @@ import jwt
 from runtime.webhooks.keys.jwt_key import JwtKey, check_family, encode, keys_of_document, keys_of_secret
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh
 
@@ -31,7 +31,7 @@ _AHEAD = 60
 # Year 2286, as for timestamps: larger values are not times.
 _LATEST = 10**10
 
-_Keys = Callable[[Request, str | None], Sequence[tuple[int, JwtKey]]]
+_Keys = Callable[[WebhookRequest, str | None], Sequence[tuple[int, JwtKey]]]
 _jws = jwt.PyJWS()
 
 
@@ -79,7 +79,7 @@ class Jwt(Scheme):
         keys = self._published() if self.jwks_url is not None else self._given(secrets)
         header, bearer = self.header.lower(), self.header.lower() == "authorization"
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             value = request.headers.required(header, "missing_signature")
             token = _bearer(value) if bearer else value
             algorithm, kid = self._header(token)
@@ -122,7 +122,7 @@ class Jwt(Scheme):
         """Return the keys of the secrets, each with its secret's index."""
         known = [(n, key) for n, secret in enumerate(secrets) for key in keys_of_secret(secret, self.algorithms)]
 
-        def choose(request: Request, kid: str | None) -> Sequence[tuple[int, JwtKey]]:
+        def choose(request: WebhookRequest, kid: str | None) -> Sequence[tuple[int, JwtKey]]:
             return [(n, key) for n, key in known if kid is None or key.kid in {None, kid}]
 
         return choose
@@ -131,7 +131,7 @@ class Jwt(Scheme):
         """Return the keys of the document, decoded once per document."""
         url, seen, known = self.jwks_url or "", b"", ()  # type: str, bytes, tuple[JwtKey, ...]
 
-        def choose(request: Request, kid: str | None) -> Sequence[tuple[int, JwtKey]]:
+        def choose(request: WebhookRequest, kid: str | None) -> Sequence[tuple[int, JwtKey]]:
             nonlocal seen, known
             document = request.keys(url)
             if document is None:

@@ -12,7 +12,7 @@ from typing import Literal
 from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.keys.public_key import Load
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
 from runtime.webhooks.schemes.template import Signed, Template
@@ -56,7 +56,7 @@ class PublicKey(Scheme):
         keys = tuple(self.key(secret) for secret in secrets)
         header, form, fill = self.header.lower(), self.form, Template(self.payload).compile()
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             value = request.headers.required(header, "missing_signature")
             signatures = [raw for text in form.read(value)[0] if (raw := _decoded(text, self.encoding))]
             signed = self._signed(request)
@@ -86,7 +86,7 @@ class PublicKey(Scheme):
         headers = [(self.timestamp_header, timestamp), (self.header, self.form.write(text, timestamp))]
         return headers if self.id_header is None else [(self.id_header, unsigned.delivery_id), *headers]
 
-    def _signed(self, request: Request) -> Signed:
+    def _signed(self, request: WebhookRequest) -> Signed:
         headers = request.headers
         timestamp = headers.required(self.timestamp_header.lower(), "missing_timestamp")
         identity = headers.required(self.id_header.lower(), "missing_id") if self.id_header is not None else ""

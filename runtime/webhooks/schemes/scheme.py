@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 
 
 class Match(NamedTuple):
@@ -24,7 +24,7 @@ class Match(NamedTuple):
     """The URL of the key that the request named."""
 
 
-Check = Callable[[Request, float], Match]
+Check = Callable[[WebhookRequest, float], Match]
 """Takes a request and the time (Unix seconds); returns the match, or raises only `Refused` or `KeyNeeded`."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 
@@ -53,7 +53,7 @@ class SecretPrefixScheme(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         checks = [self.of(secret).check((secret,)) for secret in secrets]
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             refusals: list[Refused] = []
             found: Match | None = None
             for index, check in enumerate(checks):

@@ -17,7 +17,7 @@ import msgspec
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Decoder, decode_json
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 # More than any sender puts into one delivery.
@@ -45,7 +45,7 @@ class Token(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         header, found = self.header.lower(), _found(secrets, self.prefix.encode())
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             value = request.headers.required(header, "missing_signature")
             index = found(value.encode("utf-8", "surrogatepass"))
             if index is None:
@@ -71,7 +71,7 @@ class BodyToken(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         find, found, field = compile_path(self.items), _found(secrets), self.field
 
-        def verify(request: Request, now: float) -> Match:
+        def verify(request: WebhookRequest, now: float) -> Match:
             items = find(decode_json(request.body))
             if not 0 < len(items) <= _ITEMS or not all(isinstance(each, dict) for each in items):
                 raise Refused("missing_signature")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme
 
 
@@ -54,7 +54,7 @@ def bind(
         raise ValueError("every secret ends: at least one must have no end")
     last = _among(scheme, keys, lasting, named)
 
-    def check(request: Request, now: float) -> Match:
+    def check(request: WebhookRequest, now: float) -> Match:
         for end, good in steps:
             if now < end:
                 return good(request, now)
@@ -70,7 +70,7 @@ def _among(scheme: Scheme, keys: Sequence[bytes], chosen: Sequence[int], named: 
     if names == list(range(len(names))):
         return check
 
-    def renamed(request: Request, now: float) -> Match:
+    def renamed(request: WebhookRequest, now: float) -> Match:
         match = check(request, now)
         return match._replace(secret_index=names[match.secret_index])
 

@@ -15,7 +15,7 @@ from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.field_source import Read, compile_sources
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.scheme import Check, Match
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
@@ -67,12 +67,12 @@ class Verifier:
                 f"{self.provider.title} signs the URL that it calls: set public_url to exactly the address you gave it"
             )
 
-    def payload(self, request: Request) -> Payload:
+    def payload(self, request: WebhookRequest) -> Payload:
         """Return the request's body, decoded on demand."""
         return self.provider.payload(request.body, request.headers.get("content-type"))
 
     def handshake_response(
-        self, request: Request, payload: Payload, *, signed: bool, secret_index: int | None = None
+        self, request: WebhookRequest, payload: Payload, *, signed: bool, secret_index: int | None = None
     ) -> Answer | None:
         """Return the answer to a handshake, or None if the request is not one.
 
@@ -86,7 +86,7 @@ class Verifier:
         responder = self._responder if secret_index is None else self._responders.get(secret_index, self._responder)
         return responder(request, payload) if request.method in handshake.methods else None
 
-    def identify(self, match: Match, request: Request, payload: Payload) -> Verified:
+    def identify(self, match: Match, request: WebhookRequest, payload: Payload) -> Verified:
         """Return the match with event and delivery id. Raises `Refused`."""
         headers = request.headers
         return Verified(

@@ -12,7 +12,7 @@ from runtime.webhooks.handshakes.handshake import ByMethod, Present
 from runtime.webhooks.receiving.response import answered
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.verification.verifier import prepare
 from tests.signatures import verify
@@ -23,7 +23,7 @@ EVENT = {"specversion": "1.0", "id": "7", "source": "/orders", "type": "order.ma
 
 def asked(*headers: tuple[str, str], method: str = "OPTIONS") -> Answer | None:
     verifier = prepare("azure-event-grid", ["s"])
-    request = Request(Headers(headers), b"", method)
+    request = WebhookRequest(Headers(headers), b"", method)
     return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
 

@@ -12,7 +12,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.verification.verifier import Verifier, prepare
 from tests.signatures import sign
@@ -20,8 +20,8 @@ from tests.signatures import sign
 NOW = 1_700_000_000
 
 
-def slack(body: bytes, method: str = "POST") -> Request:
-    return Request(Headers(sign("slack", "s", body, now=NOW, delivery_id="")), body, method)
+def slack(body: bytes, method: str = "POST") -> WebhookRequest:
+    return WebhookRequest(Headers(sign("slack", "s", body, now=NOW, delivery_id="")), body, method)
 
 
 def answer_to(body: object, *, signed: bool = True, method: str = "POST") -> bytes | None:
@@ -81,7 +81,7 @@ def test_a_body_that_is_no_json_is_no_handshake() -> None:
 
 def asked(verifier: Verifier, query: str = "", *, method: str = "GET", body: bytes = b"") -> Answer | None:
     """Return the answer to an unsigned request."""
-    request = Request(Headers([]), body, method, None, query)
+    request = WebhookRequest(Headers([]), body, method, None, query)
     return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
 
@@ -171,7 +171,7 @@ def test_what_x_has_us_sign_never_passes_for_a_delivery() -> None:
         signature = json.loads(answer.body)["response_token"]
         body = unquote(token).encode()
         with pytest.raises(Refused, match="signature_mismatch"):
-            verifier.check(Request(Headers([("X-Twitter-Webhooks-Signature", signature)]), body), NOW)
+            verifier.check(WebhookRequest(Headers([("X-Twitter-Webhooks-Signature", signature)]), body), NOW)
     for token in ("", "%7B%7D", "a" * 257, "a:b", "a+b", "a%20b", "%22a%22", "%5B%5D", "é"):
         assert asked(verifier, f"crc_token={token}") is None
 
@@ -179,7 +179,7 @@ def test_what_x_has_us_sign_never_passes_for_a_delivery() -> None:
 def test_zooms_token_is_answered_with_its_proof_once_the_request_is_verified() -> None:
     body = b'{"event": "endpoint.url_validation", "payload": {"plainToken": "qgg8vlvZRS6UYooatFL8Aw"}}'
     verifier = prepare("zoom", ["s"])
-    request = Request(Headers(sign("zoom", "s", body, now=NOW, delivery_id="")), body)
+    request = WebhookRequest(Headers(sign("zoom", "s", body, now=NOW, delivery_id="")), body)
     verifier.check(request, NOW)
     assert verifier.handshake_response(request, verifier.payload(request), signed=False) is None
     answer = verifier.handshake_response(request, verifier.payload(request), signed=True)
@@ -193,7 +193,7 @@ def test_a_proof_is_made_with_the_secret_that_the_request_was_signed_with(signer
     body = b'{"event": "endpoint.url_validation", "payload": {"plainToken": "abc"}}'
     secrets = [Secret(b"new", "env NEW"), Secret(b"old", "env OLD"), Secret(b"before", "generated", until=NOW + 60)]
     verifier = prepare("zoom", secrets, places=[0, 1, 3])
-    request = Request(Headers(sign("zoom", signer, body, now=NOW, delivery_id="")), body)
+    request = WebhookRequest(Headers(sign("zoom", signer, body, now=NOW, delivery_id="")), body)
     match = verifier.check(request, NOW)
     answer = verifier.handshake_response(
         request, verifier.payload(request), signed=True, secret_index=match.secret_index
@@ -206,7 +206,7 @@ def test_a_proof_is_made_with_the_secret_that_the_request_was_signed_with(signer
 def test_zoom_has_nothing_signed_that_could_be_a_delivery(token: object) -> None:
     body = json.dumps({"event": "endpoint.url_validation", "payload": {"plainToken": token}}).encode()
     verifier = prepare("zoom", ["s"])
-    request = Request(Headers([]), body)
+    request = WebhookRequest(Headers([]), body)
     assert verifier.handshake_response(request, verifier.payload(request), signed=True) is None
 
 

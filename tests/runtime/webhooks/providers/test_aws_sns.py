@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from runtime.webhooks.providers.aws_sns import canonical
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
 from runtime.webhooks.verification.signing import sign_request
 from runtime.webhooks.verification.verifier import Verified, prepare
@@ -100,7 +100,7 @@ def test_a_signed_member_cannot_be_changed(name: str) -> None:
 def test_what_is_not_signed_is_not_seen() -> None:
     body = sealed(NOTIFICATION)
     verifier = prepare("aws-sns", [], {"topic": TOPIC})
-    value = verifier.payload(Request(Headers([("Content-Type", "text/plain")]), body)).value()
+    value = verifier.payload(WebhookRequest(Headers([("Content-Type", "text/plain")]), body)).value()
     assert isinstance(value, dict)
     assert set(value) == {"Type", "MessageId", "TopicArn", "Subject", "Message", "Timestamp"}
     other = sealed({**NOTIFICATION, "MessageAttributes": {"k": {"Type": "String", "Value": "other"}}})
@@ -207,7 +207,7 @@ def test_a_body_of_another_shape_is_refused(body: bytes) -> None:
 
 def answer_to(message: dict[str, Any]) -> tuple[object, list[Any]]:
     verifier = prepare("aws-sns", [], {"topic": TOPIC})
-    request = Request(Headers([]), sealed(message), keys=lambda url: DOCUMENT)
+    request = WebhookRequest(Headers([]), sealed(message), keys=lambda url: DOCUMENT)
     verifier.check(request, NOW)
     with capture_logs() as lines:
         answer = verifier.handshake_response(request, verifier.payload(request), signed=True)

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.verification.verifier import prepare
 from tests.clocks import START
 from tests.signatures import sign
@@ -22,6 +22,6 @@ def test_a_body_of_ascii_has_no_second_form_under_the_same_signature() -> None:
     assert json.loads(shorter) != json.loads(sent)
     headers = Headers(sign("box", SECRET, sent, now=START, delivery_id="1"))
     verifier = prepare("box", [SECRET])
-    verifier.check(Request(headers, sent), START)
+    verifier.check(WebhookRequest(headers, sent), START)
     with pytest.raises(Refused, match="signature_mismatch"):
-        verifier.check(Request(headers, shorter), START)
+        verifier.check(WebhookRequest(headers, shorter), START)

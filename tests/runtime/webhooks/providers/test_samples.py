@@ -13,7 +13,7 @@ from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.samples import sample as samples
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.verification.signing import sign_request
 from runtime.webhooks.verification.verifier import Verified, Verifier, prepare
 
@@ -29,7 +29,7 @@ def verifier(provider: str) -> tuple[Verifier, str]:
     return prepare(provider, [secret]), secret
 
 
-def received(provider: str, event: str, delivery_id: str, *, now: float = NOW) -> tuple[Verifier, Request]:
+def received(provider: str, event: str, delivery_id: str, *, now: float = NOW) -> tuple[Verifier, WebhookRequest]:
     """The request with which a sample of `event` arrives."""
     checks, secret = verifier(provider)
     made = samples.make(checks.provider, event, now=now, delivery_id=delivery_id)
@@ -38,7 +38,7 @@ def received(provider: str, event: str, delivery_id: str, *, now: float = NOW) -
     )
     added = {name.lower() for name, _ in made.headers}
     pairs = [*made.headers, *(pair for pair in headers if pair[0].lower() not in added)]
-    return checks, Request(Headers(pairs), body, "POST", URL)
+    return checks, WebhookRequest(Headers(pairs), body, "POST", URL)
 
 
 def verified(provider: str, event: str, delivery_id: str) -> Verified:

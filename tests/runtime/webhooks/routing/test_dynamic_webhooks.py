@@ -19,7 +19,7 @@ from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER, DynamicWebhooks, delete_all
 from tests.clocks import ManualClock, until
@@ -59,7 +59,7 @@ class Table:
         now = self.clock.now()
         headers = sign("swarmlet", secret, BODY, now=now, delivery_id="1")
         try:
-            route.verifier.check(Request(Headers(headers), BODY), now)
+            route.verifier.check(WebhookRequest(Headers(headers), BODY), now)
         except Refused as refused:
             return refused.reason != "signature_mismatch"
         return True

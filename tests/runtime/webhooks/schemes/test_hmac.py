@@ -8,7 +8,7 @@ import pytest
 from runtime.webhooks.keys.shared_secret import base64_key
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.hmac import Encoding, Hmac
 from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.schemes.signature_header import Fields
@@ -20,7 +20,7 @@ def round_trip(
     scheme: Hmac, *, now: float = NOW, url: str | None = None, checked_url: str | None = None
 ) -> float | None:
     headers = scheme.sign(b"a2V5", UnsignedRequest(b"body", NOW, "id-1", "POST", url))
-    request = Request(Headers(headers), b"body", "POST", url if checked_url is None else checked_url)
+    request = WebhookRequest(Headers(headers), b"body", "POST", url if checked_url is None else checked_url)
     return scheme.check([b"a2V5"])(request, now).timestamp
 
 
@@ -47,7 +47,7 @@ def test_what_a_payload_names_is_signed_and_sent_in_the_order_of_id_time_and_sig
     signature = hmac.digest(b"key", b"id-1.1700000000.body", "sha256").hex()
     headers = [("I", "id-1"), ("T", "1700000000"), ("S", signature)]
     assert scheme.sign(b"key", UnsignedRequest(b"body", NOW, "id-1")) == headers
-    assert scheme.check([b"other", b"key"])(Request(Headers(headers), b"body"), NOW) == (
+    assert scheme.check([b"other", b"key"])(WebhookRequest(Headers(headers), b"body"), NOW) == (
         bytes.fromhex(signature),
         1_700_000_000,
         1,
@@ -59,7 +59,7 @@ def test_an_address_that_is_not_known_is_signed_as_an_empty_text() -> None:
     scheme = Hmac(header="S", payload="{url}{body}")
     signature = hmac.digest(b"key", b"body", "sha256").hex()
     assert scheme.sign(b"key", UnsignedRequest(b"body", NOW, "")) == [("S", signature)]
-    assert scheme.check([b"key"])(Request(Headers([("S", signature)]), b"body"), NOW).timestamp is None
+    assert scheme.check([b"key"])(WebhookRequest(Headers([("S", signature)]), b"body"), NOW).timestamp is None
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_signature_that_could_be_one_mismatches_and_any_other_is_malformed(
 ) -> None:
     scheme = Hmac(header="S", encoding=encoding)
     with pytest.raises(Refused, match=f"^{reason}$"):
-        scheme.check([b"key"])(Request(Headers([("S", signature)]), b"body"), NOW)
+        scheme.check([b"key"])(WebhookRequest(Headers([("S", signature)]), b"body"), NOW)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_missing_header_is_named(missing: str, reason: str) -> None:
     headers = scheme.sign(b"key", UnsignedRequest(b"body", NOW, "id-1"))
     without = Headers([pair for pair in headers if pair[0] != missing])
     with pytest.raises(Refused, match=f"^{reason}$"):
-        scheme.check([b"key"])(Request(without, b"body"), NOW)
+        scheme.check([b"key"])(WebhookRequest(without, b"body"), NOW)
 
 
 def test_each_of_several_headers_may_hold_the_signature_and_only_once() -> None:
@@ -102,11 +102,11 @@ def test_each_of_several_headers_may_hold_the_signature_and_only_once() -> None:
     bad = "0" * 64
     for first, second, third in ((good, bad, bad), (bad, good, bad), (bad, bad, good)):
         headers = [("s", first), ("s2", second), ("s3", third)]
-        assert check(Request(Headers(headers), b"body"), NOW).mac.hex() == good
+        assert check(WebhookRequest(Headers(headers), b"body"), NOW).mac.hex() == good
     with pytest.raises(Refused, match=r"^signature_mismatch$"):
-        check(Request(Headers([("S", bad), ("S2", bad), ("S3", bad)]), b"body"), NOW)
+        check(WebhookRequest(Headers([("S", bad), ("S2", bad), ("S3", bad)]), b"body"), NOW)
     with pytest.raises(Refused, match=r"^ambiguous_signature$"):
-        check(Request(Headers([("S", good), ("S2", good), ("S2", good)]), b"body"), NOW)
+        check(WebhookRequest(Headers([("S", good), ("S2", good), ("S2", good)]), b"body"), NOW)
 
 
 def test_a_sender_may_sign_its_url_and_its_body_in_a_second_form() -> None:
@@ -116,7 +116,7 @@ def test_a_sender_may_sign_its_url_and_its_body_in_a_second_form() -> None:
     def accepted(message: bytes) -> bool:
         signature = hmac.digest(b"key", message, "sha256").hex()
         try:
-            check(Request(Headers([("S", signature)]), b"body", "POST", "https://h.example/X"), NOW)
+            check(WebhookRequest(Headers([("S", signature)]), b"body", "POST", "https://h.example/X"), NOW)
         except Refused:
             return False
         return True
@@ -132,9 +132,9 @@ def test_a_key_signs_only_bodies_that_begin_as_the_senders_do() -> None:
     scheme = Hmac(header="S", begins=b"{")
     check = scheme.check([b"key"])
     for body in (b"{}", b"{"):
-        assert check(Request(Headers(scheme.sign(b"key", UnsignedRequest(body, NOW, ""))), body), NOW).mac
+        assert check(WebhookRequest(Headers(scheme.sign(b"key", UnsignedRequest(body, NOW, ""))), body), NOW).mac
     with pytest.raises(Refused, match=r"^signature_mismatch$"):
-        check(Request(Headers(scheme.sign(b"key", UnsignedRequest(b"[]", NOW, ""))), b"[]"), NOW)
+        check(WebhookRequest(Headers(scheme.sign(b"key", UnsignedRequest(b"[]", NOW, ""))), b"[]"), NOW)
 
 
 IN_BODY = Hmac(header="S", timestamp_path="$.time", unit="ms", tolerance=5)
@@ -142,7 +142,7 @@ IN_BODY = Hmac(header="S", timestamp_path="$.time", unit="ms", tolerance=5)
 
 def of_body(body: bytes, now: float = NOW) -> float | None:
     headers = IN_BODY.sign(b"key", UnsignedRequest(body, NOW, ""))
-    return IN_BODY.check([b"key"])(Request(Headers(headers), body), now).timestamp
+    return IN_BODY.check([b"key"])(WebhookRequest(Headers(headers), body), now).timestamp
 
 
 def test_a_time_in_the_body_is_written_and_read_there() -> None:
@@ -246,7 +246,7 @@ def test_base64_that_decodes_to_the_same_bytes_but_is_written_otherwise_is_refus
         value + "\n",
     ):
         with pytest.raises(Refused, match="malformed_signature"):
-            scheme.check([b"k"])(Request(Headers([("S", f"{other}\v")]), b""), NOW)
+            scheme.check([b"k"])(WebhookRequest(Headers([("S", f"{other}\v")]), b""), NOW)
         if other != value:
             with pytest.raises(Refused):
-                scheme.check([b"k"])(Request(Headers([("S", other)]), b""), NOW)
+                scheme.check([b"k"])(WebhookRequest(Headers([("S", other)]), b""), NOW)

@@ -13,7 +13,7 @@ from runtime.webhooks.providers.box import escaped
 from runtime.webhooks.providers.hubspot import signed_url
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.verification.signing import sign_request
 from runtime.webhooks.verification.verifier import prepare
 from tests.signatures import sign, verify
@@ -292,7 +292,7 @@ def test_headers_of_two_families_are_never_mixed() -> None:
 def test_a_batch_is_told_apart_by_all_that_is_in_it() -> None:
     def batch(*ids: int) -> str | None:
         body = json.dumps({"events": [{"type": "message", "webhookEventId": str(each)} for each in ids]}).encode()
-        request = Request(Headers(sign("line", "s", body, now=NOW, delivery_id="")), body)
+        request = WebhookRequest(Headers(sign("line", "s", body, now=NOW, delivery_id="")), body)
         verifier = prepare("line", ["s"])
         return verifier.identify(verifier.check(request, NOW), request, verifier.payload(request)).delivery_id
 

@@ -11,7 +11,7 @@ from runtime.agents.delivery_summary import describe
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.token import without
 from runtime.webhooks.verification.signing import sign_request
 from runtime.webhooks.verification.verifier import prepare
@@ -119,7 +119,7 @@ def test_a_test_delivery_with_a_token_in_it_needs_an_object() -> None:
 )  # fmt: skip
 def test_graph_gets_its_token_back_as_plain_text_and_nothing_else(token: str, answered: bool) -> None:
     verifier = prepare("microsoft-graph", ["state"])
-    request = Request(Headers([]), b"", "POST", None, f"validationToken={token}")
+    request = WebhookRequest(Headers([]), b"", "POST", None, f"validationToken={token}")
     answer = verifier.handshake_response(request, verifier.payload(request), signed=False)
     assert (answer is not None) is answered
     if answer is not None:
@@ -133,7 +133,7 @@ def test_okta_gets_its_challenge_back_once_it_asks_by_get() -> None:
     verifier = prepare("okta", ["s"])
 
     def answer_to(value: str, method: str = "GET") -> object:
-        request = Request(Headers([("X-Okta-Verification-Challenge", value)]), b"", method)
+        request = WebhookRequest(Headers([("X-Okta-Verification-Challenge", value)]), b"", method)
         return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
     answer = answer_to("a9f-3.x_Z=")
@@ -149,7 +149,7 @@ def test_event_grid_gets_its_code_back() -> None:
 
     def answer_to(data: object, kind: str = "Microsoft.EventGrid.SubscriptionValidationEvent") -> object:
         body = json.dumps([{"id": "1", "eventType": kind, "data": data}]).encode()
-        request = Request(Headers([]), body)
+        request = WebhookRequest(Headers([]), body)
         return verifier.handshake_response(request, verifier.payload(request), signed=False)
 
     answer = answer_to({"validationCode": "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"})

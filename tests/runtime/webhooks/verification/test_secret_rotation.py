@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runtime.secrets.secret import Secret
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.verification.secret_rotation import index_secrets
 from runtime.webhooks.verification.verifier import prepare
 from tests.signatures import sign
@@ -24,7 +24,7 @@ def secret(name: str, until: float | None = None, previous: Secret | None = None
 def matches(secrets: list[Secret], key: Secret, now: float, places: list[int] | None = None) -> int | None:
     headers = Headers(sign("github", key, b"{}", now=now, delivery_id="1", event="push"))
     try:
-        return prepare("github", secrets, places=places).check(Request(headers, b"{}"), now).secret_index
+        return prepare("github", secrets, places=places).check(WebhookRequest(headers, b"{}"), now).secret_index
     except Refused:
         return None
 
@@ -54,7 +54,7 @@ def test_the_moment_itself_is_too_late() -> None:
 def test_one_prepared_check_follows_the_clock_there_and_back() -> None:
     new, old = secret("new"), secret("old", 100.0)
     check = prepare("github", [new, old]).check
-    request = Request(Headers(sign("github", old, b"{}", now=0, delivery_id="1", event="push")), b"{}")
+    request = WebhookRequest(Headers(sign("github", old, b"{}", now=0, delivery_id="1", event="push")), b"{}")
     assert check(request, 50.0).secret_index == 1
     with pytest.raises(Refused):
         check(request, 150.0)

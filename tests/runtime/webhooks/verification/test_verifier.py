@@ -13,7 +13,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.verification.verifier import prepare, prepare_unverified
 from tests.contracts.provider_cases import CASES, URL, Case
 from tests.signatures import sign, verify
@@ -76,7 +76,7 @@ def test_what_was_signed_is_identified_and_greeted_without_a_fault(
     taken = {name.lower() for name, _ in signed} - {"content-type"}
     rest = [(name, value) for name, value in headers if name.lower() not in taken]
     own = [pair for pair in signed if pair[0] != "Content-Type" or case.name == "twilio"]
-    request = Request(Headers([*own, *rest]), body, "POST", URL, "", case.keys)
+    request = WebhookRequest(Headers([*own, *rest]), body, "POST", URL, "", case.keys)
     try:
         match = verifier.check(request, NOW)
     except Refused as refused:
@@ -95,7 +95,7 @@ def test_what_was_signed_is_identified_and_greeted_without_a_fault(
 def test_one_verifier_serves_any_number_of_requests() -> None:
     verifier = prepare("github", [Secret(b"s", "test")])
     for body in (b"{}", b"[]", b""):
-        request = Request(Headers(sign("github", "s", body, now=NOW, delivery_id="d")), body)
+        request = WebhookRequest(Headers(sign("github", "s", body, now=NOW, delivery_id="d")), body)
         assert verifier.check(request, NOW).secret_index == 0
 
 
@@ -103,7 +103,7 @@ def test_applying_options_to_a_configured_row_changes_nothing() -> None:
     row = PROVIDERS["custom"].configured({"header": "X-Sig"})
     assert row.configured(None) == row
     headers = sign(row, "s", b"{}", now=NOW, delivery_id="d")
-    assert prepare(row, ["s"]).check(Request(Headers(headers), b"{}"), NOW).secret_index == 0
+    assert prepare(row, ["s"]).check(WebhookRequest(Headers(headers), b"{}"), NOW).secret_index == 0
 
 
 def test_a_preset_takes_no_options() -> None:
@@ -147,7 +147,7 @@ def test_a_refusal_says_the_same_whatever_part_of_the_signature_is_wrong() -> No
 
 def test_unverified_accepts_everything_and_says_that_nothing_matched() -> None:
     verifier = prepare_unverified("github")
-    request = Request(Headers([("X-GitHub-Event", "push"), ("X-GitHub-Delivery", "d")]), b"{}")
+    request = WebhookRequest(Headers([("X-GitHub-Event", "push"), ("X-GitHub-Delivery", "d")]), b"{}")
     verified = verifier.identify(verifier.check(request, NOW), request, verifier.payload(request))
     assert (verified.mac, verified.timestamp, verified.secret_index) == (b"", None, -1)
     assert (verified.event, verified.delivery_id) == ("push", "d")
