@@ -126,6 +126,14 @@ async def ask_anything(app: App) -> None:
 
     examples: list[dict[str, Any]] = []
     collect()
+    unknown: dict[str, Any] = {
+        "token": tokens[1],
+        "webhook_id": str(uuid4()),
+        "memory_id": str(uuid4()),
+        "agent": "nobody",
+    }
+    unknown |= {"body": None, "raw": None, "query": ""}
+    examples += [{**unknown, "row": row} for row in ENDPOINTS if row.method == "GET"]
     for example in examples:
         row = example["row"]
         reply = await app.ask(
