@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 from runtime.webhooks.request.headers import Headers
 
 FORWARDED_FOR = "x-forwarded-for"
+
+_WITH_PORT = re.compile(r"\[(?P<in_brackets>[^][]+)\](?::[0-9]{1,5})?|(?P<plain>[^][:]+):[0-9]{1,5}")
 
 
 def client_address(peer: str | None, headers: Headers, trusted: int) -> str | None:
@@ -68,8 +71,5 @@ def is_proxied(peer: str | None, headers: Headers) -> bool:
 
 def _entry(text: str) -> IPv4Address | IPv6Address | None:
     """Parse an entry; some proxies append a port, with an IPv6 address then in brackets."""
-    if text.startswith("["):
-        return parsed(text[1:].partition("]")[0])
-    if text.count(":") == 1:
-        text = text.partition(":")[0]
-    return parsed(text)
+    match = _WITH_PORT.fullmatch(text)
+    return parsed(text if match is None else match["in_brackets"] or match["plain"])
