@@ -69,7 +69,7 @@ def test_no_line_of_the_log_is_the_senders(daemon: Daemon, written: str) -> None
     "command",
     [
         *(("webhook", "logs"), ("webhook", "deliveries"), ("webhook", "show", "@"), ("webhook", "list")),
-        *(("memory", "inspect", "reviewer"), ("memory", "list"), ("memory", "search", "reviewer", "thing opened")),
+        *(("memory", "inspect", "reviewer"), ("memory", "list"), ("memory", "search", "reviewer", "forged action")),
         *(("memory", "stats"), ("memory", "export"), ("token", "list"), ("user", "list")),
     ],
     ids=" ".join,
