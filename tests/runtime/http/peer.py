@@ -144,8 +144,6 @@ class Serving:
         try:
             serving.run(server.start(listener)).result(SECONDS)
             yield serving
-            # asyncio drops what it is just accepting when its server is closed, socket and all, without closing it.
-            serving.run(asyncio.sleep(0.02)).result(SECONDS)
             serving.stop(0).result(SECONDS)
             serving.run(_settled()).result(SECONDS)
         finally:
@@ -160,7 +158,13 @@ class Serving:
 
     def stop(self, seconds: float) -> Future[None]:
         """Stop, waiting `seconds` for what is under way."""
-        return self.run(self.server.close(seconds))
+
+        async def stop() -> None:
+            # asyncio drops what it is just accepting when its server is closed, socket and all, without closing it.
+            await asyncio.sleep(0.02)
+            await self.server.close(seconds)
+
+        return self.run(stop())
 
     def connect(self, source: str = "127.0.0.1") -> Peer:
         return Peer(self.address, source)
