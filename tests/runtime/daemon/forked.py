@@ -12,6 +12,7 @@ import atexit
 import gc
 import json
 import os
+import selectors
 import signal
 import socket
 import struct
@@ -23,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn
+from typing import IO, Any, Final
 
 SYMBI: Final = "runtime.cli:main"
 DSLC: Final = "dslc.cli:main"
@@ -226,46 +227,69 @@ def _received(link: socket.socket, size: int) -> bytes:
 
 
 def _serve(asked: socket.socket) -> dict[str, Any]:
-    """Start a copy whenever one is asked for; returns in a copy, with what it was asked to run."""
+    """Start a copy whenever one is asked for, and tell how it ended. Returns, in a copy, what it was asked to run."""
+    watched = selectors.DefaultSelector()
+    watched.register(asked, selectors.EVENT_READ, lambda: _start(asked, watched))
     while True:
-        data, numbers, _, _ = socket.recv_fds(asked, 1, 5)
-        if not data:
-            os._exit(0)
-        link, request, *streams = numbers
-        # Each copy has a keeper, which waits for it and says how it ended.
-        if os.fork() == 0:
-            asked.close()
-            pid = os.fork()
-            if pid:
-                for number in (request, *streams):
-                    os.close(number)
-                _keep(pid, socket.socket(fileno=link))
-            os.close(link)
-            for number, stream in enumerate(streams):
-                os.dup2(stream, number)
-                os.close(stream)
-            with open(request, "rb") as file:  # noqa: PTH123 - it is a descriptor
-                said = json.load(file)
-            assert isinstance(said, dict)
-            return said
-        for number in numbers:
+        for key, _ in watched.select():
+            said = key.data()
+            if said is not None:
+                assert isinstance(said, dict)
+                return said
+
+
+def _start(asked: socket.socket, watched: selectors.BaseSelector) -> dict[str, Any] | None:
+    """Fork a copy: in it, what it was asked to run; else None."""
+    data, numbers, _, _ = socket.recv_fds(asked, 1, 5)
+    if not data:
+        os._exit(0)
+    link, request, *streams = numbers
+    pid = os.fork()
+    if pid:
+        for number in (request, *streams):
             os.close(number)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+        _watch(pid, link, watched)
+        return None
+    asked.close()
+    for key in watched.get_map().values():
+        if isinstance(key.fileobj, int):
+            os.close(key.fileobj)
+    watched.close()
+    os.close(link)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    with open(request, "rb") as file:  # noqa: PTH123 - it is a descriptor
+        said = json.load(file)
+    assert isinstance(said, dict)
+    return said
 
 
-def _keep(pid: int, link: socket.socket) -> NoReturn:
-    link.sendall(_PID.pack(pid))
-    # It stays a zombie until its end is known to who started it, so that no signal reaches another process.
-    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert ended is not None
-    code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+def _watch(pid: int, link: int, watched: selectors.BaseSelector) -> None:
+    """Say the number of a copy on its link, and later how it ended."""
+
+    def ended() -> None:
+        watched.unregister(end)
+        os.close(end)
+        # It stays a zombie until its end is known to who started it, so that no signal reaches another process.
+        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert found is not None
+        code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        with suppress(OSError):
+            os.write(link, _STATUS.pack(code))
+        watched.register(link, selectors.EVENT_READ, known)
+
+    def known() -> None:
+        watched.unregister(link)
+        with suppress(OSError):
+            os.read(link, 1)
+        os.waitpid(pid, 0)
+        os.close(link)
+
+    end = os.pidfd_open(pid)
+    watched.register(end, selectors.EVENT_READ, ended)
     with suppress(OSError):
-        link.sendall(_STATUS.pack(code))
-        link.recv(1)
-    os.waitpid(pid, 0)
-    os._exit(0)
+        os.write(link, _PID.pack(pid))
 
 
 def _main() -> None:
@@ -285,7 +309,23 @@ def _main() -> None:
         # First: some libraries install a package `tests` of their own.
         sys.path.insert(0, str(Path(__file__).parents[3]))
     sys.argv = ["dslc" if said["main"] == DSLC else "symbi", *said["arguments"]]
-    getattr(import_module(module), name)()
+    code = 1
+    try:
+        getattr(import_module(module), name)()
+        code = 0
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    # The end of an interpreter, but for taking everything to pieces: a copy would copy all memory for it.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
