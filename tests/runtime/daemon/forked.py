@@ -226,70 +226,77 @@ def _received(link: socket.socket, size: int) -> bytes:
     return data
 
 
-def _serve(asked: socket.socket) -> dict[str, Any]:
-    """Start a copy whenever one is asked for, and tell how it ended. Returns, in a copy, what it was asked to run."""
-    watched = selectors.DefaultSelector()
-    watched.register(asked, selectors.EVENT_READ, lambda: _start(asked, watched))
-    while True:
-        for key, _ in watched.select():
-            said = key.data()
-            if said is not None:
-                assert isinstance(said, dict)
-                return said
+class _Copies:
+    """The copies of this process: starts one whenever it is asked to, and tells how each ended."""
 
+    def __init__(self, asked: socket.socket) -> None:
+        self._asked = asked
+        self._watched = selectors.DefaultSelector()
+        self._open: set[int] = set()  # descriptors that concern one copy
 
-def _start(asked: socket.socket, watched: selectors.BaseSelector) -> dict[str, Any] | None:
-    """Fork a copy: in it, what it was asked to run; else None."""
-    data, numbers, _, _ = socket.recv_fds(asked, 1, 5)
-    if not data:
-        os._exit(0)
-    link, request, *streams = numbers
-    pid = os.fork()
-    if pid:
-        for number in (request, *streams):
+    def serve(self) -> dict[str, Any]:
+        """Returns in a copy, with what it was asked to run."""
+        self._watched.register(self._asked, selectors.EVENT_READ, self._start)
+        while True:
+            for key, _ in self._watched.select():
+                said = key.data()
+                if said is not None:
+                    assert isinstance(said, dict)
+                    return said
+
+    def _start(self) -> dict[str, Any] | None:
+        data, numbers, _, _ = socket.recv_fds(self._asked, 1, 5)
+        if not data:
+            os._exit(0)
+        link, request, *streams = numbers
+        pid = os.fork()
+        if pid:
+            for number in (request, *streams):
+                os.close(number)
+            self._watch(pid, link)
+            return None
+        self._asked.close()
+        self._watched.close()
+        for number in (link, *self._open):  # held open by another copy, a link would never end
             os.close(number)
-        _watch(pid, link, watched)
-        return None
-    asked.close()
-    for key in watched.get_map().values():
-        if isinstance(key.fileobj, int):
-            os.close(key.fileobj)
-    watched.close()
-    os.close(link)
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-        os.close(stream)
-    with open(request, "rb") as file:  # noqa: PTH123 - it is a descriptor
-        said = json.load(file)
-    assert isinstance(said, dict)
-    return said
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        with open(request, "rb") as file:  # noqa: PTH123 - it is a descriptor
+            said = json.load(file)
+        assert isinstance(said, dict)
+        return said
 
+    def _watch(self, pid: int, link: int) -> None:
+        """Tell the number of a copy on its link, and later how it ended."""
 
-def _watch(pid: int, link: int, watched: selectors.BaseSelector) -> None:
-    """Say the number of a copy on its link, and later how it ended."""
+        def ended() -> None:
+            self._watched.unregister(end)
+            self._close(end)
+            # It stays a zombie until its end is known to who started it, so that no signal reaches another process.
+            found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            assert found is not None
+            code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+            with suppress(OSError):
+                os.write(link, _STATUS.pack(code))
+            self._watched.register(link, selectors.EVENT_READ, known)
 
-    def ended() -> None:
-        watched.unregister(end)
-        os.close(end)
-        # It stays a zombie until its end is known to who started it, so that no signal reaches another process.
-        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        assert found is not None
-        code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        def known() -> None:
+            self._watched.unregister(link)
+            with suppress(OSError):
+                os.read(link, 1)
+            os.waitpid(pid, 0)
+            self._close(link)
+
+        end = os.pidfd_open(pid)
+        self._open |= {link, end}
+        self._watched.register(end, selectors.EVENT_READ, ended)
         with suppress(OSError):
-            os.write(link, _STATUS.pack(code))
-        watched.register(link, selectors.EVENT_READ, known)
+            os.write(link, _PID.pack(pid))
 
-    def known() -> None:
-        watched.unregister(link)
-        with suppress(OSError):
-            os.read(link, 1)
-        os.waitpid(pid, 0)
-        os.close(link)
-
-    end = os.pidfd_open(pid)
-    watched.register(end, selectors.EVENT_READ, ended)
-    with suppress(OSError):
-        os.write(link, _PID.pack(pid))
+    def _close(self, number: int) -> None:
+        self._open.discard(number)
+        os.close(number)
 
 
 def _main() -> None:
@@ -300,7 +307,7 @@ def _main() -> None:
     # What is shared with the copies is not looked at again in each of them.
     gc.collect()
     gc.freeze()
-    said = _serve(socket.socket(fileno=int(sys.argv[1])))
+    said = _Copies(socket.socket(fileno=int(sys.argv[1]))).serve()
     os.chdir(said["cwd"])
     os.environ.clear()
     os.environ.update(said["env"])
