@@ -17,8 +17,8 @@ from typing import Any
 from bench.harness.report import Ratio, command_line, show
 from bench.push import generated
 from bench.search import Texts, timed
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, utc
 from runtime.memory import open_store, path_of
 from runtime.memory.indexing.index_file import open_indexer
@@ -35,8 +35,8 @@ _PAUSE = 0.02  # seconds between two searches
 
 async def measure(texts: int, embedding: str = "local", rounds: int = ROUNDS) -> dict[str, Any]:
     """Return the milliseconds of every search, and the ratio of the medians."""
-    embedder = await open_embedding(Choice(name=embedding), {})
-    block = Memory(name="bench", store=Choice(name="markdown"))
+    embedder = await open_embedding(Variant(name=embedding), {})
+    block = Memory(name="bench", store=Variant(name="markdown"))
     idle, during = list[float](), list[float]()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

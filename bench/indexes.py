@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING, Any
 
 from bench.harness.postgresql import NAMED, postgresql
 from bench.harness.report import command_line, show
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.engine import CANDIDATES, search
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from runtime.search.index.postgres.index import PostgresIndex
@@ -55,11 +55,11 @@ EF_SEARCH = (40, 100, 200, 400)
 _PART = 500
 _START = datetime(2025, 1, 1, tzinfo=UTC)
 _AT_ONCE = 256
-FILTERS: Mapping[str, Filter] = {
-    "none": Filter(),
-    "a third": Filter(tags_any=frozenset({"third"})),
-    "a tenth": Filter(agent="agent-3"),
-    "a hundredth": Filter(tags_any=frozenset({"hundredth"})),
+FILTERS: Mapping[str, EntryFilter] = {
+    "none": EntryFilter(),
+    "a third": EntryFilter(tags_any=frozenset({"third"})),
+    "a tenth": EntryFilter(agent="agent-3"),
+    "a hundredth": EntryFilter(tags_any=frozenset({"hundredth"})),
 }
 
 
@@ -233,7 +233,7 @@ class Run:
             }
         return result
 
-    def _asked(self, index: Index, question: str, wanted: Filter) -> Iterator[tuple[str, Awaitable[object]]]:
+    def _asked(self, index: Index, question: str, wanted: EntryFilter) -> Iterator[tuple[str, Awaitable[object]]]:
         asked = Question(text=question, now=_START, wanted=wanted)
         embedder: Any = Known({understand(asked, []).meaning: self.vectors[question]})
         yield "nearest 10", index.nearest(self.vectors[question], wanted, 10)
@@ -256,7 +256,7 @@ class Run:
         return result
 
 
-async def _ten(index: Index, vector: Any, wanted: Filter, limit: int) -> set[int]:
+async def _ten(index: Index, vector: Any, wanted: EntryFilter, limit: int) -> set[int]:
     return set((await index.nearest(vector, wanted, limit)).keys[:10].tolist())
 
 
@@ -278,7 +278,7 @@ async def measure(url: str, items: int, queries: int, kept: Path | None, drawn: 
 
         async def opened(**options: Any) -> PostgresIndex:
             given = {"url": url, "schema": "bench_indexes", **options}
-            index = await open_index(Choice(name="postgres"), None, given)
+            index = await open_index(Variant(name="postgres"), None, given)
             assert isinstance(index, PostgresIndex)
             stack.push_async_callback(index.close)
             return index

@@ -29,7 +29,7 @@ from runtime.memory.newest import newest, scan_of
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Store
 from runtime.memory.store_types import Scan, position_of
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 
 ITEMS = 60_000
 ROUNDS = 5
@@ -37,7 +37,7 @@ LISTED = 10
 AGENTS = 10
 _OF_A_LOG = 100
 _NOW = datetime.now(UTC)
-_UNUSED_TAG = Filter(tags_all=frozenset({"unused"}))
+_UNUSED_TAG = EntryFilter(tags_all=frozenset({"unused"}))
 
 Result = dict[str, dict[str, float]]
 """Milliseconds of each side, by query."""
@@ -53,7 +53,7 @@ async def measure(items: int = ITEMS) -> Result:
         memory = OpenMemory(block, indexer, None, folder=None)
         await memory.sync()
         try:
-            return {"newest": await _asked(memory, Filter()), "by a tag": await _asked(memory, _UNUSED_TAG)}
+            return {"newest": await _asked(memory, EntryFilter()), "by a tag": await _asked(memory, _UNUSED_TAG)}
         finally:
             await memory.close()
 
@@ -74,7 +74,7 @@ async def _fill(store: Store, items: int) -> None:
         )
 
 
-async def _asked(memory: OpenMemory, wanted: Filter) -> dict[str, float]:
+async def _asked(memory: OpenMemory, wanted: EntryFilter) -> dict[str, float]:
     async def by_index() -> list[Item]:
         return await newest(memory, wanted, LISTED)
 

@@ -180,18 +180,18 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     from runtime.clock import SYSTEM, utc
     from runtime.daemon.process import log_setup
     from runtime.daemon.process.root import Root, own
-    from runtime.daemon.process.settings import Settings
+    from runtime.daemon.process.settings import ProcessSettings
     from runtime.daemon.process.supervisor import Supervisor
     from runtime.daemon.program.app import App
-    from runtime.search.entry import Filter
+    from runtime.search.entry import EntryFilter
     from runtime.search.question import Question
 
     log_setup.configure("text", "error")
     # As in `symbi mcp`.
     gc.set_threshold(50_000, 20, 50)
-    tasks, wanted = Supervisor(), Filter(agent="notes")
+    tasks, wanted = Supervisor(), EntryFilter(agent="notes")
     with own(Root(root)):
-        async with App.open(Root(root), Settings.read({})) as app:
+        async with App.open(Root(root), ProcessSettings.read({})) as app:
             await app.load_last_program()
             await app.start_background(tasks.start)
             memory = app.generation.memories["notes"]

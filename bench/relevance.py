@@ -25,7 +25,7 @@ from runtime.errors import SymbiontError
 from runtime.memory.chunking import chunks
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.question import RECOMMENDED_THRESHOLD, Question
 
 THRESHOLDS = (0.0, 0.4, 0.5, RECOMMENDED_THRESHOLD, 0.6)
@@ -171,7 +171,7 @@ async def _at(
     for agent in agents:
         for text in NONSENSE:
             question = Question(
-                text=text, now=conversations[0].now, limit=1, wanted=Filter(agent=agent), threshold=threshold
+                text=text, now=conversations[0].now, limit=1, wanted=EntryFilter(agent=agent), threshold=threshold
             )
             passed += [f"{agent}: {text}" for _ in (await memory.search(question)).hits]
     return {

@@ -26,7 +26,7 @@ import uvloop
 from bench.harness.load import SECRET
 from bench.harness.report import Ratio, command_line, show
 from runtime.daemon.process.root import make
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.app import App
 from runtime.daemon.server import LOOKS_FOR_CYCLES
 
@@ -101,7 +101,7 @@ async def running(folder: Path, webhooks: int) -> AsyncIterator[App]:
     secrets = {f"BENCH_SECRET_{number}": f"{SECRET}-{number}" for number in range(webhooks)}
     os.environ.update(secrets)
     try:
-        async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
+        async with App.open(make(folder, os.environ, folder), ProcessSettings.read({})) as app:
             await app.start([program])
             await app.start_background(lambda name, work: asyncio.create_task(work, name=name))
             yield app

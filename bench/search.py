@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from bench.harness.report import Ratio, command_line, ratio_table, show
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM
 from runtime.memory import open_store, path_of
 from runtime.memory.item import Item
@@ -39,7 +39,7 @@ from runtime.memory.store import Store
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import CANDIDATES, search
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded.schema import TOKENIZE
 from runtime.search.index.index import Index
@@ -196,7 +196,7 @@ async def latency(embedder: Embedder, dimension: int, items: int, queries: int) 
 async def _query(index: Index, embedder: Embedder, bare: Bare, text: str, last: IndexEntry) -> dict[str, float]:
     now = _START + timedelta(days=400)
     everywhere = Question(text=text, now=now)
-    of_one = Question(text=text, now=now, wanted=Filter(agent="agent-3"))
+    of_one = Question(text=text, now=now, wanted=EntryFilter(agent="agent-3"))
     words = understand(everywhere, ()).words
     vector = (await embedder.embed([text]))[0]
 
@@ -253,7 +253,7 @@ async def appending(items: int) -> dict[str, Side]:
 
 
 async def _with_log(root: Path, texts: Texts, length: int) -> Store:
-    memory = Memory(name="bench", store=Choice(name="markdown"))
+    memory = Memory(name="bench", store=Variant(name="markdown"))
     store = await open_store(memory, root, clock=SYSTEM)
     await store.append([_item(texts) for _ in range(length)])
     assert path_of(memory, root).is_dir()
@@ -268,7 +268,7 @@ async def measure(items: int, queries: int | None = None) -> dict[str, Any]:
     """Return the whole measurement as a JSON object. `queries`: QUERIES by default."""
     queries = queries or QUERIES
     name = default_embedding() or "hashing"
-    embedder = await open_embedding(Choice(name=name), {})
+    embedder = await open_embedding(Variant(name=name), {})
     assert embedder is not None
     dimension = (await embedder.embed(["warm up"])).shape[1]
     small = await latency(embedder, dimension, items, queries)

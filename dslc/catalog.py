@@ -10,7 +10,7 @@ from dslc.frozen import FrozenDict
 from dslc.setting import Setting
 
 
-class Row(NamedTuple):
+class CatalogEntry(NamedTuple):
     """One row of a family: what may stand after `provider`, and its options.
 
     `signed`: the parts of a request that a provider's scheme signs. `signed_by`: the option, a template over these
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     options: tuple[Setting, ...] = ()
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Row:
+    def from_json(cls, given: Mapping[str, Any]) -> CatalogEntry:
         """A row as the catalogue's file has it. Raises TypeError for anything else."""
         signed = given.get("signed")
         options = tuple(map(Setting.from_json, given.get("options", ())))
@@ -54,10 +54,10 @@ class Catalog:
 
     def __init__(
         self,
-        families: Mapping[str, tuple[Row, ...]],
+        families: Mapping[str, tuple[CatalogEntry, ...]],
         kinds: Mapping[str, tuple[Setting, ...]],
     ) -> None:
-        self.families: Mapping[str, tuple[Row, ...]] = FrozenDict(families)
+        self.families: Mapping[str, tuple[CatalogEntry, ...]] = FrozenDict(families)
         self.kinds: Mapping[str, tuple[Setting, ...]] = FrozenDict(kinds)
         for family, rows in self.families.items():
             names = [row.name for row in rows]
@@ -65,7 +65,7 @@ class Catalog:
             if twice:
                 raise ValueError(f"{family} has two rows called {', '.join(twice)}")
 
-    def rows(self, family: str) -> Mapping[str, Row]:
+    def rows(self, family: str) -> Mapping[str, CatalogEntry]:
         """The rows of a family by name, in the catalogue's order; none for a family it does not know."""
         return {row.name: row for row in self.families.get(family, ())}
 
@@ -78,6 +78,6 @@ class Catalog:
 
         given = json.loads((Path(__file__).parent / "catalog.json").read_bytes())
         return Catalog(
-            {family: tuple(map(Row.from_json, rows)) for family, rows in given["families"].items()},
+            {family: tuple(map(CatalogEntry.from_json, rows)) for family, rows in given["families"].items()},
             {kind: tuple(map(Setting.from_json, settings)) for kind, settings in given["kinds"].items()},
         )

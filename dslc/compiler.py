@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dslc.catalog import Catalog
-from dslc.diagnostics.collector import Findings, placed
+from dslc.diagnostics.collector import DiagnosticCollector, placed
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.program import HOMES, Program
 from dslc.source import Source
@@ -42,7 +42,7 @@ def result(workspace: Workspace, *, build: bool = True) -> Compilation:
     files = [workspace.checked(name) for name in workspace.names]
     diagnostics = [found for name in workspace.names for found in workspace.diagnostics(name)]
     program = _program(workspace, diagnostics) if build else Program()
-    nodes = (node for file in files for piece in file.file.pieces for node in piece.blocks)
+    nodes = (node for file in files for section in file.file.sections for node in section.blocks)
     blocks = sum(isinstance(node, BlockNode) for node in nodes)
     return Compilation(program, tuple(diagnostics), tuple(file.file.source for file in files), blocks)
 
@@ -57,17 +57,17 @@ def _program(workspace: Workspace, diagnostics: list[Diagnostic]) -> Program:
     for name in workspace.names:
         file = workspace.checked(name)
         source = file.file.source
-        for piece, checked in zip(file.file.pieces, file.pieces, strict=True):
+        for section, checked in zip(file.file.sections, file.sections, strict=True):
             for block in checked.blocks:
                 key = (block.kind, block.name)
                 made = built(block)
                 if made.model is not None and key not in taken:
                     parts[homes[block.kind]][block.name] = made.model
-                    line = source.position(source.offset(piece.start + block.node.start_pos)).line
+                    line = source.position(source.offset(section.start + block.node.start_pos)).line
                     origins[key] = f"{name}:{line}"
                 taken.add(key)
                 for message, place in made.problems:
-                    findings = Findings(checked.reading.text)
-                    findings.add("T401", message, place)
-                    diagnostics.append(placed(findings.found[0], name, piece.offset))
+                    collector = DiagnosticCollector(checked.parsed.text)
+                    collector.add("T401", message, place)
+                    diagnostics.append(placed(collector.found[0], name, section.offset))
     return Program(**parts, origins=origins)

@@ -9,7 +9,7 @@ from dslc.setting import Setting
 from dslc.syntax.quoting import named, quoted
 
 if TYPE_CHECKING:
-    from dslc.catalog import Row
+    from dslc.catalog import CatalogEntry
     from dslc.vocabulary import Vocabulary
 
 _BY_TYPE = {
@@ -33,12 +33,12 @@ _BY_TYPE = {
 _NAMES = {"word", "variant", "name", "reference", "tool"}
 
 
-class Line(NamedTuple):
+class ExampleLine(NamedTuple):
     """A setting as it is written: key, value and body, of which a group has no value."""
 
     key: str
     value: str | None = None
-    body: tuple[Line, ...] | None = None
+    body: tuple[ExampleLine, ...] | None = None
 
     def inline(self) -> str:
         """All of it on one line."""
@@ -53,10 +53,10 @@ def example(setting: Setting, vocabulary: Vocabulary | None = None) -> str:
     return line(setting, vocabulary).inline()
 
 
-def line(setting: Setting, vocabulary: Vocabulary | None = None) -> Line:
+def line(setting: Setting, vocabulary: Vocabulary | None = None) -> ExampleLine:
     """What `example` writes, in its parts."""
     if setting.type == "group":
-        return Line(setting.name, body=_group(setting.settings, vocabulary))
+        return ExampleLine(setting.name, body=_group(setting.settings, vocabulary))
     if setting.type == "variant":
         return _variant(setting, vocabulary)
     given = setting.example if setting.example is not None else setting.default
@@ -66,16 +66,16 @@ def line(setting: Setting, vocabulary: Vocabulary | None = None) -> Line:
         values = [written(given, setting)] if given not in (None, "") else []
     values = values or [_usual(setting, vocabulary)] * max(setting.min_length or 1 if setting.many else 1, 1)
     if setting.many and not (setting.single and len(values) == 1):
-        return Line(setting.name, f"[{', '.join(values)}]")
-    return Line(setting.name, values[0])
+        return ExampleLine(setting.name, f"[{', '.join(values)}]")
+    return ExampleLine(setting.name, values[0])
 
 
-def row_line(setting: Setting, row: Row, vocabulary: Vocabulary | None = None) -> Line:
+def row_line(setting: Setting, row: CatalogEntry, vocabulary: Vocabulary | None = None) -> ExampleLine:
     """`setting` with this row of its family, and the options that the row cannot do without."""
     body = tuple(line(option, vocabulary) for option in needed(row.options))
     if setting.type == "variant":
-        return Line(setting.name, named(row.name), body or None)
-    return Line(setting.name, f"[{named(row.name)}]" if setting.many and not setting.single else named(row.name))
+        return ExampleLine(setting.name, named(row.name), body or None)
+    return ExampleLine(setting.name, f"[{named(row.name)}]" if setting.many and not setting.single else named(row.name))
 
 
 def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[Setting]:
@@ -101,18 +101,18 @@ def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[
     return [setting for setting in settings if setting.name in chosen]
 
 
-def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[Line, ...]:
+def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[ExampleLine, ...]:
     """The settings of a group that are worth showing: the needed ones and those with a default, else the first."""
     usual = [setting for setting in settings if setting.default not in (None, [], "") and not setting.excludes]
     chosen = needed(settings, usual) or list(settings[:1])
     return tuple(line(setting, vocabulary) for setting in chosen)
 
 
-def _variant(setting: Setting, vocabulary: Vocabulary | None) -> Line:
+def _variant(setting: Setting, vocabulary: Vocabulary | None) -> ExampleLine:
     rows = vocabulary.rows(setting.family or "") if vocabulary is not None else {}
     name = setting.example or setting.default or next(iter(rows), "a-name")
     row = rows.get(name)
-    return Line(setting.name, named(name)) if row is None else row_line(setting, row, vocabulary)
+    return ExampleLine(setting.name, named(name)) if row is None else row_line(setting, row, vocabulary)
 
 
 def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:

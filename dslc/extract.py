@@ -18,16 +18,16 @@ from dslc.blocks.block import Block
 from dslc.blocks.memory import Memory
 from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog
-from dslc.check.declarations import Contribution
+from dslc.check.declarations import FileDeclarations
 from dslc.check.model import built
-from dslc.check.piece import CheckedPiece, check_piece
 from dslc.check.references import References
+from dslc.check.section import CheckedSection, check_section
 from dslc.diagnostics.collector import placed
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
-from dslc.parse import File, Piece, Reading, faults, parse
+from dslc.parse import File, ParsedSection, PlacedSection, faults, parse
 from dslc.source import Source
-from dslc.syntax.segment import DEEPEST
-from dslc.syntax.tree import BlockNode, Body, Entry, ForeignNode, ListValue, Value
+from dslc.syntax.section import DEEPEST
+from dslc.syntax.tree import BlockNode, Body, EntryNode, ForeignNode, ListValue, ValueNode
 from dslc.vocabulary import Vocabulary
 
 _ELSEWHERE = "R301"  # another file may declare what is named here
@@ -54,29 +54,29 @@ def extract_webhook_definitions(tree: Tree, source: str | bytes) -> list[Webhook
 def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
     source = Source("", text)
     file = read(tree, source)
-    pieces = [check_piece(piece.reading, _vocabulary()) for piece in file.pieces]
-    _refuse(source, _errors(file, pieces, kind))
-    blocks = (block for piece in pieces for block in piece.blocks if block.kind == kind)
+    sections = [check_section(section.parsed, _vocabulary()) for section in file.sections]
+    _refuse(source, _errors(file, sections, kind))
+    blocks = (block for section in sections for block in section.blocks if block.kind == kind)
     return [model for block in blocks if (model := built(block).model) is not None]
 
 
-def _errors(file: File, pieces: list[CheckedPiece], kind: str) -> list[Diagnostic]:
+def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagnostic]:
     """What is wrong with the blocks of a kind, and with those that may have been meant to be of it."""
     references, said, found = (
         References(str(_vocabulary().kinds["memory"]["path"].default), _vocabulary().fileless),
-        Contribution("", (0, ())),
+        FileDeclarations("", (0, ())),
         [],
     )
-    for piece, checked in zip(file.pieces, pieces, strict=True):
-        said.add(checked, piece.offset)
-        found += [placed(diagnostic, "", piece.offset) for diagnostic in checked.diagnostics]
+    for section, checked in zip(file.sections, sections, strict=True):
+        said.add(checked, section.offset)
+        found += [placed(diagnostic, "", section.offset) for diagnostic in checked.diagnostics]
     references.replace("", said)
     references.settle()
-    offsets, others = [piece.offset for piece in file.pieces], _vocabulary().kinds.keys() - {kind}
+    offsets, others = [section.offset for section in file.sections], _vocabulary().kinds.keys() - {kind}
 
     def concerns(diagnostic: Diagnostic) -> bool:
-        piece = file.pieces[bisect_right(offsets, diagnostic.span.start) - 1]
-        return any(block.kind not in others for block in piece.blocks) and diagnostic.code != _ELSEWHERE
+        section = file.sections[bisect_right(offsets, diagnostic.span.start) - 1]
+        return any(block.kind not in others for block in section.blocks) and diagnostic.code != _ELSEWHERE
 
     errors = (each for each in (*found, *references.diagnostics("")) if each.severity is Severity.ERROR)
     return list(filter(concerns, errors))
@@ -110,15 +110,15 @@ def read(tree: Tree, source: Source) -> File:
     if root.has_error or _depth(tree) > DEEPEST:
         _refuse(source, parse(source, _vocabulary()).diagnostics)  # where the compiler puts it, and in its words
         raise ValueError("the tree has errors, and the compiler finds none in the text")
-    pieces, index, byte = [], 0, source.offset(0)
+    sections, index, byte = [], 0, source.offset(0)
     for node in root.named_children:
         if node.type == "comment":
             continue
         index, byte = index + len(data[byte : node.start_byte].decode()), node.start_byte
         reader = _Reader(data, byte)
         block = reader.block(node) if node.type == "block" else reader.foreign(node)
-        pieces.append(Piece(index, byte, Reading(data[byte : node.end_byte].decode(), (block,))))
-    return File(source, tuple(pieces))
+        sections.append(PlacedSection(index, byte, ParsedSection(data[byte : node.end_byte].decode(), (block,))))
+    return File(source, tuple(sections))
 
 
 def _depth(tree: Tree) -> int:
@@ -170,15 +170,15 @@ class _Reader:
         entries = tuple(self._entry(child) for child in _parts(node))
         return Body(entries, start, self._at(node.end_byte))
 
-    def _entry(self, node: Node) -> Entry:
+    def _entry(self, node: Node) -> EntryNode:
         key, value, body = _field(node, "key"), node.child_by_field_name("value"), node.child_by_field_name("body")
-        return Entry(
+        return EntryNode(
             self._token(key),
             None if value is None else self._value(value),
             None if body is None else self._body(body),
         )
 
-    def _value(self, node: Node) -> Value:
+    def _value(self, node: Node) -> ValueNode:
         if node.type != "list":
             return self._token(node)
         start = self._at(node.start_byte)

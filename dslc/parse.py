@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lark import UnexpectedInput
 
-from dslc.diagnostics.collector import Findings, Place, placed
+from dslc.diagnostics.collector import DiagnosticCollector, Place, placed
 from dslc.diagnostics.diagnostic import CODES, Diagnostic
 from dslc.diagnostics.invisible import cleaned, reported
 from dslc.source import LARGEST, Source
 from dslc.syntax.lark_parser import parse as read
 from dslc.syntax.lark_parser import tokens
-from dslc.syntax.segment import DEEPEST, Fault, Segment
+from dslc.syntax.section import DEEPEST, Fault, Section
 from dslc.syntax.splitter import cut
 from dslc.syntax.tree import ForeignNode, Node
 from dslc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from dslc.recovery.state import Mended
+    from dslc.recovery.state import Recovered
 
 MOST = 1000  # syntax errors after which the rest of a file is not read
 
 
-class Reading(NamedTuple):
+class ParsedSection(NamedTuple):
     """What a piece of text says, wherever it stands: places are relative to its beginning.
 
     `damaged`: the braces (by their place) of bodies of which something was lost. `mentions`: words that stand where
@@ -45,48 +45,50 @@ class Reading(NamedTuple):
     reusable: bool = True
 
 
-class Piece(NamedTuple):
+class PlacedSection(NamedTuple):
     """A reading at its place: `start` is an index into the text of the file, `offset` the same in bytes."""
 
     start: int
     offset: int
-    reading: Reading
+    parsed: ParsedSection
 
     @property
     def text(self) -> str:
-        return self.reading.text
+        return self.parsed.text
 
     @property
     def blocks(self) -> tuple[Node, ...]:
         """The blocks, their places relative to `start`."""
-        return self.reading.blocks
+        return self.parsed.blocks
 
 
 class File(NamedTuple):
-    """A source as it was read; `pieces` in order.
+    """A source as it was read; `sections` in order.
 
     `faults`: what is wrong with the file as a whole. `complete`: all of it was read, be it with errors.
     """
 
     source: Source
-    pieces: tuple[Piece, ...] = ()
+    sections: tuple[PlacedSection, ...] = ()
     faults: tuple[Diagnostic, ...] = ()
     complete: bool = True
 
     @property
     def readable(self) -> bool:
         """Whether it has no syntax error, so that its blocks are all it declares."""
-        return not self.faults and self.complete and all(piece.reading.readable for piece in self.pieces)
+        return not self.faults and self.complete and all(section.parsed.readable for section in self.sections)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What was found while reading, in source order."""
         name = self.source.name
-        inner = (placed(found, name, piece.offset) for piece in self.pieces for found in piece.reading.diagnostics)
+        inner = (
+            placed(found, name, section.offset) for section in self.sections for found in section.parsed.diagnostics
+        )
         return tuple(sorted((*self.faults, *inner), key=lambda found: found.span.start) if self.faults else inner)
 
 
-def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, Reading] = MappingProxyType({})) -> File:
+def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSection] = MappingProxyType({})) -> File:
     """The pieces of a source. The vocabulary knows which words open a block, and words the diagnostics.
 
     `known`: readings by their text, to be used again.
@@ -94,60 +96,60 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, Reading] =
     wrong, text = faults(source), source.text or ""
     if wrong:
         return File(source, (), tuple(wrong), complete=False)
-    pieces, errors, complete = [], 0, True
+    sections, errors, complete = [], 0, True
     clean, invisible = cleaned(text)
-    for segment in cut(clean, vocabulary.kinds):
-        if errors >= MOST or segment.fault is Fault.UNREAD:
+    for section in cut(clean, vocabulary.kinds):
+        if errors >= MOST or section.fault is Fault.UNREAD:
             complete = False
             break
-        content = text[segment.start : segment.end]
-        reading = known.get(content) if segment.fault is None else None
-        if reading is None:
-            reading = _read(content, segment, clean, vocabulary)
-        if segment.foreign:  # it may hold what it likes
-            invisible = tuple(place for place in invisible if not segment.start <= place < segment.end)
-        errors += len(reading.diagnostics)
-        pieces.append(Piece(segment.start, source.offset(segment.start), reading))
-    return File(source, tuple(pieces), tuple(reported(source, invisible)), complete)
+        content = text[section.start : section.end]
+        parsed = known.get(content) if section.fault is None else None
+        if parsed is None:
+            parsed = _read(content, section, clean, vocabulary)
+        if section.foreign:  # it may hold what it likes
+            invisible = tuple(place for place in invisible if not section.start <= place < section.end)
+        errors += len(parsed.diagnostics)
+        sections.append(PlacedSection(section.start, source.offset(section.start), parsed))
+    return File(source, tuple(sections), tuple(reported(source, invisible)), complete)
 
 
-def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> Reading:
+def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> ParsedSection:
     """The reading of a piece whose text is `content`; `text`: the whole text, without invisible characters."""
-    clean = text[segment.start : segment.end]
-    if segment.foreign and segment.fault is None:
-        return Reading(content, (_foreign(content, segment.head_end - segment.start),))
+    clean = text[section.start : section.end]
+    if section.foreign and section.fault is None:
+        return ParsedSection(content, (_foreign(content, section.head_end - section.start),))
     plain = None
-    if segment.fault is None and segment.deepest <= DEEPEST:
+    if section.fault is None and section.deepest <= DEEPEST:
         with suppress(UnexpectedInput):
-            plain = Reading(content, read(clean))
-    if plain is not None and not segment.glued:
+            plain = ParsedSection(content, read(clean))
+    if plain is not None and not section.glued:
         return plain
-    findings = Findings(content)
-    line = text.count("\n", 0, segment.start) + 1 if segment.fault else 1
+    collector = DiagnosticCollector(content)
+    line = text.count("\n", 0, section.start) + 1 if section.fault else 1
     following = ""
-    if segment.fault is Fault.UNCLOSED and segment.end < len(text):
-        head = re.compile(r"\w[^\n{]*").match(text, segment.end)
+    if section.fault is Fault.UNCLOSED and section.end < len(text):
+        head = re.compile(r"\w[^\n{]*").match(text, section.end)
         following = head[0] if head else ""
-    if segment.foreign:
-        node = _unclosed_foreign(clean, segment, findings, line, following)
-        return Reading(content, (node,), tuple(findings.found), readable=False, reusable=False)
-    from dslc.recovery import mend  # most texts have nothing to mend
+    if section.foreign:
+        node = _unclosed_foreign(clean, section, collector, line, following)
+        return ParsedSection(content, (node,), tuple(collector.found), readable=False, reusable=False)
+    from dslc.recovery import recover  # most texts have nothing to mend
 
-    mended = mend(findings, clean, vocabulary, line, following, segment.fault is Fault.HEADLESS)
-    if plain is not None and not any(found.code.startswith("S") for found in findings.found):
+    recovered = recover(collector, clean, vocabulary, line, following, section.fault is Fault.HEADLESS)
+    if plain is not None and not any(found.code.startswith("S") for found in collector.found):
         # Nothing is wrong with its syntax; the check judges what its words mean.
         return plain
-    return _mended(mended, findings, reusable=segment.fault is None)
+    return _mended(recovered, collector, reusable=section.fault is None)
 
 
-def _mended(mended: Mended, findings: Findings, *, reusable: bool) -> Reading:
-    return Reading(
-        findings.text,
-        tuple(mended.blocks),
-        tuple(findings.found),
-        frozenset(mended.damaged),
-        frozenset(mended.mentions),
-        frozenset(mended.nameless),
+def _mended(recovered: Recovered, collector: DiagnosticCollector, *, reusable: bool) -> ParsedSection:
+    return ParsedSection(
+        collector.text,
+        tuple(recovered.blocks),
+        tuple(collector.found),
+        frozenset(recovered.damaged),
+        frozenset(recovered.mentions),
+        frozenset(recovered.nameless),
         readable=False,
         reusable=reusable,
     )
@@ -161,17 +163,19 @@ def _foreign(content: str, head_end: int) -> ForeignNode:
     return ForeignNode(kind, name, 0, head_end, len(content))
 
 
-def _unclosed_foreign(content: str, segment: Segment, findings: Findings, line: int, following: str) -> ForeignNode:
-    node = _foreign(content, segment.head_end - segment.start)
+def _unclosed_foreign(
+    content: str, section: Section, collector: DiagnosticCollector, line: int, following: str
+) -> ForeignNode:
+    node = _foreign(content, section.head_end - section.start)
     brace = content.index("{", node.end_pos)
     where = f"before line {line + content.count(chr(10))}" if content.endswith("\n") else "at the end of the file"
     place, message = Place(brace, brace + 1), f"`{node.kind}` is not closed"
-    findings.add(
+    collector.add(
         "S103",
         message,
         place,
         hint=f"add `}}` {where}",
-        labels=findings.behind("the next block begins here", following),
+        labels=collector.behind("the next block begins here", following),
     )
     return node
 

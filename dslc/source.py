@@ -28,7 +28,7 @@ class Position(NamedTuple):
     column: int
 
 
-class Text:
+class OffsetText:
     """A text and where its characters stand in its UTF-8 bytes."""
 
     def __init__(self, text: str) -> None:
@@ -98,8 +98,8 @@ class Source:
             yield index
 
     @cached_property
-    def _offsets(self) -> Text:
-        return Text(self.text or "")
+    def _offsets(self) -> OffsetText:
+        return OffsetText(self.text or "")
 
     @cached_property
     def _lines(self) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dslc.catalog import Catalog, Row
+from dslc.catalog import Catalog, CatalogEntry
 from dslc.setting import Setting
 
 Settings = Mapping[str, Setting]
@@ -21,9 +21,9 @@ class Vocabulary:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.kinds: Mapping[str, Settings] = {kind: by_name(settings) for kind, settings in catalog.kinds.items()}
-        self._rows: dict[str, Mapping[str, Row]] = {}
+        self._rows: dict[str, Mapping[str, CatalogEntry]] = {}
 
-    def rows(self, family: str) -> Mapping[str, Row]:
+    def rows(self, family: str) -> Mapping[str, CatalogEntry]:
         """The rows of a family by name."""
         if family not in self._rows:
             self._rows[family] = self.catalog.rows(family)

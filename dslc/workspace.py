@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
 
-from dslc.check.declarations import Contribution, Declaration, Order, Site
-from dslc.check.piece import CheckedPiece, check_piece
+from dslc.check.declarations import Declaration, FileDeclarations, Location, Order
 from dslc.check.references import References
+from dslc.check.section import CheckedSection, check_section
 from dslc.diagnostics.collector import placed
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.parse import File, parse
@@ -26,13 +26,13 @@ class CheckedFile(NamedTuple):
 
     file: File
     order: Order
-    pieces: tuple[CheckedPiece, ...]
+    sections: tuple[CheckedSection, ...]
 
     @property
     def own(self) -> list[Diagnostic]:
         """What is to be said of it without regard to other files."""
-        name, pairs = self.file.source.name, zip(self.file.pieces, self.pieces, strict=True)
-        inner = [placed(found, name, piece.offset) for piece, checked in pairs for found in checked.diagnostics]
+        name, pairs = self.file.source.name, zip(self.file.sections, self.sections, strict=True)
+        inner = [placed(found, name, section.offset) for section, checked in pairs for found in checked.diagnostics]
         return [*self.file.faults, *inner]
 
 
@@ -59,18 +59,18 @@ class Workspace:
         with _uncollected(len(source.data)):
             old = self._files.get(source.name)
             known = _reusable(old) if old else {}
-            file = parse(source, self.vocabulary, {text: piece.reading for text, piece in known.items()})
-            pieces = tuple(
-                known[piece.text]
-                if piece.text in known and known[piece.text].reading is piece.reading
-                else check_piece(piece.reading, self.vocabulary)
-                for piece in file.pieces
+            file = parse(source, self.vocabulary, {text: section.parsed for text, section in known.items()})
+            sections = tuple(
+                known[section.text]
+                if section.text in known and known[section.text].parsed is section.parsed
+                else check_section(section.parsed, self.vocabulary)
+                for section in file.sections
             )
             order = (0, path) if path else old.order if old else (next(self._orders), ())
-            self._files[source.name] = CheckedFile(file, order, pieces)
-            said = Contribution(source.name, order, file.complete)
-            for piece, checked in zip(file.pieces, pieces, strict=True):
-                said.add(checked, piece.offset)
+            self._files[source.name] = CheckedFile(file, order, sections)
+            said = FileDeclarations(source.name, order, file.complete)
+            for section, checked in zip(file.sections, sections, strict=True):
+                said.add(checked, section.offset)
             self._references.replace(source.name, said)
             self._changed.add(source.name)
 
@@ -110,7 +110,7 @@ class Workspace:
         """The blocks of one kind and name, the first of the program first."""
         return self._references.declarations(kind, name)
 
-    def uses(self, kind: str, name: str) -> list[Site]:
+    def uses(self, kind: str, name: str) -> list[Location]:
         """Where a block is named."""
         return self._references.uses(kind, name)
 
@@ -119,8 +119,8 @@ class Workspace:
         return self._references.names(kind)
 
 
-def _reusable(old: CheckedFile) -> Mapping[str, CheckedPiece]:
-    return {piece.reading.text: piece for piece in old.pieces if piece.reading.reusable}
+def _reusable(old: CheckedFile) -> Mapping[str, CheckedSection]:
+    return {section.parsed.text: section for section in old.sections if section.parsed.reusable}
 
 
 @contextmanager

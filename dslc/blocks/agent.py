@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dslc.blocks.block import Block, Group
-from dslc.blocks.choice import Choice
+from dslc.blocks.block import Block, GroupModel
 from dslc.blocks.values.types import As, Name, Tool
+from dslc.blocks.variant import Variant
 
 
-class Context(Group):
+class AgentContext(GroupModel):
     """How much the agent reads at once."""
 
     max_tokens: int | None = Field(
@@ -50,7 +50,7 @@ class Agent(Block):
         description="The memory of the agent; without it, the only or default one.",
         examples=["agent-memory"],
     )
-    model: Annotated[Choice | None, As("variant", family="model")] = Field(
+    model: Annotated[Variant | None, As("variant", family="model")] = Field(
         default=None,
         description="The language model, with its own options. Has no effect yet: every agent is a recorder.",
         examples=["ollama"],
@@ -70,7 +70,7 @@ class Agent(Block):
         le=1000,
         description="Maximum number of steps of a run. Has no effect yet.",
     )
-    context: Context = Field(default=Context(), description="The size of its context. Has no effect yet.")
+    context: AgentContext = Field(default=AgentContext(), description="The size of its context. Has no effect yet.")
     enabled: bool = Field(
         default=True,
         description="Runs the agent. Deliveries for a disabled agent are stored, and can be redelivered later.",

@@ -14,7 +14,7 @@ _CONFIG = ConfigDict(
 )
 
 
-class Group(BaseModel):
+class GroupModel(BaseModel):
     """Settings under one key: `search { … }`."""
 
     model_config = _CONFIG

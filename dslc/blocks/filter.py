@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import As, HeaderName, JsonPath, Pattern, Relation
 
 Scalar = str | int | float | bool
@@ -17,7 +17,7 @@ _PARTS = (*_SUBJECTS, "any", "not")
 _ABOUT = Relation(needs_one=_SUBJECTS)
 
 
-class Condition(Group):
+class Condition(GroupModel):
     """One thing that a delivery says, in its body or in a header, and how it is compared.
 
     Everything that a condition says must hold, and must hold of one and the same node.
@@ -91,7 +91,7 @@ _ANY = "At least one of these filters matches. If given several times, each must
 _NOT = "This filter does not match. If given several times, none of them may match."
 
 
-class InnerAny(Group):
+class InnerAny(GroupModel):
     """Alternatives inside a filter that is itself inside another."""
 
     filter: tuple[Condition, ...] = Field(min_length=1, description="One of the alternatives.")
@@ -107,13 +107,13 @@ class InnerFilter(Condition):
     not_: tuple[Condition, ...] = Field(default=(), alias="not", description=_NOT)
 
 
-class AnyOf(Group):
+class AnyOf(GroupModel):
     """Alternatives."""
 
     filter: tuple[InnerFilter, ...] = Field(min_length=1, description="One of the alternatives.")
 
 
-class Filter(Condition):
+class WebhookFilter(Condition):
     """What a delivery must say to be wanted."""
 
     parts: ClassVar[tuple[str, ...]] = _PARTS

@@ -7,12 +7,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dslc.blocks.block import Block, Group
-from dslc.blocks.choice import Choice
+from dslc.blocks.block import Block, GroupModel
 from dslc.blocks.values.types import As, Duration, Form
+from dslc.blocks.variant import Variant
 
 
-class Search(Group):
+class MemorySearch(GroupModel):
     """How results by meaning and results by keyword are weighed against each other. The weights add up to 1.
 
     Every memory is searched both ways at once. Where nothing makes vectors, or cannot just now, keywords alone decide.
@@ -30,13 +30,13 @@ class Search(Group):
         return self
 
 
-class Summarize(Group):
+class Summarize(GroupModel):
     """How what happened in some time is made into one item, by the tool `summarize`, and by which language model.
 
     Without a model, or when it is away, the summary is made of the items' own sentences.
     """
 
-    model: Annotated[Choice | None, As("variant", family="model")] = Field(
+    model: Annotated[Variant | None, As("variant", family="model")] = Field(
         default=None,
         description="The language model for summaries, with its own options; `none` disables it. By default no "
         "model is used, unless a call requests one: then it is Ollama on this machine. The redacted "
@@ -76,8 +76,8 @@ class Memory(Block):
     ```
     """
 
-    store: Annotated[Choice, As("variant", family="store")] = Field(
-        default=Choice(name="markdown"), description="The kind of store, with its own options."
+    store: Annotated[Variant, As("variant", family="store")] = Field(
+        default=Variant(name="markdown"), description="The kind of store, with its own options."
     )
     path: Annotated[
         str,
@@ -97,18 +97,18 @@ class Memory(Block):
         description="How long daily logs are stored before they are compacted and deleted. In a collection it "
         "applies to episodic items, and only if its block sets it. Records never expire.",
     )
-    search: Search = Field(
-        default=Search(),
+    search: MemorySearch = Field(
+        default=MemorySearch(),
         description="How search results are ranked. The weights add up to 1; with the embedding `local`, 0.6 and 0.4 "
         "are recommended.",
     )
-    embedding: Annotated[Choice | None, As("variant", family="embedding")] = Field(
+    embedding: Annotated[Variant | None, As("variant", family="embedding")] = Field(
         default=None,
         description="The embedding, with its own options. The default is `local` if it is installed; otherwise "
         "searches use only keywords. When it is changed, everything is embedded again in the "
         "background.",
     )
-    index: Annotated[Choice | None, As("variant", family="index")] = Field(
+    index: Annotated[Variant | None, As("variant", family="index")] = Field(
         default=None,
         description="The search index, with its own options; the default is `embedded`. It contains nothing "
         "that is not in the store, and is rebuilt when it is missing.",

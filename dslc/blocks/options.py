@@ -6,12 +6,12 @@ from typing import Self
 
 from pydantic import model_validator
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.relations import lacking, misfits
 from dslc.blocks.setting import field_name, settings_of
 
 
-class Options(Group):
+class Options(GroupModel):
     """The options of a row. They go together as `dslc check` says: both go by what their fields say of one another."""
 
     @model_validator(mode="after")

@@ -13,10 +13,10 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.values.duration import write_duration
 from dslc.blocks.values.size import write_size
 from dslc.blocks.values.types import HEAD, SINGLE, As, Form, Relation
+from dslc.blocks.variant import Variant
 from dslc.setting import Setting, Written
 
 _PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -90,7 +90,7 @@ def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
         found |= {"choices": way.choices} if way.choices else {}
     elif get_origin(annotation) is Literal:
         found = {"type": "word", "choices": get_args(annotation)}
-    elif isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation is not Choice:
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation is not Variant:
         found = {"type": "group", "settings": settings_of(annotation)}
     elif annotation in _PLAIN:
         found = {"type": _PLAIN[annotation]}
@@ -127,7 +127,7 @@ def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
 
 def _written(value: Any, written: str) -> Any:
     """A default or bound as plain JSON, in the language's own spelling."""
-    if isinstance(value, Choice):
+    if isinstance(value, Variant):
         return value.name
     if isinstance(value, BaseModel):
         return None

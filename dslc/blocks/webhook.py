@@ -6,9 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dslc.blocks.block import Block, Group
-from dslc.blocks.choice import Choice
-from dslc.blocks.filter import Filter
+from dslc.blocks.block import Block, GroupModel
+from dslc.blocks.filter import WebhookFilter
 from dslc.blocks.values.types import (
     SINGLE,
     As,
@@ -20,9 +19,10 @@ from dslc.blocks.values.types import (
     Url,
     UrlPath,
 )
+from dslc.blocks.variant import Variant
 
 
-class Limits(Group):
+class WebhookLimits(GroupModel):
     """What one webhook takes at most."""
 
     body: Size = Field(default=262_144, ge=1, description="Maximum size of a body.")
@@ -57,8 +57,8 @@ class Webhook(Block):
     """
 
     path: UrlPath = Field(description="The URL path of the webhook, matched exactly; unique in the program.")
-    provider: Annotated[Choice, As("variant", family="provider")] = Field(
-        default=Choice(name="custom"),
+    provider: Annotated[Variant, As("variant", family="provider")] = Field(
+        default=Variant(name="custom"),
         description="The sender and its signature: a known provider, or `custom` with its options.",
         examples=["github"],
     )
@@ -86,8 +86,10 @@ class Webhook(Block):
         "sender writes it.",
         examples=[("pull_request",)],
     )
-    filter: tuple[Filter, ...] = Field(default=(), description="Only deliveries that every filter matches are run.")
-    limits: Limits = Field(default=Limits(), description="Limits of the webhook.")
+    filter: tuple[WebhookFilter, ...] = Field(
+        default=(), description="Only deliveries that every filter matches are run."
+    )
+    limits: WebhookLimits = Field(default=WebhookLimits(), description="Limits of the webhook.")
     allow_from: Annotated[tuple[Network, ...], SINGLE] = Field(
         default=(),
         min_length=1,

@@ -68,11 +68,11 @@ def _idle(file: str, allow: _Allow) -> Diagnostic:
 def _comments(file: File) -> Iterator[tuple[int, int]]:
     """The comments of a file, each piece by the rules of its language."""
     text, at = file.source.text or "", 0
-    for piece in file.pieces:
-        end = piece.start + len(piece.text)
-        foreign = any(isinstance(block, ForeignNode) for block in piece.blocks)
-        yield from comments(text, at, piece.start)
-        yield from comments(text, piece.start, end, foreign=foreign)
+    for section in file.sections:
+        end = section.start + len(section.text)
+        foreign = any(isinstance(block, ForeignNode) for block in section.blocks)
+        yield from comments(text, at, section.start)
+        yield from comments(text, section.start, end, foreign=foreign)
         at = end
     yield from comments(text, at, len(text))
 

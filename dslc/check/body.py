@@ -8,13 +8,13 @@ from typing import Any
 
 from lark import Token
 
-from dslc.blocks.chosen import Chosen
+from dslc.blocks.checked_variant import CheckedVariant
 from dslc.blocks.relations import misfits
 from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.example import example
 from dslc.setting import Setting
-from dslc.syntax.tree import Absent, Body, Entry
-from dslc.value_reading.check_state import LOST_USE, MISSING, Context, Given, Head, Missing
+from dslc.syntax.tree import Body, EntryNode, MissingToken
+from dslc.value_reading.check_state import INVALID, LOST_USE, BodyValues, CheckedHead, CheckState, InvalidValue
 from dslc.value_reading.value import read
 from dslc.vocabulary import Settings, by_name
 
@@ -22,9 +22,9 @@ _LONGEST_KEY = 64
 _TEXTS = {"string", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "secret"}
 
 
-def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
+def read_body(context: CheckState, settings: Sequence[Setting], body: Body | None, head: CheckedHead) -> BodyValues:
     """What a body gives. Its depth is bounded by the parser, so groups may be read by recursion."""
-    given = Given()
+    given = BodyValues()
     if body is not None:
         _read_entries(context, by_name(settings), body, head, given)
         if body.start_pos in context.damaged:
@@ -33,7 +33,7 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
     return given
 
 
-def _read_entries(context: Context, known: Settings, body: Body, head: Head, given: Given) -> None:
+def _read_entries(context: CheckState, known: Settings, body: Body, head: CheckedHead, given: BodyValues) -> None:
     present: set[str] = set()
     wrong = -1  # where the last value ends that is wrong and may go on
     repeated: dict[str, list[Any]] = {}
@@ -41,11 +41,11 @@ def _read_entries(context: Context, known: Settings, body: Body, head: Head, giv
         setting = known.get(str(entry.key))  # lark compares its tokens slowly
         if setting is not None:
             value = _read_entry(context, setting, entry, given)
-            if isinstance(value, Missing):
+            if isinstance(value, InvalidValue):
                 wrong = entry.end_pos if _goes_on(setting, entry) else -1
             elif _repeats(setting):
                 repeated.setdefault(setting.name, []).append(value)
-        elif wrong >= 0 and "\n" not in context.findings.text[wrong : entry.start_pos]:
+        elif wrong >= 0 and "\n" not in context.collector.text[wrong : entry.start_pos]:
             context.mention(entry.key, entry.value, entry.body)  # more of that value; it may be a secret
             wrong = entry.end_pos
         else:
@@ -57,7 +57,9 @@ def _read_entries(context: Context, known: Settings, body: Body, head: Head, giv
     given.values |= {name: tuple(values) for name, values in repeated.items()}
 
 
-def _read_entry(context: Context, setting: Setting, entry: Entry, given: Given) -> Any | Missing | None:
+def _read_entry(
+    context: CheckState, setting: Setting, entry: EntryNode, given: BodyValues
+) -> Any | InvalidValue | None:
     """The value of an entry, which then is given; None when the setting was given before."""
     earlier = given.entries.setdefault(setting.name, [])
     earlier.append(entry)
@@ -66,7 +68,7 @@ def _read_entry(context: Context, setting: Setting, entry: Entry, given: Given) 
         given.good = False
         return None
     value = _value(context, setting, entry)
-    if isinstance(value, Missing):
+    if isinstance(value, InvalidValue):
         given.good = False
     elif not _repeats(setting):
         given.values[setting.name] = value
@@ -78,7 +80,7 @@ def _repeats(setting: Setting) -> bool:
     return setting.many and setting.type == "group"
 
 
-def _goes_on(setting: Setting, entry: Entry) -> bool:
+def _goes_on(setting: Setting, entry: EntryNode) -> bool:
     """Whether a wrong value may only be the beginning of what was meant: the first word of a text without quotes, the
     first quotes of `""text""`, the key once more."""
     value = entry.value
@@ -87,13 +89,15 @@ def _goes_on(setting: Setting, entry: Entry) -> bool:
     return (value.type in {"WORD", "NUMBER"} and setting.type in _TEXTS) or str(value) in {'""', entry.key}
 
 
-def _unknown(context: Context, entry: Entry, known: Settings, present: Collection[str], head: Head) -> str | None:
+def _unknown(
+    context: CheckState, entry: EntryNode, known: Settings, present: Collection[str], head: CheckedHead
+) -> str | None:
     """Note a key that does not exist. Returns the one that was meant, when it is misspelt: it counts as given."""
-    if isinstance(entry.value, Absent):  # reported: who knows whether this is a key at all
+    if isinstance(entry.value, MissingToken):  # reported: who knows whether this is a key at all
         return None
     what = "group" if entry.value is None else "setting"
-    if context.findings.crowded:
-        context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key)
+    if context.collector.full:
+        context.collector.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key)
         return None
     repeats = {name for name, setting in known.items() if _repeats(setting)}
     free = [name for name in known if name not in present or name in repeats]
@@ -102,9 +106,9 @@ def _unknown(context: Context, entry: Entry, known: Settings, present: Collectio
         context.mention(entry.value, entry.body)
         return None
     start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
-    fix = context.findings.fix(f"write `{near}`", (start, end, near)) if near else None
+    fix = context.collector.fix(f"write `{near}`", (start, end, near)) if near else None
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="settings here")
-    context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key, hint=hint, fix=fix)
+    context.collector.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key, hint=hint, fix=fix)
     if near and known[near].type == "group" and entry.value is None:
         _group(context, known[near], entry)
     else:
@@ -119,28 +123,28 @@ def _part_of(key: str, names: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _twice(context: Context, entry: Entry, first: Entry) -> None:
-    findings = context.findings
+def _twice(context: CheckState, entry: EntryNode, first: EntryNode) -> None:
+    collector = context.collector
     if first.body is not None and not first.body.entries and first.body.start_pos in context.damaged:
         return  # an empty body that is not closed: that was reported, and this is the same head again
     # With two values, the second may be the new one: of a secret that is replaced, for example.
-    same = _said(findings.text, entry) == _said(findings.text, first)
-    findings.add(
+    same = _said(collector.text, entry) == _said(collector.text, first)
+    collector.add(
         "N203",
         f"`{entry.key}` is given twice",
         entry.key,
         hint="remove one",
-        labels=[findings.label("first given here", first.key)],
-        fix=findings.fix(f"remove the second `{entry.key}`", _removal(findings.text, entry), safe=same),
+        labels=[collector.label("first given here", first.key)],
+        fix=collector.fix(f"remove the second `{entry.key}`", _removal(collector.text, entry), safe=same),
     )
 
 
-def _said(text: str, entry: Entry) -> str:
+def _said(text: str, entry: EntryNode) -> str:
     """What an entry says behind its key, as it is written."""
     return text[entry.key.end_pos : entry.end_pos].strip(" \t")
 
 
-def _removal(text: str, entry: Entry) -> tuple[int, int, str]:
+def _removal(text: str, entry: EntryNode) -> tuple[int, int, str]:
     """Takes an entry away: its whole line when nothing else stands there, else up to what follows it."""
     start, end = entry.start_pos, entry.end_pos
     while text[end : end + 1] in {" ", "\t", ","}:
@@ -156,76 +160,76 @@ def _removal(text: str, entry: Entry) -> tuple[int, int, str]:
     return (start, end, "")
 
 
-def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
-    if isinstance(entry.value, Absent):
+def _value(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
+    if isinstance(entry.value, MissingToken):
         if setting.type == "reference":
             context.nameless.add(f"{LOST_USE}{setting.block}")
-        return MISSING
+        return INVALID
     if setting.type == "group":
         return _group(context, setting, entry)
     if entry.value is None:
         hint = f"such as `{example(setting)}`"
-        context.findings.add("T401", f"`{setting.name}` takes a value", entry.key, hint=hint)
-        return MISSING
+        context.collector.add("T401", f"`{setting.name}` takes a value", entry.key, hint=hint)
+        return INVALID
     if setting.type == "reference" and entry.body is not None:
         message, hint = (
             "a block inside of another",
             f"put this `{setting.name}` at the top level; its name remains here",
         )
-        context.findings.add("N202", message, entry.key, hint=hint)
+        context.collector.add("N202", message, entry.key, hint=hint)
         context.mention(entry.value, entry.body)
-        return MISSING
+        return INVALID
     value = read(context, setting, entry.value)
-    if isinstance(value, Missing):
+    if isinstance(value, InvalidValue):
         context.mention(entry.value, entry.body)
         return value
     if setting.type == "variant":
         return _variant(context, setting, entry, value)
     if entry.body is not None:
-        context.findings.add("N202", f"`{setting.name}` takes no options", entry.key, hint="remove the braces")
+        context.collector.add("N202", f"`{setting.name}` takes no options", entry.key, hint="remove the braces")
         context.mention(entry.body)
-        return MISSING
+        return INVALID
     return value
 
 
-def _group(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
+def _group(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
     if entry.value is not None or entry.body is None:
         hint = f"such as `{example(setting)}`"
-        context.findings.add("T401", f"`{setting.name}` takes settings in braces", entry.value or entry.key, hint=hint)
-        return MISSING
-    given = read_body(context, setting.settings, entry.body, Head(entry.key, setting.name))
-    return given.values if given.good else MISSING
+        context.collector.add("T401", f"`{setting.name}` takes settings in braces", entry.value or entry.key, hint=hint)
+        return INVALID
+    given = read_body(context, setting.settings, entry.body, CheckedHead(entry.key, setting.name))
+    return given.values if given.good else INVALID
 
 
-def _variant(context: Context, setting: Setting, entry: Entry, name: str) -> Chosen | Missing:
+def _variant(context: CheckState, setting: Setting, entry: EntryNode, name: str) -> CheckedVariant | InvalidValue:
     row = context.vocabulary.rows(setting.family or "")[name]
-    given = read_body(context, row.options, entry.body, Head(entry.key, f"{setting.name} {name}"))
-    return Chosen(name, given.values) if given.good else MISSING
+    given = read_body(context, row.options, entry.body, CheckedHead(entry.key, f"{setting.name} {name}"))
+    return CheckedVariant(name, given.values) if given.good else INVALID
 
 
-def is_meant(context: Context, setting: Setting, given: Given) -> bool:
+def is_meant(context: CheckState, setting: Setting, given: BodyValues) -> bool:
     """Whether an unknown key may stand for this setting, as its value is right there: then that key is the mistake."""
     if setting.type == "group":
         return any(entry.value is None for entry in given.unknown)
     plain = (entry.value for entry in given.unknown if entry.value is not None and entry.body is None)
-    return any(not isinstance(read(context.aside, setting, value), Missing) for value in plain)
+    return any(not isinstance(read(context.aside, setting, value), InvalidValue) for value in plain)
 
 
-def _complete(context: Context, settings: Sequence[Setting], given: Given, head: Head) -> None:
+def _complete(context: CheckState, settings: Sequence[Setting], given: BodyValues, head: CheckedHead) -> None:
     """Required settings are there, and what is given fits together."""
     reported: set[tuple[str, ...]] = set()
     for setting in settings:
         entry = given.entry(setting.name)
         if setting.required and not given.perhaps(setting.name) and not is_meant(context, setting, given):
             hint = f"add `{example(setting)}`"
-            context.findings.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
+            context.collector.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
             given.good = False
         missing = setting.one_of and not given.unknown and not any(map(given.perhaps, setting.one_of))
         if missing and setting.one_of not in reported:
             reported.add(setting.one_of)
             names = _either(setting.one_of)
             hint = f"add `{example(setting)}`"
-            context.findings.add("T405", f"`{head.name}` needs {names}", head.place, hint=hint)
+            context.collector.add("T405", f"`{head.name}` needs {names}", head.place, hint=hint)
             given.good = False
         if entry is not None:
             _related(context, setting, entry, given)
@@ -237,22 +241,22 @@ def _complete(context: Context, settings: Sequence[Setting], given: Given, head:
         _agree(context, settings, given)
 
 
-def _agree(context: Context, settings: Sequence[Setting], given: Given) -> None:
+def _agree(context: CheckState, settings: Sequence[Setting], given: BodyValues) -> None:
     """What is right by itself goes together."""
     for misfit in misfits(settings, given.values):
         entry, other = given.entry(misfit.name), given.entry(misfit.other or "")
-        labels = [context.findings.label(f"`{misfit.other}` is given here", other.key)] if other else []
+        labels = [context.collector.label(f"`{misfit.other}` is given here", other.key)] if other else []
         assert entry is not None  # only what is given is a misfit
-        context.findings.add("T405", misfit.message, entry.key, hint=misfit.hint, labels=labels)
+        context.collector.add("T405", misfit.message, entry.key, hint=misfit.hint, labels=labels)
         given.good = False
 
 
-def _accompanied(context: Context, setting: Setting, known: Settings, entry: Entry, given: Given) -> None:
+def _accompanied(context: CheckState, setting: Setting, known: Settings, entry: EntryNode, given: BodyValues) -> None:
     """One of the settings that it needs is there."""
     wanted = setting.needs_one
     if wanted and not given.unknown and not any(map(given.perhaps, wanted)):
         hint = f"add `{example(known[wanted[0]])}`"
-        context.findings.add("T405", f"`{setting.name}` needs {_either(wanted)}", entry.key, hint=hint)
+        context.collector.add("T405", f"`{setting.name}` needs {_either(wanted)}", entry.key, hint=hint)
         given.good = False
 
 
@@ -262,25 +266,25 @@ def _either(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _default_variant(context: Context, setting: Setting, given: Given, head: Head) -> None:
+def _default_variant(context: CheckState, setting: Setting, given: BodyValues, head: CheckedHead) -> None:
     """A variant nobody chose may still need options."""
     row = context.vocabulary.rows(setting.family or "").get(setting.default)
     options = read_body(
-        context, row.options if row else (), None, Head(head.place, f"{setting.name} {setting.default}")
+        context, row.options if row else (), None, CheckedHead(head.place, f"{setting.name} {setting.default}")
     )
     given.good = given.good and options.good
 
 
-def _related(context: Context, setting: Setting, entry: Entry, given: Given) -> None:
-    findings = context.findings
+def _related(context: CheckState, setting: Setting, entry: EntryNode, given: BodyValues) -> None:
+    collector = context.collector
     for name in setting.needs:
         if not given.perhaps(name):
-            findings.add("T405", f"`{setting.name}` needs `{name}`", entry.key, hint=f"add `{name}`")
+            collector.add("T405", f"`{setting.name}` needs `{name}`", entry.key, hint=f"add `{name}`")
             given.good = False
     for name in setting.excludes:
         other = given.entry(name)
         if other is not None:
-            label = findings.label(f"`{name}` is given here", other.key)
+            label = collector.label(f"`{name}` is given here", other.key)
             message = f"`{setting.name}` and `{name}` exclude each other"
-            findings.add("T405", message, entry.key, hint="remove one", labels=[label])
+            collector.add("T405", message, entry.key, hint="remove one", labels=[label])
             given.good = False

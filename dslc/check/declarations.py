@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from dslc.check.piece import CheckedPiece
+from dslc.check.section import CheckedSection
 from dslc.diagnostics.collector import Placed
 from dslc.diagnostics.invisible import Places
-from dslc.source import Span, Text
+from dslc.source import OffsetText, Span
 from dslc.value_reading.check_state import Checked
 
 Subject: TypeAlias = tuple[str, str, str]
@@ -19,13 +19,13 @@ Order: TypeAlias = tuple[int, tuple[str, ...]]
 """A file's place among the others: by when it came, or by its path where files come in any order."""
 
 
-class Site(NamedTuple):
+class Location(NamedTuple):
     """A place in a piece of a file. `order`: the file's rank in the program. `offset`: bytes before the piece."""
 
     file: str
     order: Order
     offset: int
-    text: Text
+    text: OffsetText
     node: Placed
 
     @property
@@ -44,23 +44,23 @@ class Declaration(NamedTuple):
 
     kind: str
     name: str
-    site: Site
+    location: Location
     checked: Checked | None
 
-    def at(self, node: Placed) -> Site:
+    def at(self, node: Placed) -> Location:
         """A place in the same piece."""
-        site = self.site
-        return Site(site.file, site.order, site.offset, site.text, node)
+        location = self.location
+        return Location(location.file, location.order, location.offset, location.text, node)
 
-    def setting(self, name: str) -> Site:
+    def setting(self, name: str) -> Location:
         """The value of a setting where it is given, else the block's name."""
         entry = self.checked.given.entry(name) if self.checked else None
         if entry is None:
-            return self.site
+            return self.location
         return self.at(entry.value if entry.value is not None else entry.key)
 
 
-class Contribution:
+class FileDeclarations:
     """What one file says that concerns other files. `complete`: all of it was read."""
 
     def __init__(self, file: str, order: Order, complete: bool = True) -> None:
@@ -68,26 +68,26 @@ class Contribution:
         self.order = order
         self.complete = complete
         self.declarations: list[Declaration] = []
-        self.uses: list[tuple[str, str, Site]] = []
+        self.uses: list[tuple[str, str, Location]] = []
         self.mentions: set[str] = set()
         self.nameless: set[str] = set()
 
-    def add(self, piece: CheckedPiece, offset: int) -> None:
+    def add(self, section: CheckedSection, offset: int) -> None:
         """Take in one piece, which begins `offset` bytes after the file's beginning."""
-        text = Places(piece.reading.text)
+        text = Places(section.parsed.text)
 
-        def site(node: Placed) -> Site:
-            return Site(self.file, self.order, offset, text, node)
+        def location(node: Placed) -> Location:
+            return Location(self.file, self.order, offset, text, node)
 
-        for block in piece.blocks:
-            place = site(block.node.name if block.node.name is not None else block.node)
+        for block in section.blocks:
+            place = location(block.node.name if block.node.name is not None else block.node)
             self.declarations.append(Declaration(block.kind, block.name, place, block))
-        for kind, name in piece.foreign:
-            foreign = piece.reading.blocks[0]
-            self.declarations.append(Declaration(kind, name, site(foreign.name or foreign), None))
-        self.uses += [(use.kind, use.name, site(use.token)) for use in piece.uses]
-        self.mentions |= piece.mentions
-        self.nameless |= piece.nameless
+        for kind, name in section.foreign:
+            foreign = section.parsed.blocks[0]
+            self.declarations.append(Declaration(kind, name, location(foreign.name or foreign), None))
+        self.uses += [(use.kind, use.name, location(use.token)) for use in section.uses]
+        self.mentions |= section.mentions
+        self.nameless |= section.nameless
 
     def subjects(self) -> Iterator[Subject]:
         """What the file says something about."""

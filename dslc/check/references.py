@@ -10,9 +10,9 @@ import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
-from dslc.check.declarations import Contribution, Declaration, Site, Subject
+from dslc.check.declarations import Declaration, FileDeclarations, Location, Subject
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
-from dslc.diagnostics.suggestion import Names, suggestion
+from dslc.diagnostics.suggestion import KnownNames, suggestion
 from dslc.syntax.quoting import named, quoted
 from dslc.value_reading.check_state import LOST_USE
 
@@ -27,13 +27,13 @@ class References:
         """`default_folder`: the path of a memory that names none. `fileless`: stores whose memories have no path."""
         self._default_folder = default_folder
         self._fileless = fileless
-        self._files: dict[str, Contribution] = {}
+        self._files: dict[str, FileDeclarations] = {}
         self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
-        self._used: dict[Subject, dict[str, list[Site]]] = defaultdict(dict)
+        self._used: dict[Subject, dict[str, list[Location]]] = defaultdict(dict)
         self._below: dict[str, set[str]] = defaultdict(set)  # folders of memories by each folder above them
         self._ordered: dict[Subject, list[Declaration]] = {}  # what `_declared` says, in the order of the program
         self._firsts: dict[Subject, list[Declaration]] = {}  # of a path; until the next file is replaced
-        self._known: dict[str, Names] = {}  # the declared names of a kind, as long as they stay the same
+        self._known: dict[str, KnownNames] = {}  # the declared names of a kind, as long as they stay the same
         self._missing: dict[str, set[Subject]] = defaultdict(set)  # names of a kind that are used and not declared
         self._meant: dict[Subject, Subject] = {}  # the declared ones that these were probably to be
         self._typos: Counter[Subject] = Counter()  # how many were to be a declared one
@@ -53,9 +53,9 @@ class References:
         """The blocks of one kind and name, in the order of the program."""
         return [*self._in_order(("name", kind, name))]
 
-    def uses(self, kind: str, name: str) -> list[Site]:
+    def uses(self, kind: str, name: str) -> list[Location]:
         """Where a block is named."""
-        return [site for some in self._used.get(("name", kind, name), {}).values() for site in some]
+        return [location for some in self._used.get(("name", kind, name), {}).values() for location in some]
 
     def names(self, kind: str) -> list[str]:
         """The declared names of one kind, sorted: what is said must not depend on which file came when."""
@@ -69,29 +69,29 @@ class References:
             files |= {file for subject in dirty for file in self._judge(subject)}
         return files
 
-    def _names_of(self, kind: str) -> Names:
+    def _names_of(self, kind: str) -> KnownNames:
         if kind not in self._known:
             found = (subject[2] for subject in self._declared if subject[:2] == ("name", kind))
-            self._known[kind] = Names(sorted(found))
+            self._known[kind] = KnownNames(sorted(found))
         return self._known[kind]
 
     def _in_order(self, subject: Subject) -> list[Declaration]:
         """The declarations of a subject, the first of the program first."""
         if subject not in self._ordered:
             found = (block for some in self._declared.get(subject, {}).values() for block in some)
-            self._ordered[subject] = sorted(found, key=lambda block: block.site.rank)
+            self._ordered[subject] = sorted(found, key=lambda block: block.location.rank)
         return self._ordered[subject]
 
-    def replace(self, file: str, new: Contribution | None) -> None:
+    def replace(self, file: str, new: FileDeclarations | None) -> None:
         """Take what a file says now in place of what it said before."""
         old = self._files.pop(file, None)
         self._firsts.clear()
         dirty: set[Subject] = set()
-        for contribution in filter(None, (old, new)):
-            dirty.update(contribution.subjects())
+        for declared_file in filter(None, (old, new)):
+            dirty.update(declared_file.subjects())
         dirty |= self._flags(old, new) | self._unresolved(old, new)
         dirty |= {missing for missing, meant in self._meant.items() if meant in dirty}  # a label shows where that is
-        crowded = {kind: self._is_crowded(kind) for kind in _PLURALS}
+        full = {kind: self._is_crowded(kind) for kind in _PLURALS}
         if old is not None:
             self._remove(old)
         if new is not None:
@@ -100,19 +100,19 @@ class References:
         for subject in {subject for each in (old, new) if each for subject in each.subjects()}:
             is_missing = subject in self._used and subject not in self._declared
             (self._missing[subject[1]].add if is_missing else self._missing[subject[1]].discard)(subject)
-        for kind, was in crowded.items():
+        for kind, was in full.items():
             dirty |= self._missing[kind] if self._is_crowded(kind) != was else set()
         dirty |= self._sole_memory()
         before = [subject for subject in dirty if subject[0] == "name"]
         self._dirty |= dirty | self._paths(old, new, before)
 
-    def _unresolved(self, old: Contribution | None, new: Contribution | None) -> set[Subject]:
+    def _unresolved(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
         """Names that are used and not declared, when the names have changed that one could have meant."""
         names = [{(each.kind, each.name) for each in side.declarations} if side else set() for side in (old, new)]
         kinds = {kind for kind, _ in names[0] ^ names[1]}
         return {subject for subject in self._said if subject[0] == "name" and subject[1] in kinds} if kinds else set()
 
-    def _insert(self, new: Contribution) -> None:
+    def _insert(self, new: FileDeclarations) -> None:
         for declaration in new.declarations:
             subject = ("name", declaration.kind, declaration.name)
             self._declare(subject, declaration)
@@ -121,16 +121,16 @@ class References:
                 if path[1] == "memory":
                     for above in _parents(path[2]):
                         self._below[above].add(path[2])
-        for kind, name, site in new.uses:
-            self._used["name", kind, name].setdefault(new.file, []).append(site)
+        for kind, name, location in new.uses:
+            self._used["name", kind, name].setdefault(new.file, []).append(location)
 
     def _declare(self, subject: Subject, declaration: Declaration) -> None:
         if subject not in self._declared:
             self._known.pop(subject[1], None)
-        self._declared[subject].setdefault(declaration.site.file, []).append(declaration)
+        self._declared[subject].setdefault(declaration.location.file, []).append(declaration)
         self._ordered.pop(subject, None)
 
-    def _remove(self, old: Contribution) -> None:
+    def _remove(self, old: FileDeclarations) -> None:
         for declaration in old.declarations:
             for subject in [
                 ("name", declaration.kind, declaration.name),
@@ -149,7 +149,7 @@ class References:
             if not self._used["name", kind, name]:
                 del self._used["name", kind, name]
 
-    def _flags(self, old: Contribution | None, new: Contribution | None) -> set[Subject]:
+    def _flags(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
         """Names that were or are now mentioned where nobody understood it, and all when a file is (in)complete anew."""
         mentioned = Counter(new.mentions if new else ()), Counter(old.mentions if old else ())
         nameless = Counter(new.nameless if new else ()), Counter(old.nameless if old else ())
@@ -160,7 +160,7 @@ class References:
             counter.update(more)
             counter.subtract(less)
         was = bool(self._incomplete)
-        name = (new or old or Contribution("", (0, ()))).file
+        name = (new or old or FileDeclarations("", (0, ()))).file
         self._incomplete.discard(name)
         if new is not None and not new.complete:
             self._incomplete.add(name)
@@ -177,7 +177,9 @@ class References:
         self._sole = sole
         return {subject for subject in touched if subject}
 
-    def _paths(self, old: Contribution | None, new: Contribution | None, names: Iterable[Subject]) -> set[Subject]:
+    def _paths(
+        self, old: FileDeclarations | None, new: FileDeclarations | None, names: Iterable[Subject]
+    ) -> set[Subject]:
         """Paths of blocks that came, went, or became the first of their name."""
         blocks = [block for each in (old, new) if each for block in each.declarations]
         blocks += [block for subject in names for some in self._declared.get(subject, {}).values() for block in some]
@@ -228,11 +230,11 @@ class References:
         _, kind, name = subject
         declared = self._in_order(subject)
         for second in [block for block in declared if block.checked][1:]:
-            first = declared[0].site
+            first = declared[0].location
             yield _said(
                 "N204",
                 f"a second `{kind}` is called `{name}`",
-                second.site,
+                second.location,
                 hint="rename one of them",
                 labels=[("the first is here", first)],
             )
@@ -249,7 +251,7 @@ class References:
         implied = implied or any(map(self._is_fileless, declared[:1])) or self._typos[subject] > 0
         if declared and declared[0].checked and not uses and not implied and not lost:
             hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
-            yield _said("R302", f"`{kind} {name}` is never used", declared[0].site, hint=hint)
+            yield _said("R302", f"`{kind} {name}` is never used", declared[0].location, hint=hint)
 
     def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
         """The declared name that a missing one was probably to be, which then is not said to be unused."""
@@ -270,19 +272,19 @@ class References:
         """Whether so many names are missing that no time goes into looking for the nearest of each."""
         return len(self._missing[kind]) * self._names_of(kind).comparisons > _MOST_COMPARISONS
 
-    def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Site]) -> Iterator[Diagnostic]:
+    def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
         message, severity = f"no {kind} is called `{name}`", Severity.ERROR
         if kind == "agent":
             message, severity = f"{message}: it will only record", Severity.WARNING
         hint, labels = None, []
         if near is not None:  # which of the two is misspelt, nobody can tell
             hint = f"`{kind} {named(near)}` is declared: give both one name"
-            labels = [("declared here", self._in_order(("name", kind, near))[0].site)]
+            labels = [("declared here", self._in_order(("name", kind, near))[0].location)]
         elif not self._is_crowded(kind):
             hint = suggestion("", self._names_of(kind).all, what=f"declared {_PLURALS[kind]}")
-        for site in uses:
-            fix = Fix(f"write `{near}`", (Edit(site.span, named(near)),)) if near else None
-            yield _said("R301", message, site, hint=hint, severity=severity, labels=labels, fix=fix)
+        for location in uses:
+            fix = Fix(f"write `{near}`", (Edit(location.span, named(near)),)) if near else None
+            yield _said("R301", message, location, hint=hint, severity=severity, labels=labels, fix=fix)
 
     def _shared(self, subject: Subject) -> Iterator[Diagnostic]:
         """Two webhooks cannot answer on one path (N205).
@@ -302,9 +304,11 @@ class References:
             return
         beside = ({*_parents(path)} | self._below.get(path, set())) - {path}
         firsts = [(self._first_ones(("path", "memory", folder))[:1], folder) for folder in beside]
-        earlier = [(some[0], folder) for some, folder in firsts if some and some[0].site.rank < here[0].site.rank]
+        earlier = [
+            (some[0], folder) for some, folder in firsts if some and some[0].location.rank < here[0].location.rank
+        ]
         if earlier:
-            first, folder = min(earlier, key=lambda each: each[0].site.rank)
+            first, folder = min(earlier, key=lambda each: each[0].location.rank)
             yield _nested(first, folder, here[0], path)
         yield from (_nested(here[0], path, block, path) for block in here[1:])
 
@@ -349,12 +353,12 @@ def _parents(path: str) -> list[str]:
 def _said(
     code: str,
     message: str,
-    site: Site,
+    location: Location,
     *,
     hint: str | None,
-    labels: Iterable[tuple[str, Site]] = (),
+    labels: Iterable[tuple[str, Location]] = (),
     severity: Severity | None = None,
     fix: Fix | None = None,
 ) -> Diagnostic:
     marked = tuple(Label(text, place.file, place.span) for text, place in labels)
-    return Diagnostic(code, severity or CODES[code][0], message, site.file, site.span, marked, hint, fix)
+    return Diagnostic(code, severity or CODES[code][0], message, location.file, location.span, marked, hint, fix)

@@ -8,17 +8,17 @@ from dslc.check.body import is_meant
 from dslc.check.signed import known_address, known_event, signed_filters
 from dslc.diagnostics.diagnostic import Severity
 from dslc.diagnostics.suggestion import listing
-from dslc.syntax.tree import Entry, Value
-from dslc.value_reading.check_state import Context, Given, Head
+from dslc.syntax.tree import EntryNode, ValueNode
+from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState
 
 
-def check_rules(context: Context, kind: str, given: Given, head: Head) -> None:
+def check_rules(context: CheckState, kind: str, given: BodyValues, head: CheckedHead) -> None:
     """Report what the settings of a block of this kind say together."""
     for rule in _RULES.get(kind, ()):
         rule(context, given, head)
 
 
-def _weights(context: Context, given: Given, _: Head) -> None:
+def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """Weights that do not add up to 1, or are both 0; looked at only when both are in their bounds."""
     search, entry = given.values.get("search"), given.entry("search")
     if not isinstance(search, dict) or entry is None or entry.body is None:
@@ -34,47 +34,47 @@ def _weights(context: Context, given: Given, _: Head) -> None:
     hint = "the other one has its default" if len(last) == 1 else "such as 0.7 and 0.3"
     if total == 0:
         message = "`vector_weight` and `keyword_weight` are both 0, so that nothing can be found"
-        context.findings.add("T402", message, place or entry.key, hint="such as 0.7 and 0.3")
+        context.collector.add("T402", message, place or entry.key, hint="such as 0.7 and 0.3")
         given.good = False
         return
-    context.findings.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
+    context.collector.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
 
 
-def _stored(context: Context, given: Given, _: Head) -> None:
+def _stored(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """A memory that is no files has no path, and one that is only added to has no retention."""
     vocabulary = context.vocabulary
     _meaningless(context, given, "path", vocabulary.fileless, "a `{}` is kept in the database")
     _meaningless(context, given, "retention", vocabulary.append_only, "`{}` are only added to and never deleted")
 
 
-def _meaningless(context: Context, given: Given, setting: str, stores: Collection[str], why: str) -> None:
+def _meaningless(context: CheckState, given: BodyValues, setting: str, stores: Collection[str], why: str) -> None:
     """Report `setting` beside one of `stores`. `why`: with a place for the store."""
     store, entry = given.entry("store"), given.entry(setting)
     if store is None or entry is None or str(store.value) not in stores:
         return
-    label = context.findings.label(f"`{store.value}` is given here", store.key)
+    label = context.collector.label(f"`{store.value}` is given here", store.key)
     message = f"{why.format(store.value)}: `{setting}` means nothing here"
-    context.findings.add("T405", message, entry.key, hint="remove it", labels=[label])
+    context.collector.add("T405", message, entry.key, hint="remove it", labels=[label])
     given.good = False
 
 
-def _verified(context: Context, given: Given, head: Head) -> None:
+def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None:
     """A webhook has a secret, or says that it has none."""
     unverified, secret = given.entry("insecure_allow_unverified"), given.entry("secret")
-    findings = context.findings
+    collector = context.collector
     if given.values.get("insecure_allow_unverified") is True and unverified is not None:
         if secret is not None:
             message = "`insecure_allow_unverified` and `secret` exclude each other"
-            label = findings.label("`secret` is given here", secret.key)
-            findings.add("T405", message, unverified.key, hint="remove one", labels=[label])
+            label = collector.label("`secret` is given here", secret.key)
+            collector.add("T405", message, unverified.key, hint="remove one", labels=[label])
             given.good = False
         else:
             hint = 'give it a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
-            findings.add("P502", "this webhook accepts requests that nobody signed", unverified, hint=hint)
+            collector.add("P502", "this webhook accepts requests that nobody signed", unverified, hint=hint)
     elif _keyless(context, given):
         if secret is not None:
             message = "this sender's keys are fetched: there is no `secret`"
-            findings.add("T405", message, secret.key, hint="remove it")
+            collector.add("T405", message, secret.key, hint="remove it")
             given.good = False
     elif (
         not given.perhaps("secret")
@@ -82,16 +82,16 @@ def _verified(context: Context, given: Given, head: Head) -> None:
         and not is_meant(context, context.vocabulary.kinds["webhook"]["secret"], given)
     ):
         hint = 'add `secret "secret://env/WEBHOOK_SECRET"`'
-        findings.add("T404", f"`{head.name}` needs `secret`", head.place, hint=hint)
+        collector.add("T404", f"`{head.name}` needs `secret`", head.place, hint=hint)
         given.good = False
     elif secret is not None and given.values.get("secret") == ():
-        findings.add(
+        collector.add(
             "T402", "`secret` lists no secret", _value(secret), hint='such as `["secret://env/WEBHOOK_SECRET"]`'
         )
         given.good = False
 
 
-def _without_effect(context: Context, given: Given, _: Head) -> None:
+def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """An agent with a model is a recorder like any other as long as nothing runs one: one warning, at the first."""
     entries = [entry for name in ("model", "tools", "max_steps", "context") for entry in given.entries.get(name, ())]
     meant = [entry for entry in entries if not (entry.key == "model" and entry.value == "none")]
@@ -99,13 +99,13 @@ def _without_effect(context: Context, given: Given, _: Head) -> None:
         return
     first, *others = sorted(meant, key=lambda entry: entry.start_pos)
     names = listing(str(entry.key) for entry in (first, *others))
-    labels = [context.findings.label("nor has this", entry.key) for entry in others]
+    labels = [context.collector.label("nor has this", entry.key) for entry in others]
     message = f"{names} of an agent {'have' if others else 'has'} no effect yet: it records what arrives"
     hint = "nothing runs a model yet; remove it, or say `# dslc: allow R303`"
-    context.findings.add("R303", message, first.key, hint=hint, labels=labels)
+    context.collector.add("R303", message, first.key, hint=hint, labels=labels)
 
 
-def _keyless(context: Context, given: Given) -> bool:
+def _keyless(context: CheckState, given: BodyValues) -> bool:
     """Whether the provider, with the options given, verifies by keys that it fetches."""
     entry = given.entry("provider")
     row = None if entry is None else context.vocabulary.rows("provider").get(str(entry.value))
@@ -115,11 +115,11 @@ def _keyless(context: Context, given: Given) -> bool:
     return row.keyless or any(option.key == row.keyless_by for option in options)
 
 
-def _value(entry: Entry) -> Value:
+def _value(entry: EntryNode) -> ValueNode:
     return entry.value if entry.value is not None else entry.key
 
 
-def _compared(context: Context, given: Given, _: Head) -> None:
+def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """Nothing can be compared with what does not exist."""
     waiting = list(given.entries.get("filter", ()))
     while waiting:
@@ -129,14 +129,14 @@ def _compared(context: Context, given: Given, _: Head) -> None:
         absent = next((entry for entry in entries if entry.key == "exists" and entry.value == "false"), None)
         other = next((entry for entry in entries if entry.key in _COMPARISONS), None)
         if absent is not None and other is not None:
-            label = context.findings.label(f"`{other.key}` is given here", other.key)
+            label = context.collector.label(f"`{other.key}` is given here", other.key)
             message = f"`exists false` and `{other.key}` exclude each other"
-            context.findings.add("T405", message, absent.key, hint="remove one", labels=[label])
+            context.collector.add("T405", message, absent.key, hint="remove one", labels=[label])
             given.good = False
 
 
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
-_RULES: dict[str, tuple[Callable[[Context, Given, Head], None], ...]] = {
+_RULES: dict[str, tuple[Callable[[CheckState, BodyValues, CheckedHead], None], ...]] = {
     "memory": (_weights, _stored),
     "agent": (_without_effect,),
     "webhook": (_verified, _compared, signed_filters, known_address, known_event),

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from lark import Token
 
-from dslc.blocks.chosen import Chosen
-from dslc.catalog import Row
-from dslc.syntax.tree import Entry
-from dslc.value_reading.check_state import Context, Given, Head
+from dslc.blocks.checked_variant import CheckedVariant
+from dslc.catalog import CatalogEntry
+from dslc.syntax.tree import EntryNode
+from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState
 
 _PART = re.compile(r"\{(\w+)\}")
 _HEADER = "header:"
@@ -37,7 +37,7 @@ class _Signer(NamedTuple):
         return f"it signs {', '.join(sorted(self.parts or ())) or 'nothing'}"
 
 
-def signed_filters(context: Context, given: Given, _: Head) -> None:
+def signed_filters(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """A filter reads the body or a header: whoever can change what is not signed decides what passes."""
     signer = _signer(context, given)
     if signer is None or len(given.entries.get("filter", ())) != len(_values(given)):
@@ -47,11 +47,11 @@ def signed_filters(context: Context, given: Given, _: Head) -> None:
             if not signer.signs(part):
                 what = "the body" if part == "body" else f"the header `{part.removeprefix(_HEADER)}`"
                 message = f"`{signer.name}` does not sign {what}, on which this filter decides"
-                context.findings.add("P504", message, key, hint=signer.said())
+                context.collector.add("P504", message, key, hint=signer.said())
                 break  # one filter, one warning
 
 
-def known_address(context: Context, given: Given, _: Head) -> None:
+def known_address(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """A sender that signs the URL it calls can be verified only by one who knows that URL.
 
     It is asked for here and nowhere else: what the process is told of its own address (SYMBIONT_PUBLIC_URL) is not what
@@ -64,11 +64,11 @@ def known_address(context: Context, given: Given, _: Head) -> None:
     if provider is not None and given.values.get("insecure_allow_unverified") is not True:
         message = f"`{signer.name}` signs the URL that it calls: `public_url` must say which"
         hint = 'add `public_url "https://…"`, exactly the address that was given to the sender'
-        context.findings.add("T405", message, provider, hint=hint)
+        context.collector.add("T405", message, provider, hint=hint)
         given.good = False
 
 
-def known_event(context: Context, given: Given, _: Head) -> None:
+def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """`event` needs a sender that names its events.
 
     It is no mistake to go by a vendor's own unsigned event header: the vendor has no other, and signs the payload that
@@ -81,39 +81,39 @@ def known_event(context: Context, given: Given, _: Head) -> None:
         message = f"`event` needs a sender that names its events, and `{signer.name}` does not say where"
         option = f'add `{signer.by} "X-Event"` to `provider {signer.name}`'
         hint = option if signer.by else "use a `filter` on the body"
-        context.findings.add("T405", message, entry.key, hint=hint)
+        context.collector.add("T405", message, entry.key, hint=hint)
         given.good = False
         return
     vendors = signer.by is None and signer.signs("body")
     if not vendors and not any(signer.signs(_part_of(source)) for source in signer.events):
         message = f"`{signer.name}` does not sign the event, on which `event` decides"
-        context.findings.add("P504", message, entry.key, hint=signer.said())
+        context.collector.add("P504", message, entry.key, hint=signer.said())
 
 
-def _values(given: Given) -> Sequence[object]:
+def _values(given: BodyValues) -> Sequence[object]:
     """The filters that are right; what is wrong has been told, and is not worth a warning too."""
     filters = given.values.get("filter", ())
     return filters if isinstance(filters, tuple) else ()
 
 
-def _signer(context: Context, given: Given) -> _Signer | None:
+def _signer(context: CheckState, given: BodyValues) -> _Signer | None:
     provider = given.values.get("provider")
     if provider is None and not given.perhaps("provider"):
-        provider = Chosen(context.vocabulary.kinds["webhook"]["provider"].default, {})
-    row = context.vocabulary.rows("provider").get(provider.name) if isinstance(provider, Chosen) else None
-    if row is None or not isinstance(provider, Chosen):
+        provider = CheckedVariant(context.vocabulary.kinds["webhook"]["provider"].default, {})
+    row = context.vocabulary.rows("provider").get(provider.name) if isinstance(provider, CheckedVariant) else None
+    if row is None or not isinstance(provider, CheckedVariant):
         return None
     return _Signer(provider.name, row.event_by, _signed(row, provider), _events(row, provider))
 
 
-def _signed(row: Row, provider: Chosen) -> frozenset[str] | None:
+def _signed(row: CatalogEntry, provider: CheckedVariant) -> frozenset[str] | None:
     if row.signed_by is not None and row.signed_by in provider.options:
         template = any(option.name == row.signed_by and option.default is not None for option in row.options)
         return frozenset(_PART.findall(str(provider.options[row.signed_by])) if template else ("body",))
     return None if row.signed is None else frozenset(map(str.lower, row.signed))
 
 
-def _events(row: Row, provider: Chosen) -> tuple[str, ...] | None:
+def _events(row: CatalogEntry, provider: CheckedVariant) -> tuple[str, ...] | None:
     if row.event_by is not None and row.event_by in provider.options:
         return (f"{_HEADER}{provider.options[row.event_by]}",)
     return row.event
@@ -124,7 +124,7 @@ def _part_of(source: str) -> str:
     return source.lower() if source.startswith(_HEADER) else "body"
 
 
-def _read(group: Entry) -> Iterator[tuple[Token, str]]:
+def _read(group: EntryNode) -> Iterator[tuple[Token, str]]:
     """What a filter reads, however deep, and the key of the group that reads it. The parser bounds the depth."""
     for entry in group.body.entries if group.body is not None else ():
         if entry.key == "json_path":

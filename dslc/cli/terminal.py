@@ -78,8 +78,8 @@ def standard_input(most: int) -> bytes:
     if sys.stdin is None:  # closed before the start
         raise CannotRun("standard input is closed")
     stream, data = cast("BufferedReader", sys.stdin.buffer), bytearray()
-    while len(data) < most and (piece := stream.read1(most - len(data))):
-        data += piece
+    while len(data) < most and (section := stream.read1(most - len(data))):
+        data += section
     return bytes(data)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from dslc.blocks.block import Block
-from dslc.blocks.choice import Choice
 from dslc.blocks.setting import field_name
+from dslc.blocks.variant import Variant
 from dslc.comparison.reload_effects import Reload
 from dslc.program import HOMES, Program
 from dslc.report.program import plain
@@ -20,7 +20,7 @@ from dslc.vocabulary import Settings, Vocabulary, by_name
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingDiff:
     """One setting that says something else.
 
     `path`: `search.vector_weight`, `provider.header`, `filter[0].equals`. `old`, `new`: as `dslc compile` prints them,
@@ -35,7 +35,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BlockDiff:
     """A block that is not as it was. `origin`: `file:line` where it is, or was, declared; None for one made by code.
 
     `effects`: what a reload does about it, a line each.
@@ -45,7 +45,7 @@ class Entry:
     name: str
     block: Block = field(repr=False)
     origin: str | None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SettingDiff, ...] = ()
     effects: tuple[str, ...] = ()
 
 
@@ -53,9 +53,9 @@ class Entry:
 class Difference:
     """All that differs; each list by kind, and in source order. `effects`: those that no single block has."""
 
-    added: tuple[Entry, ...]
-    changed: tuple[Entry, ...]
-    removed: tuple[Entry, ...]
+    added: tuple[BlockDiff, ...]
+    changed: tuple[BlockDiff, ...]
+    removed: tuple[BlockDiff, ...]
     effects: tuple[str, ...] = ()
 
     @property
@@ -66,9 +66,9 @@ class Difference:
 
 def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference:
     """Compare the definitions of two programs that compiled with this vocabulary."""
-    added: list[Entry] = []
-    changed: list[Entry] = []
-    removed: list[Entry] = []
+    added: list[BlockDiff] = []
+    changed: list[BlockDiff] = []
+    removed: list[BlockDiff] = []
     reload = Reload(old, new, vocabulary.fileless)
     for home, kind in HOMES.items():
         before, after = getattr(old, home), getattr(new, home)
@@ -78,16 +78,16 @@ def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference
             if name in before and not changes:
                 continue
             effects = tuple(reload.effects_of_block(kind, name))
-            entry = Entry(kind, name, block, new.origins.get((kind, name)), changes, effects)
+            entry = BlockDiff(kind, name, block, new.origins.get((kind, name)), changes, effects)
             (changed if name in before else added).append(entry)
         for name, block in before.items():
             if name not in after:
                 effects = tuple(reload.effects_of_block(kind, name))
-                removed.append(Entry(kind, name, block, old.origins.get((kind, name)), (), effects))
+                removed.append(BlockDiff(kind, name, block, old.origins.get((kind, name)), (), effects))
     return Difference(tuple(added), tuple(changed), tuple(removed), tuple(reload.effects_of_program()))
 
 
-def _of_group(path: str, settings: Settings, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[Change]:
+def _of_group(path: str, settings: Settings, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     """The changes of a block, of a group or of a row's options."""
     for name, setting in settings.items():
         inner = f"{path}.{name}" if path else name
@@ -98,7 +98,7 @@ def _get(group: Any, name: str) -> Any:
     return group.get(name) if isinstance(group, Mapping) else getattr(group, field_name(name))
 
 
-def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[Change]:
+def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     if _identity(old) == _identity(new):
         return
     if setting.type == "group" and old is not None and new is not None:
@@ -106,26 +106,26 @@ def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voc
             yield from _of_groups(path, setting, old, new, vocabulary)
         else:
             yield from _of_group(path, by_name(setting.settings), old, new, vocabulary)
-    elif isinstance(old, Choice) and isinstance(new, Choice) and old.name == new.name:
+    elif isinstance(old, Variant) and isinstance(new, Variant) and old.name == new.name:
         row = vocabulary.rows(setting.family or "").get(new.name)
         yield from _of_group(path, by_name(row.options if row else ()), old.options, new.options, vocabulary)
     else:
-        yield Change(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
+        yield SettingDiff(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
 
 
-def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[Change]:
+def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     """Groups that may repeat: those that both have are left aside, and as many as are left on both sides are paired."""
     gone, came = _without_common(old, new), _without_common(new, old)
     if not gone and not came:
-        yield Change(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
+        yield SettingDiff(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
     elif len(gone) == len(came):
         for (_, before), (at, after) in zip(gone, came, strict=True):
             yield from _of_group(f"{path}[{at}]", by_name(setting.settings), before, after, vocabulary)
     else:
         for at, group in gone:
-            yield Change(f"{path}[{at}]", plain(group, setting, vocabulary), None, setting)
+            yield SettingDiff(f"{path}[{at}]", plain(group, setting, vocabulary), None, setting)
         for at, group in came:
-            yield Change(f"{path}[{at}]", None, plain(group, setting, vocabulary), setting)
+            yield SettingDiff(f"{path}[{at}]", None, plain(group, setting, vocabulary), setting)
 
 
 def _without_common(groups: Any, others: Any) -> list[tuple[int, Any]]:

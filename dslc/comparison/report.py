@@ -10,7 +10,7 @@ from typing import Any
 from dslc.blocks.memory import Memory
 from dslc.blocks.values.size import write_size
 from dslc.blocks.webhook import Webhook
-from dslc.comparison.difference import Change, Difference, Entry
+from dslc.comparison.difference import BlockDiff, Difference, SettingDiff
 from dslc.example import written
 from dslc.report.program import LITERAL
 from dslc.report.text import visible
@@ -51,7 +51,7 @@ class _Prose:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
 
-    def entry(self, entry: Entry) -> Iterator[str]:
+    def entry(self, entry: BlockDiff) -> Iterator[str]:
         head = f"{entry.kind} {entry.name}"
         if not entry.changes:
             where = f"  {entry.block.path}" if isinstance(entry.block, Memory | Webhook) else ""
@@ -60,7 +60,7 @@ class _Prose:
         for change in entry.changes:
             yield visible(f"{head}: {self.change(change)}")
 
-    def change(self, change: Change) -> str:
+    def change(self, change: SettingDiff) -> str:
         if change.setting.type == "secret" and change.old == change.new:
             return f"{change.path}: a literal changed"
         if change.setting.type == "group" and isinstance(change.old, list):
@@ -145,7 +145,7 @@ def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def _entries(entries: Sequence[Entry], *, with_changes: bool = False) -> list[dict[str, Any]]:
+def _entries(entries: Sequence[BlockDiff], *, with_changes: bool = False) -> list[dict[str, Any]]:
     return [
         {
             "kind": entry.kind,
@@ -158,5 +158,5 @@ def _entries(entries: Sequence[Entry], *, with_changes: bool = False) -> list[di
     ]
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: SettingDiff) -> dict[str, Any]:
     return {"setting": change.path, "old": change.old, "new": change.new}

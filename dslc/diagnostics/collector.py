@@ -32,7 +32,7 @@ class Place:
         self.end_pos = end
 
 
-class Findings:
+class DiagnosticCollector:
     """The diagnostics of one piece. Until they are placed, spans are relative to the piece and the file is ""."""
 
     def __init__(self, text: str) -> None:
@@ -41,7 +41,7 @@ class Findings:
         self._offsets = Places(text)
 
     @property
-    def crowded(self) -> bool:
+    def full(self) -> bool:
         """Whether there are more than any report shows: then no more time goes into looking for the nearest name."""
         return len(self.found) > _CROWD
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix
-from dslc.source import Source, Span, Text
+from dslc.source import OffsetText, Source, Span
 from dslc.syntax.tokens import COMMENT, LONG, STRING, UNCLOSED_LONG, UNCLOSED_STRING
 
 _WIDE = "\x0b\x0c\x85\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -49,7 +49,7 @@ def cleaned(text: str) -> Cleaned:
     return Cleaned("".join([*parts, text[at:]]), tuple(places))
 
 
-class Places(Text):
+class Places(OffsetText):
     """Where in a text stands what was found in the cleaned one: of a word with such characters, the whole word."""
 
     def span(self, start: int, end: int) -> Span:

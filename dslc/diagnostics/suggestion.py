@@ -10,7 +10,7 @@ _LONGEST = 64
 _MOST = 500  # comparisons that are worth a hint
 
 
-class Names:
+class KnownNames:
     """Names that words are compared with, prepared once for many words."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -57,7 +57,7 @@ def _fold(name: str) -> str:
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
     """The one of `names` that is most like `word`, or None when none is like it."""
-    return Names(names).nearest(word)
+    return KnownNames(names).nearest(word)
 
 
 def suggestion(word: str, names: Iterable[str], *, what: str) -> str:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from lark import Token
 
-from dslc.diagnostics.collector import Findings
+from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.vocabulary import Vocabulary
 
 
-def unknown_kind(findings: Findings, word: Token, vocabulary: Vocabulary, *, named: bool) -> str | None:
+def unknown_kind(collector: DiagnosticCollector, word: Token, vocabulary: Vocabulary, *, named: bool) -> str | None:
     """Note a block of a kind that does not exist; the kind that was probably meant.
 
     In a block without a name the word may as well be the name, and the kind is missing.
     """
-    near = nearest(word, vocabulary.kinds) if named and not findings.crowded else None
+    near = nearest(word, vocabulary.kinds) if named and not collector.full else None
     start, end = word.start_pos or 0, word.end_pos or 0
-    fix = findings.fix(f"write `{near}`", (start, end, near)) if near else None
+    fix = collector.fix(f"write `{near}`", (start, end, near)) if near else None
     hint = f"did you mean `{near}`?" if near else suggestion("", vocabulary.kinds, what="blocks")
-    findings.add("N201", f"no block is called `{word[:64]}`", word, hint=hint, fix=fix)
+    collector.add("N201", f"no block is called `{word[:64]}`", word, hint=hint, fix=fix)
     return near

@@ -14,7 +14,7 @@ from dslc.diagnostics.diagnostic import Edit
 from dslc.editing.format import canonical, layout, line_end
 from dslc.parse import File
 from dslc.syntax.quoting import named
-from dslc.syntax.reader import Atom, Comment, Entry, Row
+from dslc.syntax.reader import Atom, Comment, Entry, TextRow
 
 _BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*(?:[ \t]*\Z)?")
 _BLANKS = re.compile(r"[ \t]*")
@@ -27,15 +27,15 @@ def apply(data: bytes, edits: Iterable[Edit]) -> bytes:
     Edits may touch. Of several insertions at one place the first given comes first, and all of them come before
     what replaces the bytes that follow. Raises ValueError when two edits overlap or one lies outside.
     """
-    pieces, at = [], 0
+    sections, at = [], 0
     for edit in sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)):
         if not 0 <= edit.span.start <= edit.span.end <= len(data):
             raise ValueError(f"an edit lies outside: {edit.span} of {len(data)} bytes")
         if edit.span.start < at:
             raise ValueError(f"two edits overlap at byte {edit.span.start}")
-        pieces += [data[at : edit.span.start], edit.text.encode()]
+        sections += [data[at : edit.span.start], edit.text.encode()]
         at = edit.span.end
-    return b"".join([*pieces, data[at:]])
+    return b"".join([*sections, data[at:]])
 
 
 def names(file: File, kind: str) -> list[str]:
@@ -65,7 +65,7 @@ def remove_block(file: File, kind: str, name: str) -> Edit:
     """
     page = _Page(file)
     gone = page.block(kind, name)
-    first: Row = gone
+    first: TextRow = gone
     for row in reversed(page.rows[: page.rows.index(gone)]):
         if first.gap or not isinstance(row, Comment):
             break
@@ -81,7 +81,7 @@ class _Page:
             raise ValueError(f"{file.source.name} has a syntax error")
         self.source = file.source
         self.text = file.source.text or ""
-        self.rows: list[Row] = layout(file)
+        self.rows: list[TextRow] = layout(file)
         self._line_end = line_end(file)
 
     def edit(self, start: int, end: int, text: str) -> Edit:

@@ -28,7 +28,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFix:
     """A fix that was not made: `error` would have come up at what it writes."""
 
     message: str
@@ -43,7 +43,7 @@ class Fixed:
 
     compilation: Compilation
     applied: list[Applied] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFix] = field(default_factory=list)
 
 
 def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> Fixed:
@@ -118,7 +118,7 @@ class _Work:
 
     def _refuse(self, fix: Applied, identity: tuple[str, str, str], error: Diagnostic) -> None:
         self._refused.add(identity)
-        self.done.refused.append(Refused(fix.message, fix.file, fix.position, error))
+        self.done.refused.append(RefusedFix(fix.message, fix.file, fix.position, error))
 
 
 def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:

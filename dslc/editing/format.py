@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from dslc.parse import File
-from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, Value, Verbatim, read
+from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, Value, Verbatim, read
 from dslc.syntax.tokens import scan
 from dslc.syntax.tree import ForeignNode
 from dslc.value_reading.string_literals import dedented
@@ -38,7 +38,7 @@ def formatted(file: File) -> str:
     return canonical(file.source.text or "", _foreign(file))
 
 
-def layout(file: File) -> list[Row]:
+def layout(file: File) -> list[TextRow]:
     """The rows of a file that has no syntax error."""
     return read(file.source.text or "", _foreign(file)).root.rows
 
@@ -50,7 +50,7 @@ def line_end(file: File) -> str:
 
 def _foreign(file: File) -> _Places:
     """Where blocks of the wider language stand."""
-    nodes = ((piece.start, node) for piece in file.pieces for node in piece.blocks)
+    nodes = ((section.start, node) for section in file.sections for node in section.blocks)
     return [(at + node.start_pos, at + node.last_pos) for at, node in nodes if isinstance(node, ForeignNode)]
 
 
@@ -69,9 +69,9 @@ def _line_end(text: str, verbatim: _Places) -> str:
     return "\r\n" if (returns * 2 > lines if lines else "\r\n" in text) else "\n"
 
 
-def _together(rows: Sequence[Row], text: str) -> list[list[Row]]:
+def _together(rows: Sequence[TextRow], text: str) -> list[list[TextRow]]:
     """The rows of a file: those that share a line together, and comments with what is below them."""
-    found: list[list[Row]] = []
+    found: list[list[TextRow]] = []
     for row in rows:
         above = found[-1][-1] if found else None
         if above is None or not (isinstance(above, Comment) or "\n" not in text[above.end : row.start]):
@@ -80,12 +80,12 @@ def _together(rows: Sequence[Row], text: str) -> list[list[Row]]:
     return found
 
 
-def _with_allowed(rows: list[Row], text: str) -> list[Row]:
+def _with_allowed(rows: list[TextRow], text: str) -> list[TextRow]:
     """The rows; their blocks as they are written if an `allow` comment would be about other tokens than before."""
     last = rows[-1].comment or rows[-1]
     if _allowed(text[rows[0].start : last.end]) == _allowed(_print(rows, "\n")):
         return rows
-    found: list[Row] = []
+    found: list[TextRow] = []
     whole: Verbatim | None = None  # of entries that share a line
     for row in rows:
         if not isinstance(row, Entry):
@@ -126,7 +126,7 @@ def _allowed(text: str) -> list[tuple[int, int]]:
     return [(bisect_left(lines, at), bisect_left(lines, at + 1)) for at in (*about, *[line + 1] * waiting)]
 
 
-def _print(rows: Sequence[Row], line_end: str) -> str:
+def _print(rows: Sequence[TextRow], line_end: str) -> str:
     """The text of rows of a file."""
     printer = _Printer(line_end)
     for number, row in enumerate(rows):
@@ -136,13 +136,13 @@ def _print(rows: Sequence[Row], line_end: str) -> str:
     return "".join(printer.out)
 
 
-def _parts(above: Row, below: Row) -> bool:
+def _parts(above: TextRow, below: TextRow) -> bool:
     """Whether an empty line stands between two rows of a file, written or not."""
     # A comment speaks of what is below it; aliases of the wider language come in groups.
     return not isinstance(above, Comment) and not (_is_foreign(above) and _is_foreign(below))
 
 
-def _is_foreign(row: Row) -> bool:
+def _is_foreign(row: TextRow) -> bool:
     return isinstance(row, Verbatim) and row.foreign
 
 
@@ -151,7 +151,7 @@ class _Printer:
         self.out: list[str] = []
         self._line_end = line_end
 
-    def row(self, row: Row, indent: int, column: int) -> None:
+    def row(self, row: TextRow, indent: int, column: int) -> None:
         """A row, its comment and its line's end. A setting's value stands `column` characters behind the beginning of
         its key, or further where the key needs it."""
         self.out.append(" " * indent)
@@ -201,7 +201,7 @@ class _Printer:
             self.row(row, indent + _INDENT, columns[at])
         self.out.append(" " * indent + group.brackets[1])
 
-    def _flat(self, node: Row) -> None:
+    def _flat(self, node: TextRow) -> None:
         """What fits on a line."""
         match node:
             case Atom():
@@ -244,7 +244,7 @@ def _fits(node: Value, used: int) -> bool:
     return node.width is not None and used + node.width <= WIDEST
 
 
-def _columns(rows: Sequence[Row], indent: int) -> list[int]:
+def _columns(rows: Sequence[TextRow], indent: int) -> list[int]:
     """For each row, where the values of its run stand: characters from the beginning of a key."""
     columns, run = [0] * len(rows), 0  # run: where it began
     widest = 0

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dslc.catalog import Row
+from dslc.catalog import CatalogEntry
 from dslc.example import example, needed
 from dslc.language_server import markdown
-from dslc.language_server.cursor_context import Spot
+from dslc.language_server.cursor_context import CursorContext
 from dslc.setting import Setting
 from dslc.syntax.quoting import named
 from dslc.vocabulary import Settings, Vocabulary
@@ -32,7 +32,7 @@ FIRST: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class CompletionItem:
     """One completion: replace `text[start:end]` by `insert`, or by `snippet` where a client takes snippets.
 
     `detail` is one line, `doc` is Markdown.
@@ -53,7 +53,7 @@ class Offer:
 class _At:
     """The place to complete: its spot, what would be replaced there, and what the program knows."""
 
-    spot: Spot
+    cursor_context: CursorContext
     start: int
     end: int
     index: int
@@ -67,8 +67,8 @@ class _At:
             return [named(name) for name in sorted(self.declared(setting.block or ""))][:_MOST_WORDS]
         return words_of(setting, self.vocabulary)
 
-    def offer(self, label: str, sort: Sort, **more: str | int | None) -> Offer:
-        return replace(Offer(label, sort, self.start, self.end, label), **more)  # type: ignore[arg-type]
+    def item(self, label: str, sort: Sort, **more: str | int | None) -> CompletionItem:
+        return replace(CompletionItem(label, sort, self.start, self.end, label), **more)  # type: ignore[arg-type]
 
 
 def words_of(setting: Setting, vocabulary: Vocabulary) -> Sequence[str]:
@@ -78,36 +78,46 @@ def words_of(setting: Setting, vocabulary: Vocabulary) -> Sequence[str]:
     return setting.choices or tuple(map(named, vocabulary.rows(setting.family or "")))
 
 
-def complete(spot: Spot, index: int, vocabulary: Vocabulary, declared: NamesOf, missing: NamesOf) -> list[Offer]:
+def complete(
+    cursor_context: CursorContext, index: int, vocabulary: Vocabulary, declared: NamesOf, missing: NamesOf
+) -> list[CompletionItem]:
     """The completions at a spot of a text, at `index`.
 
     `declared` gives the names of the blocks of a kind; `missing` those that are used and not declared.
     """
-    if spot.token is not None and spot.token.quotes == 3:
+    if cursor_context.token is not None and cursor_context.token.quotes == 3:
         return []
     start = end = index
-    if spot.token is not None and (spot.inside or not spot.token.quotes):
-        first, last = spot.token.inner if spot.inside else (spot.token.start, spot.token.end)
-        start, end = min(first + spot.base, index), max(last + spot.base, index)
-    here = _At(spot, start, end, index, vocabulary, declared, missing)
-    match spot.role:
+    if cursor_context.token is not None and (cursor_context.inside or not cursor_context.token.quotes):
+        first, last = (
+            cursor_context.token.inner
+            if cursor_context.inside
+            else (cursor_context.token.start, cursor_context.token.end)
+        )
+        start, end = min(first + cursor_context.base, index), max(last + cursor_context.base, index)
+    here = _At(cursor_context, start, end, index, vocabulary, declared, missing)
+    match cursor_context.role:
         case "kind":
             return list(_kinds(here))
-        case "name" if spot.entry is not None:
-            return [here.offer(name, "name", insert=_name(here, name)) for name in missing(spot.entry.key.text)]
+        case "name" if cursor_context.entry is not None:
+            return [
+                here.item(name, "name", insert=_name(here, name)) for name in missing(cursor_context.entry.key.text)
+            ]
         case "key":
             return list(_keys(here))
         case "value":
-            setting = spot.setting(vocabulary)
+            setting = cursor_context.setting(vocabulary)
             return list(_values(here, setting)) if setting else []
     return []
 
 
-def _kinds(here: _At) -> Iterator[Offer]:
-    written = here.spot.entry is not None and (here.spot.entry.value is not None or here.spot.entry.body is not None)
+def _kinds(here: _At) -> Iterator[CompletionItem]:
+    written = here.cursor_context.entry is not None and (
+        here.cursor_context.entry.value is not None or here.cursor_context.entry.body is not None
+    )
     for kind, settings in here.vocabulary.kinds.items():
         snippet = None if written else block_snippet(kind, settings, here.words)
-        yield here.offer(kind, "kind", detail="block", doc=markdown.of_kind(kind), snippet=snippet)
+        yield here.item(kind, "kind", detail="block", doc=markdown.of_kind(kind), snippet=snippet)
 
 
 def block_snippet(kind: str, settings: Settings, words: Words) -> str:
@@ -141,20 +151,24 @@ def _escaped(text: str) -> str:
     return re.sub(r"[\\$}]", r"\\\g<0>", text)
 
 
-def _keys(here: _At) -> Iterator[Offer]:
-    spot = here.spot
-    settings = spot.settings(here.vocabulary)
-    given = {entry.key.text for entry in spot.body.entries if entry is not spot.entry} if spot.body else set()
+def _keys(here: _At) -> Iterator[CompletionItem]:
+    cursor_context = here.cursor_context
+    settings = cursor_context.settings(here.vocabulary)
+    given = (
+        {entry.key.text for entry in cursor_context.body.entries if entry is not cursor_context.entry}
+        if cursor_context.body
+        else set()
+    )
     excluded = {name for key in given if key in settings for name in settings[key].excludes}
     wanted = [settings[key].needs_one for key in given if key in settings]
     missing = {name for names in wanted if given.isdisjoint(names) for name in names}
-    alone = spot.entry is None or (spot.entry.value is None and spot.entry.body is None)
+    alone = cursor_context.entry is None or (cursor_context.entry.value is None and cursor_context.entry.body is None)
     for count, setting in enumerate(settings.values()):
         name, again = setting.name, setting.many and setting.type == "group"
         if (name in given and not again) or name in excluded or given & set(setting.excludes):
             continue
         first = setting.required or name in missing or (len(setting.one_of) > 1 and not given & set(setting.one_of))
-        yield here.offer(
+        yield here.item(
             name,
             "group" if setting.type == "group" else "setting",
             insert=name,
@@ -176,35 +190,35 @@ def setting_snippet(setting: Setting, words: Words) -> str:
     return f"{setting.name} {_field(setting, words, 1)}"
 
 
-def _values(here: _At, setting: Setting) -> Iterator[Offer]:
-    spot = here.spot
-    if setting.many and not setting.single and spot.items is None:
+def _values(here: _At, setting: Setting) -> Iterator[CompletionItem]:
+    cursor_context = here.cursor_context
+    if setting.many and not setting.single and cursor_context.items is None:
         return  # a list belongs here: its brackets come first
-    taken = {item.content for item in spot.items or () if item is not spot.token}
-    for offer in _READERS.get(setting.type, _plain)(here, setting):
-        if offer.label not in taken:
-            yield offer
+    taken = {item.content for item in cursor_context.items or () if item is not cursor_context.token}
+    for item in _READERS.get(setting.type, _plain)(here, setting):
+        if item.label not in taken:
+            yield item
 
 
-def _truths(here: _At, setting: Setting) -> Iterator[Offer]:
-    for word in () if here.spot.inside else ("true", "false"):
+def _truths(here: _At, setting: Setting) -> Iterator[CompletionItem]:
+    for word in () if here.cursor_context.inside else ("true", "false"):
         usual = setting.default is (word == "true")
-        yield here.offer(word, "choice", detail="default" if usual else "", rank=int(usual))
+        yield here.item(word, "choice", detail="default" if usual else "", rank=int(usual))
 
 
-def _choices(here: _At, setting: Setting) -> Iterator[Offer]:
+def _choices(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     for rank, choice in enumerate(setting.choices or ()):
         usual = choice == setting.default
-        yield here.offer(
+        yield here.item(
             choice, "choice", detail="default" if usual else "", doc=markdown.of_setting(setting), rank=rank
         )
 
 
-def _rows(here: _At, setting: Setting) -> Iterator[Offer]:
-    entry = here.spot.entry
+def _rows(here: _At, setting: Setting) -> Iterator[CompletionItem]:
+    entry = here.cursor_context.entry
     for rank, row in enumerate(here.vocabulary.rows(setting.family or "").values()):
-        bare = setting.type == "variant" and not here.spot.inside and entry is not None and entry.body is None
-        yield here.offer(
+        bare = setting.type == "variant" and not here.cursor_context.inside and entry is not None and entry.body is None
+        yield here.item(
             row.name,
             "row",
             insert=_name(here, row.name),
@@ -215,57 +229,57 @@ def _rows(here: _At, setting: Setting) -> Iterator[Offer]:
         )
 
 
-def _row_snippet(here: _At, row: Row) -> str | None:
+def _row_snippet(here: _At, row: CatalogEntry) -> str | None:
     required = [option for option in row.options if option.required]
     return f"{_name(here, row.name)} {_body(required, here.words, 1)}" if required else None
 
 
-def _references(here: _At, setting: Setting) -> Iterator[Offer]:
+def _references(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     for name in sorted(here.declared(setting.block or "")):
-        yield here.offer(name, "name", insert=_name(here, name), detail=setting.block or "")
+        yield here.item(name, "name", insert=_name(here, name), detail=setting.block or "")
 
 
-def _names(here: _At, setting: Setting) -> Iterator[Offer]:
+def _names(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     return _rows(here, setting) if setting.family else iter(())
 
 
 def _name(here: _At, name: str) -> str:
     """A name as it is written here: in quotes when it must be, unless it stands in quotes already."""
-    return name if here.spot.inside else named(name)
+    return name if here.cursor_context.inside else named(name)
 
 
-def _secrets(here: _At, _: Setting) -> Iterator[Offer]:
-    token = here.spot.token
-    begun = _BEGUN.match(token.content) if token and here.spot.inside else None
+def _secrets(here: _At, _: Setting) -> Iterator[CompletionItem]:
+    token = here.cursor_context.token
+    begun = _BEGUN.match(token.content) if token and here.cursor_context.inside else None
     if begun is not None:  # what follows the backend stays
         here = replace(here, end=max(here.start + begun.end(), min(here.index, here.end)))
     for rank, row in enumerate(here.vocabulary.rows("secret").values()):
         start = f"secret://{row.name}/"
-        yield here.offer(
+        yield here.item(
             start,
             "row",
-            insert=start if here.spot.inside else f'"{start}"',
-            snippet=None if here.spot.inside else f'"{start}$1"',
+            insert=start if here.cursor_context.inside else f'"{start}"',
+            snippet=None if here.cursor_context.inside else f'"{start}$1"',
             detail=row.title,
             doc=markdown.of_row(row),
             rank=rank,
         )
 
 
-def _amounts(*usual: str) -> Callable[[_At, Setting], Iterator[Offer]]:
-    def offers(here: _At, setting: Setting) -> Iterator[Offer]:
+def _amounts(*usual: str) -> Callable[[_At, Setting], Iterator[CompletionItem]]:
+    def items(here: _At, setting: Setting) -> Iterator[CompletionItem]:
         low, high = setting.minimum, setting.maximum
         known = [str(value) for value in (setting.default, setting.example, low, high) if value not in (None, [])]
         for rank, value in enumerate(dict.fromkeys([*known, *(() if low or high else usual)])):
             detail = "default" if value == setting.default else "example"
-            yield here.offer(value, "value", detail=detail, rank=rank)
+            yield here.item(value, "value", detail=detail, rank=rank)
 
-    return offers
+    return items
 
 
-def _plain(here: _At, setting: Setting) -> Iterator[Offer]:
+def _plain(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     """Its default, and an example of its type."""
-    if here.spot.inside or setting.type == "group":
+    if here.cursor_context.inside or setting.type == "group":
         return
     found = {}
     if setting.default not in (None, "", []) and not isinstance(setting.default, list):
@@ -273,10 +287,10 @@ def _plain(here: _At, setting: Setting) -> Iterator[Offer]:
     found.setdefault(example(setting).removeprefix(setting.name).strip(), "example")
     for rank, (value, detail) in enumerate(found.items()):
         if "…" not in value:
-            yield here.offer(value, "value", detail=detail, rank=rank)
+            yield here.item(value, "value", detail=detail, rank=rank)
 
 
-_READERS: Mapping[str, Callable[[_At, Setting], Iterator[Offer]]] = {
+_READERS: Mapping[str, Callable[[_At, Setting], Iterator[CompletionItem]]] = {
     "boolean": _truths,
     "word": _choices,
     "variant": _rows,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dslc.language_server.outline import outline
-from dslc.parse import Piece
+from dslc.parse import PlacedSection
 from dslc.setting import Setting
-from dslc.syntax.reader import Atom, Entry, Group, Reading
+from dslc.syntax.reader import Atom, Entry, EntryTree, Group
 from dslc.syntax.tree import ForeignNode
 from dslc.vocabulary import Settings, Vocabulary
 
@@ -19,7 +19,7 @@ Path = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class CursorContext:
     """A place: its role, the token that touches it, the entry it belongs to, and the bodies that are open there.
 
     `base`: what to add to the positions of token, entry and body to have indexes into the whole text. `path`: the
@@ -36,7 +36,7 @@ class Spot:
     items: tuple[Atom, ...] | None = None
     inside: bool = False
 
-    def tidy(self) -> Spot:
+    def tidy(self) -> CursorContext:
         """The same; a new key or kind belongs to no entry yet."""
         return self if self.role in {"name", "value"} else replace(self, entry=None)
 
@@ -49,43 +49,43 @@ class Spot:
         return self.settings(vocabulary).get(self.entry.key.text) if self.entry else None
 
 
-def spot(pieces: Sequence[Piece], text: str, index: int) -> Spot:
+def cursor_context(sections: Sequence[PlacedSection], text: str, index: int) -> CursorContext:
     """What stands at `index` of a text and its pieces. The piece before the place counts when it reaches there."""
-    at = bisect_right(pieces, index, key=lambda piece: piece.start) - 1
-    if at >= 0 and index <= pieces[at].start + len(pieces[at].text):
-        piece = pieces[at]
-        found = _inside(outline(piece.text), piece.text, index - piece.start, piece.start)
-        if any(isinstance(block, ForeignNode) for block in piece.blocks) and found.role != "name":
-            found = Spot("nothing")
-        if found.role != "kind" or found.token is not None or index < piece.start + len(piece.text):
+    at = bisect_right(sections, index, key=lambda section: section.start) - 1
+    if at >= 0 and index <= sections[at].start + len(sections[at].text):
+        section = sections[at]
+        found = _inside(outline(section.text), section.text, index - section.start, section.start)
+        if any(isinstance(block, ForeignNode) for block in section.blocks) and found.role != "name":
+            found = CursorContext("nothing")
+        if found.role != "kind" or found.token is not None or index < section.start + len(section.text):
             return found
-    gap = text[max(text.rfind("\n", 0, index) + 1, _end(pieces, at)) : index]
-    return Spot("comment" if "#" in gap or "//" in gap else "kind")
+    gap = text[max(text.rfind("\n", 0, index) + 1, _end(sections, at)) : index]
+    return CursorContext("comment" if "#" in gap or "//" in gap else "kind")
 
 
-def _end(pieces: Sequence[Piece], at: int) -> int:
-    return pieces[at].start + len(pieces[at].text) if at >= 0 else 0
+def _end(sections: Sequence[PlacedSection], at: int) -> int:
+    return sections[at].start + len(sections[at].text) if at >= 0 else 0
 
 
-def _inside(found: Reading, text: str, index: int, base: int) -> Spot:
+def _inside(found: EntryTree, text: str, index: int, base: int) -> CursorContext:
     comment = bisect_right(found.comments, index - 1, key=lambda comment: comment[0]) - 1
     if comment >= 0 and found.comments[comment][0] < index <= found.comments[comment][1]:
-        return Spot("comment", base)
+        return CursorContext("comment", base)
     path, body = _descend(found, index)
     key: Role = "kind" if body is found.root else "key"
     value: Role = "name" if body is found.root else "value"
     entry = _entry_at(body, index)
     if entry is None:
-        return Spot(key, base, path, body)
+        return CursorContext(key, base, path, body)
     if _touches(entry.key, index) and entry.key.text:
-        return Spot(key, base, path, body, entry, entry.key)
+        return CursorContext(key, base, path, body, entry, entry.key)
     for token, items in _values(entry):
         if _touches(token, index):
             inside = bool(token.quotes) and token.start < index
-            return Spot(value, base, path, body, entry, token, items, inside)
+            return CursorContext(value, base, path, body, entry, token, items, inside)
     if isinstance(entry.value, Group) and entry.value.start < index < entry.value.end:
-        return Spot(value, base, path, body, entry, None, tuple(entry.value.items))
-    return Spot(_role_after(entry, text, index, key, value), base, path, body, entry).tidy()
+        return CursorContext(value, base, path, body, entry, None, tuple(entry.value.items))
+    return CursorContext(_role_after(entry, text, index, key, value), base, path, body, entry).tidy()
 
 
 def _role_after(entry: Entry, text: str, index: int, key: Role, value: Role) -> Role:
@@ -98,7 +98,7 @@ def _role_after(entry: Entry, text: str, index: int, key: Role, value: Role) -> 
     return "nothing" if key == "kind" and entry.body is None else key
 
 
-def _descend(found: Reading, index: int) -> tuple[Path, Group]:
+def _descend(found: EntryTree, index: int) -> tuple[Path, Group]:
     path: list[tuple[str, str | None]] = []
     body = found.root
     while True:

@@ -14,14 +14,14 @@ Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Look:
+class FolderScan:
     """What was found: a stamp for every file, and the bytes of those whose stamp is new."""
 
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     read: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def look(folders: Iterable[str], known: Mapping[str, Stamp], named: Collection[str] = ()) -> Look:
+def scan_folders(folders: Iterable[str], known: Mapping[str, Stamp], named: Collection[str] = ()) -> FolderScan:
     """Look for the files below `folders`. Those that are `named` are read whatever their stamp says.
 
     What cannot be read is as if it were not there. Raises nothing.
@@ -37,7 +37,7 @@ def look(folders: Iterable[str], known: Mapping[str, Stamp], named: Collection[s
             stamps[name] = stamp
         except (OSError, ValueError):
             continue
-    return Look(stamps, read)
+    return FolderScan(stamps, read)
 
 
 def _stamp(name: str) -> Stamp:

@@ -10,7 +10,7 @@ from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.secret import backend_of, is_reference
 from dslc.blocks.values.size import read_size
 from dslc.language_server import markdown as prose
-from dslc.language_server.cursor_context import Spot
+from dslc.language_server.cursor_context import CursorContext
 from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 
@@ -26,28 +26,28 @@ class Hover:
     end: int
 
 
-def hover(spot: Spot, vocabulary: Vocabulary, summary: Summary) -> Hover | None:
+def hover(cursor_context: CursorContext, vocabulary: Vocabulary, summary: Summary) -> Hover | None:
     """What is known of the token at a spot. `summary(kind, name)` tells of a block, as Markdown."""
-    token, entry = spot.token, spot.entry
+    token, entry = cursor_context.token, cursor_context.entry
     if token is None or entry is None:
         return None
     said = ""
-    match spot.role:
+    match cursor_context.role:
         case "kind" if token.text in vocabulary.kinds:
             said = prose.of_kind(token.text)
         case "name":
             said = summary(entry.key.text, token.content)
         case "key":
-            setting = spot.setting(vocabulary)
+            setting = cursor_context.setting(vocabulary)
             said = prose.of_setting(setting) if setting else ""
         case "value":
-            setting = spot.setting(vocabulary)
-            said = _value(spot, setting, vocabulary, summary) if setting else ""
-    return Hover(said, token.start + spot.base, token.end + spot.base) if said else None
+            setting = cursor_context.setting(vocabulary)
+            said = _value(cursor_context, setting, vocabulary, summary) if setting else ""
+    return Hover(said, token.start + cursor_context.base, token.end + cursor_context.base) if said else None
 
 
-def _value(spot: Spot, setting: Setting, vocabulary: Vocabulary, summary: Summary) -> str:
-    text = spot.token.content if spot.token else ""
+def _value(cursor_context: CursorContext, setting: Setting, vocabulary: Vocabulary, summary: Summary) -> str:
+    text = cursor_context.token.content if cursor_context.token else ""
     if setting.type == "secret":
         return _secret(text, vocabulary)
     if setting.type == "reference":

@@ -8,7 +8,7 @@ from inspect import cleandoc
 from typing import Any
 
 from dslc.blocks import TABLE
-from dslc.catalog import Row
+from dslc.catalog import CatalogEntry
 from dslc.setting import Setting
 
 _TYPES = {
@@ -58,7 +58,7 @@ def of_setting(setting: Setting) -> str:
     return "\n\n".join(part for part in [head, setting.doc, "  \n".join(filter(None, facts))] if part)
 
 
-def of_row(row: Row) -> str:
+def of_row(row: CatalogEntry) -> str:
     """A row of the catalogue: a provider, a store, a backend of secrets …"""
     facts = [
         f"Signs {', '.join(row.signed) or 'nothing'}" if row.signed is not None else "",

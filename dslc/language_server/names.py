@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.names import valid_name
 from dslc.diagnostics.diagnostic import Edit
-from dslc.language_server.cursor_context import Spot
+from dslc.language_server.cursor_context import CursorContext
 from dslc.source import Span
 from dslc.syntax.quoting import named
 from dslc.workspace import Workspace
@@ -26,11 +26,11 @@ class Named:
     quoted: bool
 
 
-class Refused(Exception):  # noqa: N818 - an answer to the author, not a fault
+class RenameRefused(Exception):  # noqa: N818 - an answer to the author, not a fault
     """What was asked cannot be done; the text says why, in one line."""
 
 
-class Names:
+class BlockNames:
     """The names of a program."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -40,10 +40,10 @@ class Names:
         """Every place of one name, declarations first."""
         found = []
         for declared in self._workspace.declarations(kind, name):
-            site = declared.site
-            found.append(self._named(kind, name, site.file, site.span, declares=True))
+            location = declared.location
+            found.append(self._named(kind, name, location.file, location.span, declares=True))
         uses = self._workspace.uses(kind, name)
-        return found + [self._named(kind, name, site.file, site.span, declares=False) for site in uses]
+        return found + [self._named(kind, name, location.file, location.span, declares=False) for location in uses]
 
     def all(self) -> Iterator[Named]:
         """Every block's name."""
@@ -57,18 +57,18 @@ class Names:
 
     def missing(self, kind: str) -> list[str]:
         """The names of a kind that are used and not declared."""
-        pieces = (piece for file in self._workspace.names for piece in self._workspace.checked(file).pieces)
-        used = {use.name for piece in pieces for use in piece.uses if use.kind == kind}
+        sections = (section for file in self._workspace.names for section in self._workspace.checked(file).sections)
+        used = {use.name for section in sections for use in section.uses if use.kind == kind}
         return sorted(used.difference(self.declared(kind)))
 
-    def at(self, spot: Spot) -> tuple[str, str] | None:
+    def at(self, cursor_context: CursorContext) -> tuple[str, str] | None:
         """The kind and name that the token at a spot declares or uses."""
-        token, entry = spot.token, spot.entry
+        token, entry = cursor_context.token, cursor_context.entry
         if token is None or entry is None or "\\" in token.content:
             return None
-        if spot.role == "name" and entry.key.text in self._workspace.vocabulary.kinds:
+        if cursor_context.role == "name" and entry.key.text in self._workspace.vocabulary.kinds:
             return entry.key.text, token.content
-        setting = spot.setting(self._workspace.vocabulary) if spot.role == "value" else None
+        setting = cursor_context.setting(self._workspace.vocabulary) if cursor_context.role == "value" else None
         if setting is None or setting.type != "reference" or setting.block is None:
             return None
         return setting.block, token.content
@@ -78,9 +78,9 @@ class Names:
         try:
             valid_name(new)
         except Invalid as invalid:
-            raise Refused(f"{invalid}: {invalid.hint}") from invalid
+            raise RenameRefused(f"{invalid}: {invalid.hint}") from invalid
         if new != old and new in self.declared(kind):
-            raise Refused(f"another {kind} is called {new}")
+            raise RenameRefused(f"another {kind} is called {new}")
         return [(use.file, Edit(use.span, new if use.quoted else named(new))) for use in self.of(kind, old)]
 
     def _named(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> Named:

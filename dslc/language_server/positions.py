@@ -90,10 +90,10 @@ def indexes(data: bytes, offsets: Iterable[int]) -> dict[int, int]:
         return {offset: offset for offset in offsets}
     found, at, index = {}, 0, 0
     for offset in sorted(set(offsets)):
-        piece = data[at:offset]
+        section = data[at:offset]
         try:
-            index += len(piece.decode("utf-8", "surrogatepass"))
+            index += len(section.decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError:
-            index += len(piece.decode("utf-8", "replace"))
+            index += len(section.decode("utf-8", "replace"))
         found[offset], at = index, offset
     return found

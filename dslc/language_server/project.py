@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import PurePath
 
 from dslc.diagnostics.diagnostic import Diagnostic
-from dslc.language_server.cursor_context import Spot, spot
-from dslc.language_server.disk import Look, Stamp
-from dslc.language_server.names import Named, Names
+from dslc.language_server.cursor_context import CursorContext, cursor_context
+from dslc.language_server.disk import FolderScan, Stamp
+from dslc.language_server.names import BlockNames, Named
 from dslc.language_server.positions import Encoding, Lines
 from dslc.language_server.uris import path_of, uri_of
 from dslc.parse import File
@@ -25,14 +25,14 @@ _MOST_LINES = 12  # of a block that is shown
 
 
 @dataclass(frozen=True)
-class Change:
+class DocumentChange:
     """One edit of a document by the client's positions, or its whole new text when there is no `span`."""
 
     text: str
     span: tuple[tuple[int, int], tuple[int, int]] | None = None
 
 
-class Text:
+class DocumentText:
     """A text at one moment and its positions. `name`: what the program calls it. `skipped`: characters before what
     the compiler reads, which is a byte-order mark or nothing."""
 
@@ -46,7 +46,7 @@ class Text:
     def source(self) -> Source:
         return Source(self.name, self.text)
 
-    def changed(self, changes: Iterable[Change]) -> Text:
+    def changed(self, changes: Iterable[DocumentChange]) -> DocumentText:
         """The text after the changes, one after another."""
         lines = self.lines
         for change in changes:
@@ -55,16 +55,16 @@ class Text:
                 start, end = sorted(lines.index(*at) for at in change.span)
                 new = lines.text[:start] + new + lines.text[end:]
             lines = Lines(new, lines.encoding)
-        return Text(self.name, lines.text, lines.encoding, skipped=int(lines.text.startswith(_BOM)))
+        return DocumentText(self.name, lines.text, lines.encoding, skipped=int(lines.text.startswith(_BOM)))
 
 
 @dataclass
-class Document:
+class OpenDocument:
     """A text that is open in the editor, by the editor's own URI."""
 
     uri: str
     version: int | None
-    text: Text
+    text: DocumentText
 
 
 class Project:
@@ -76,11 +76,11 @@ class Project:
         self.folders: list[str] = []
         self.stamps: Mapping[str, Stamp] = {}
         self._workspace = Workspace(vocabulary)
-        self.names = Names(self._workspace)
-        self._documents: dict[str, Document] = {}
+        self.names = BlockNames(self._workspace)
+        self._documents: dict[str, OpenDocument] = {}
         self._sources: dict[str, Source] = {}
         self._called: dict[str, str] = {}  # real paths and what the program calls them
-        self._waiting: dict[str, Text] = {}
+        self._waiting: dict[str, DocumentText] = {}
 
     # Documents.
 
@@ -88,11 +88,11 @@ class Project:
         """A document was opened: its text counts from now on."""
         path = path_of(uri)
         name = uri if path is None else self._called.setdefault(os.path.realpath(path), path)
-        now = Text(name, text, self.encoding, skipped=int(text.startswith(_BOM)))
-        self._documents[uri] = Document(uri, version, now)
+        now = DocumentText(name, text, self.encoding, skipped=int(text.startswith(_BOM)))
+        self._documents[uri] = OpenDocument(uri, version, now)
         self._waiting[now.name] = now
 
-    def change(self, uri: str, version: int | None, changes: Sequence[Change]) -> None:
+    def change(self, uri: str, version: int | None, changes: Sequence[DocumentChange]) -> None:
         """A document was edited. An unknown one counts as opened, when its whole text is given."""
         document = self._documents.get(uri)
         if document is None:
@@ -123,13 +123,13 @@ class Project:
             self._drop(name)
         return path
 
-    def document(self, name: str) -> Document | None:
+    def document(self, name: str) -> OpenDocument | None:
         """The open document of a source."""
         return next((document for document in self._documents.values() if document.text.name == name), None)
 
     # Files on disk.
 
-    def take(self, seen: Look) -> Iterator[str]:
+    def take(self, seen: FolderScan) -> Iterator[str]:
         """Take what was found on disk: files that are gone, and new bytes file by file, so that a caller may pause."""
         gone = self.stamps.keys() - seen.stamps.keys()
         self.stamps = seen.stamps
@@ -186,7 +186,7 @@ class Project:
         self.settle()
         return self._workspace.file(name) if name in self._sources else None
 
-    def text(self, name: str) -> Text | None:
+    def text(self, name: str) -> DocumentText | None:
         """A source with its positions."""
         document = self.document(name)
         if document is not None:
@@ -195,12 +195,12 @@ class Project:
         if source is None:
             return None
         text = source.text
-        return Text(name, source.data.decode(errors="replace") if text is None else text, self.encoding)
+        return DocumentText(name, source.data.decode(errors="replace") if text is None else text, self.encoding)
 
-    def spot(self, name: str, index: int) -> Spot:
+    def cursor_context(self, name: str, index: int) -> CursorContext:
         """What stands at a place."""
         file = self.file(name)
-        return spot(file.pieces, file.source.text or "", index) if file else Spot("nothing")
+        return cursor_context(file.sections, file.source.text or "", index) if file else CursorContext("nothing")
 
     def summary(self, kind: str, name: str) -> str:
         """Where a block is declared and what it says, as Markdown, without secrets; nothing for an unknown one."""
@@ -217,8 +217,8 @@ class Project:
     def _shown(self, named: Named) -> str:
         """The beginning of the block that a name declares."""
         file = self._workspace.file(named.file)
-        piece = next(piece for piece in reversed(file.pieces) if piece.offset <= named.span.start)
-        lines = masked(piece.text).replace("\r\n", "\n").rstrip().split("\n")
+        section = next(section for section in reversed(file.sections) if section.offset <= named.span.start)
+        lines = masked(section.text).replace("\r\n", "\n").rstrip().split("\n")
         return "\n".join(lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "    …"])
 
     def _put(self, source: Source) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dslc.language_server.outline import outline
-from dslc.parse import Piece
+from dslc.parse import PlacedSection
 from dslc.report.mask import masked
-from dslc.syntax.reader import Entry, Reading
+from dslc.syntax.reader import Entry, EntryTree
 from dslc.syntax.tokens import COMMENT
 from dslc.syntax.tree import ForeignNode
 
@@ -42,15 +42,15 @@ class Fold:
     sort: Literal["region", "comment"]
 
 
-def symbols(pieces: Sequence[Piece]) -> Iterator[Symbol]:
+def symbols(sections: Sequence[PlacedSection]) -> Iterator[Symbol]:
     """The symbols of a file's pieces; of very many pieces, those of the blocks alone. Secrets in details are masked."""
-    many = len(pieces) > _MOST_WITH_SETTINGS
-    for piece in pieces:
-        hidden = masked(piece.text)
-        for entry in outline(piece.text).root.entries:
+    many = len(sections) > _MOST_WITH_SETTINGS
+    for section in sections:
+        hidden = masked(section.text)
+        for entry in outline(section.text).root.entries:
             if entry.key.text and (entry.body is not None or entry.value is not None):
-                foreign = any(isinstance(block, ForeignNode) for block in piece.blocks)
-                yield _block(entry, hidden, piece.start, whole=not (foreign or many))
+                foreign = any(isinstance(block, ForeignNode) for block in section.blocks)
+                yield _block(entry, hidden, section.start, whole=not (foreign or many))
                 if foreign:
                     break
 
@@ -107,15 +107,15 @@ def _shown(hidden: str, start: int, end: int) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def folds(pieces: Sequence[Piece], text: str) -> Iterator[Fold]:
+def folds(sections: Sequence[PlacedSection], text: str) -> Iterator[Fold]:
     """Bodies, lists, long strings and runs of comment lines. Those on one line are for the caller to leave out."""
     strings = []
-    for piece in pieces:
-        found = outline(piece.text)
+    for section in sections:
+        found = outline(section.text)
         for start, end in _stretches(found):
-            yield Fold(start + piece.start, end + piece.start, "region")
+            yield Fold(start + section.start, end + section.start, "region")
         for token in found.long:
-            strings.append((token.start + piece.start, token.end + piece.start))
+            strings.append((token.start + section.start, token.end + section.start))
             yield Fold(*strings[-1], "region")
     inside = iter([*strings, (len(text) + 1, len(text) + 1)])
     string = next(inside)
@@ -126,7 +126,7 @@ def folds(pieces: Sequence[Piece], text: str) -> Iterator[Fold]:
             yield Fold(match.start(), match.start() + len(match[0].rstrip()), "comment")
 
 
-def _stretches(found: Reading) -> Iterator[tuple[int, int]]:
+def _stretches(found: EntryTree) -> Iterator[tuple[int, int]]:
     for entry, body in found.bodies():
         yield entry.start, body.end
     for opened in found.lists:

@@ -39,19 +39,19 @@ from collections.abc import Callable
 
 from lark import Token, UnexpectedToken
 
-from dslc.diagnostics.collector import Findings
+from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.recovery import bodies, braces, foreign_syntax, heads, lines, lists, strings, unquoted_text, values
-from dslc.recovery.state import Mended, Mender, words
-from dslc.syntax.segment import DEEPEST
+from dslc.recovery.state import Recovered, RecoveryState, words
+from dslc.syntax.section import DEEPEST
 from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
 
-__all__ = ["Mended", "mend"]
+__all__ = ["Recovered", "recover"]
 
 _MOST = 1000  # errors after which the rest of a piece is not read
 _MOST_STEPS = 4 * DEEPEST  # at one place; after so many, no rule is asked there any more
 
-_Rule = Callable[[Mender, Token], bool]
+_Rule = Callable[[RecoveryState, Token], bool]
 FORESIGHT: tuple[_Rule, ...] = (
     strings.closed_by_next, unquoted_text.doubled_quotes, strings.inner_quotes,
     bodies.other_half, bodies.with_signs, braces.closed_and_opened, heads.before_kind, heads.name_on_two_lines,
@@ -74,65 +74,67 @@ EXPLANATIONS: tuple[_Rule, ...] = (
 """Asked about a token that lark refuses."""
 
 
-def mend(findings: Findings, text: str, vocabulary: Vocabulary, line: int, following: str, headless: bool) -> Mended:
-    """Read a piece that has a syntax error; what is wrong goes into `findings`.
+def recover(
+    collector: DiagnosticCollector, text: str, vocabulary: Vocabulary, line: int, following: str, headless: bool
+) -> Recovered:
+    """Read a piece that has a syntax error; what is wrong goes into `collector`.
 
     `text`: the piece as it is read, with blanks for what cannot be seen.
     `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body
     of this one was still open. `headless`: it is a body without the head of its block.
     """
-    mender = Mender(findings, text, vocabulary, line, following)
+    state = RecoveryState(collector, text, vocabulary, line, following)
     if headless:
-        heads.no_head(mender)
-    elif not heads.is_foreign(mender):
-        _read(mender)
-    return mender.done
+        heads.no_head(state)
+    elif not heads.is_foreign(state):
+        _read(state)
+    return state.done
 
 
-def _read(mender: Mender) -> None:
+def _read(state: RecoveryState) -> None:
     try:
-        _feed_all(mender)
-        blocks: tuple[BlockNode, ...] = mender.state.feed_token(Token("$END", ""))
+        _feed_all(state)
+        blocks: tuple[BlockNode, ...] = state.lark.feed_token(Token("$END", ""))
     except UnexpectedToken:  # a rule fed what the grammar refuses there
-        _abandon(mender)
+        _abandon(state)
     else:
-        mender.done.blocks += [block for block in blocks if block.start_pos not in mender.void]
+        state.done.blocks += [block for block in blocks if block.start_pos not in state.void]
 
 
-def _feed_all(mender: Mender) -> None:
-    scene, at, steps = mender.scene, 0, 0
+def _feed_all(state: RecoveryState) -> None:
+    parser_state, at, steps = state.parser_state, 0, 0
     while True:
-        token = mender.peek()
+        token = state.peek()
         start = token.start_pos or 0
         at, steps = (start, 0) if start > at else (at, steps + 1)
-        if len(mender.findings.found) >= _MOST:
-            mender.give_up()
+        if len(state.collector.found) >= _MOST:
+            state.give_up()
             return
-        if token.type == "_NL" and scene.breaks:  # what stood between two line ends was left out
-            mender.advance()
+        if token.type == "_NL" and parser_state.breaks:  # what stood between two line ends was left out
+            state.advance()
             continue
-        if steps < _MOST_STEPS and any(look(mender, token) for look in FORESIGHT):
+        if steps < _MOST_STEPS and any(look(state, token) for look in FORESIGHT):
             continue
-        if token.type == "$END" and not scene.frames and not scene.head and not scene.lists:
+        if token.type == "$END" and not parser_state.frames and not parser_state.head and not parser_state.lists:
             return
         try:
-            mender.state.feed_token(token)
+            state.lark.feed_token(token)
         except UnexpectedToken:
-            if steps < _MOST_STEPS and any(explain(mender, token) for explain in EXPLANATIONS):
+            if steps < _MOST_STEPS and any(explain(state, token) for explain in EXPLANATIONS):
                 continue
-            values.unexpected(mender, token)
+            values.unexpected(state, token)
             if token.type == "$END":
-                mender.give_up()
+                state.give_up()
                 return
-            mender.skip()
+            state.skip()
         else:
-            scene.take(token)
-            mender.advance()
+            parser_state.take(token)
+            state.advance()
 
 
-def _abandon(mender: Mender) -> None:
+def _abandon(state: RecoveryState) -> None:
     """Leave out the whole piece, with one diagnostic at least."""
-    if not mender.findings.found:
-        values.unexpected(mender, mender.peek())
-    mender.done.mentions |= words(mender.text[:100_000])
-    mender.done.nameless |= set(mender.vocabulary.kinds)
+    if not state.collector.found:
+        values.unexpected(state, state.peek())
+    state.done.mentions |= words(state.text[:100_000])
+    state.done.nameless |= set(state.vocabulary.kinds)

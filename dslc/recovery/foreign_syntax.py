@@ -9,7 +9,7 @@ from lark import Token
 
 from dslc.blocks.values.names import NAME_RULE, is_name
 from dslc.diagnostics.collector import Place
-from dslc.recovery.state import Mender, words
+from dslc.recovery.state import RecoveryState, words
 from dslc.syntax.tokens import WORD
 from dslc.syntax.tree import start
 
@@ -20,66 +20,66 @@ _HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n
 _WORD = re.compile(WORD)
 
 
-def comment(mender: Mender, token: Token) -> bool:
+def comment(state: RecoveryState, token: Token) -> bool:
     """`/* … */` between settings or blocks, or behind a value's key on one line."""
-    text, at = mender.text, start(token)
-    if token.type != "JUNK" or mender.scene.lists or not text.startswith("/*", at):
+    text, at = state.text, start(token)
+    if token.type != "JUNK" or state.parser_state.lists or not text.startswith("/*", at):
         return False
-    line, closed = text.find("\n", at), mender.find("*/", at + 2)
+    line, closed = text.find("\n", at), state.find("*/", at + 2)
     line = len(text) if line < 0 else line
     behind = closed + 2 if closed >= 0 else line
-    if mender.scene.awaits_value and not 0 <= closed < line:
+    if state.parser_state.awaits_value and not 0 <= closed < line:
         return False
-    mender.findings.add("S114", "`/*` begins no comment", Place(at, min(behind, line)), hint="begin each line with `#`")
-    mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
-    mender.damage()
-    mender.seek(behind)
+    state.collector.add("S114", "`/*` begins no comment", Place(at, min(behind, line)), hint="begin each line with `#`")
+    state.done.mentions |= words(text[at : min(behind, at + 100_000)])
+    state.damage()
+    state.seek(behind)
     return True
 
 
-def conflict(mender: Mender, token: Token) -> bool:
+def conflict(state: RecoveryState, token: Token) -> bool:
     """`<<<<<<<`: both sides of a merge, of which nobody knows the right one."""
-    text, at = mender.text, start(token)
-    if token.type != "JUNK" or not text.startswith("<<<<<<<", at) or mender.scene.column(token) != 0:
+    text, at = state.text, start(token)
+    if token.type != "JUNK" or not text.startswith("<<<<<<<", at) or state.parser_state.column(token) != 0:
         return False
-    last = mender.find("\n>>>>>>>", at)
+    last = state.find("\n>>>>>>>", at)
     line = text.find("\n", last + 1 if last >= 0 else at)
     behind = len(text) if line < 0 else line
     hint = "keep one of its sides, without the marks"
-    mender.findings.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
-    mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
-    if mender.scene.awaits_value:
-        mender.value_is_lost()
-    mender.damage()
-    if not mender.scene.frames:
-        mender.done.nameless |= set(mender.vocabulary.kinds)
-    mender.seek(behind)
+    state.collector.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
+    state.done.mentions |= words(text[at : min(behind, at + 100_000)])
+    if state.parser_state.awaits_value:
+        state.value_is_lost()
+    state.damage()
+    if not state.parser_state.frames:
+        state.done.nameless |= set(state.vocabulary.kinds)
+    state.seek(behind)
     return True
 
 
-def dashes(mender: Mender, token: Token) -> bool:
+def dashes(state: RecoveryState, token: Token) -> bool:
     """`tools` and lines of `- search` below it."""
-    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    setting = state.parser_state.setting() if state.parser_state.awaits_value else None
     if token.type != "_NL" or setting is None or not setting.many or setting.type == "group":
         return False
-    found = _DASHED.match(mender.text, start(token), start(token) + 10_000)
+    found = _DASHED.match(state.text, start(token), start(token) + 10_000)
     if found is None:
         return False
     items = [item.strip(" \t\r,") for item in re.findall(r"-[ \t]+([^\n]*)", found[0])]
     plain = setting.type != "secret" and all(map(_WORD.fullmatch, items))
     hint = f"`{setting.name} [{', '.join(items[:8]) if plain else '…'}]`"
     first = found.start() + len(found[0]) - len(found[0].lstrip())
-    mender.findings.add("T401", f"`{setting.name}` takes a list in brackets", Place(first, found.end()), hint=hint)
-    mender.done.mentions |= words(found[0])
-    mender.value_is_lost()
-    mender.seek(found.end())
+    state.collector.add("T401", f"`{setting.name}` takes a list in brackets", Place(first, found.end()), hint=hint)
+    state.done.mentions |= words(found[0])
+    state.value_is_lost()
+    state.seek(found.end())
     return True
 
 
-def text_below(mender: Mender, token: Token) -> bool:
+def text_below(state: RecoveryState, token: Token) -> bool:
     """`instruction |` or `instruction <<EOF`, with the text on the lines below."""
-    scene, text, at = mender.scene, mender.text, start(token)
-    setting = scene.setting() if scene.awaits_value else None
+    parser_state, text, at = state.parser_state, state.text, start(token)
+    setting = parser_state.setting() if parser_state.awaits_value else None
     if token.type != "JUNK" or setting is None or setting.type not in {"string", "secret"}:
         return False
     here = _HEREDOC.match(text, at)
@@ -87,45 +87,45 @@ def text_below(mender: Mender, token: Token) -> bool:
         last = re.compile(rf"\n[ \t]*{here['mark']}(?=\s|$)").search(text, here.end() - 1, here.end() + 20_000)
         behind = last.end() if last else -1
     else:
-        outer = scene.column(scene.head[0])
+        outer = parser_state.column(parser_state.head[0])
         deeper = rf"[|>][-+]?[ \t\r]*(?:\n[ \t]*(?=\r?\n)|\n[ \t]{{{(outer or 0) + 1},}}[^\s}}][^\n]*)+"
         below = re.compile(deeper).match(text, at, at + 20_000) if (outer or 0) < 100 else None
         behind = below.end() if below else -1
     if behind < 0:
         return False
     message = 'this text over several lines needs `"""`'
-    mender.findings.add("S114", message, Place(at, behind), hint=f'write `{setting.name} """…"""`')
-    mender.done.mentions |= words(text[at:behind])
-    mender.value_is_lost()
-    mender.seek(behind)
+    state.collector.add("S114", message, Place(at, behind), hint=f'write `{setting.name} """…"""`')
+    state.done.mentions |= words(text[at:behind])
+    state.value_is_lost()
+    state.seek(behind)
     return True
 
 
-def no_name(mender: Mender, token: Token) -> bool:
+def no_name(state: RecoveryState, token: Token) -> bool:
     """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is none, or needs quotes."""
-    scene = mender.scene
-    if scene.frames or len(scene.head) != 1 or scene.head[0] not in mender.vocabulary.kinds:
+    parser_state = state.parser_state
+    if parser_state.frames or len(parser_state.head) != 1 or parser_state.head[0] not in state.vocabulary.kinds:
         return False
-    found = _NAME.match(mender.text, start(token)) if token.type in {"WORD", "NUMBER", "JUNK"} else None
-    if token.type == "STRING" and mender.peek(1).start_pos == token.end_pos:
-        found = _QUOTES_IN_NAME.match(mender.text, start(token))
+    found = _NAME.match(state.text, start(token)) if token.type in {"WORD", "NUMBER", "JUNK"} else None
+    if token.type == "STRING" and state.peek(1).start_pos == token.end_pos:
+        found = _QUOTES_IN_NAME.match(state.text, start(token))
     if found is None or _WORD.fullmatch(found["name"]):
         return False
     name, (at, behind) = found["name"], found.span("name")
     quoted = is_name(name)
     other = _in_ascii(name)
-    hint = f'write `{scene.head[0]} "{name}" {{`' if quoted else None
-    fix = mender.findings.fix("put it in quotes", (at, at, '"'), (behind, behind, '"'), safe=True) if quoted else None
+    hint = f'write `{parser_state.head[0]} "{name}" {{`' if quoted else None
+    fix = state.collector.fix("put it in quotes", (at, at, '"'), (behind, behind, '"'), safe=True) if quoted else None
     message = "this name needs quotes" if quoted else "not a legal name"
     if hint is None:
-        hint = f"such as `{scene.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
-    mender.findings.add("N206", message, Place(at, behind), hint=hint, fix=fix)
-    mender.seek(behind)
+        hint = f"such as `{parser_state.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
+    state.collector.add("N206", message, Place(at, behind), hint=hint, fix=fix)
+    state.seek(behind)
     if quoted:
-        mender.put(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
+        state.put(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
     else:
-        mender.done.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
-        mender.feed("WORD", at)
+        state.done.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
+        state.feed("WORD", at)
     return True
 
 

@@ -7,10 +7,10 @@ import re
 from lark import Token
 
 from dslc.diagnostics.collector import Place
-from dslc.recovery.state import ENDS, VALUES, Mender, shown, words
+from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
 from dslc.syntax.delimiters import entry_end, list_end, matching
-from dslc.syntax.segment import DEEPEST
+from dslc.syntax.section import DEEPEST
 from dslc.syntax.tokens import COMMENT, WORD
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
@@ -20,134 +20,138 @@ _REST = re.compile(rf"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w
 _FIRST = re.compile(rf"^[ \t]*({WORD})", re.MULTILINE)
 
 
-def bracket_is_missing(mender: Mender, token: Token) -> bool:
+def bracket_is_missing(state: RecoveryState, token: Token) -> bool:
     """`tools search remember]`: a list that lacks its `[`."""
-    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    setting = state.parser_state.setting() if state.parser_state.awaits_value else None
     items = {"WORD", "STRING", "NUMBER", "_COMMA", "_NL"}
     if setting is None or not setting.many or setting.type == "group" or token.type not in items:
         return False
-    if mender.brackets >= 0:
+    if state.brackets >= 0:
         return False
     number = 0
-    while mender.peek(number).type in items and not _begins_setting(mender, number):
+    while state.peek(number).type in items and not _begins_setting(state, number):
         number += 1
-    if mender.peek(number).type != "RSQB":
+    if state.peek(number).type != "RSQB":
         return False
-    breaks = any(mender.peek(each).type == "_NL" for each in range(number))
-    if breaks and mender.peek(number + 1).type not in ENDS:
+    breaks = any(state.peek(each).type == "_NL" for each in range(number))
+    if breaks and state.peek(number + 1).type not in ENDS:
         return False
-    end = mender.scene.head[0].end_pos or 0
+    end = state.parser_state.head[0].end_pos or 0
     place = token if token.type != "_NL" else Place(end, end + 1)
-    mender.findings.add("S113", "`[` is missing before this list", place, hint="add `[`")
-    mender.feed("LSQB", token.start_pos or 0)
+    state.collector.add("S113", "`[` is missing before this list", place, hint="add `[`")
+    state.feed("LSQB", token.start_pos or 0)
     return True
 
 
-def bad_list_ahead(mender: Mender, token: Token) -> bool:
+def bad_list_ahead(state: RecoveryState, token: Token) -> bool:
     """A list is looked through before it goes in, for it could not be taken back."""
-    scene = mender.scene
-    if token.type != "LSQB" or scene.lists or not (scene.awaits_value or not scene.frames):
+    parser_state = state.parser_state
+    if token.type != "LSQB" or parser_state.lists or not (parser_state.awaits_value or not parser_state.frames):
         return False
     depth = number = 0
     while True:
-        item = mender.peek(number)
+        item = state.peek(number)
         number += 1
         depth += (item.type == "LSQB") - (item.type == "RSQB")
         if depth == 0:
             return False
-        if depth + len(scene.frames) > DEEPEST:
-            _too_deep(mender, token, item)
+        if depth + len(parser_state.frames) > DEEPEST:
+            _too_deep(state, token, item)
             return True
         if item.type in _BAD:
             break
-        if item.type == "_COMMA" and mender.peek(number - 2).type in {"LSQB", "_COMMA"}:
+        if item.type == "_COMMA" and state.peek(number - 2).type in {"LSQB", "_COMMA"}:
             break
-        if _next_setting(mender, number, item):
+        if _next_setting(state, number, item):
             break
-    _bad_list(mender, token, number - 1)
+    _bad_list(state, token, number - 1)
     return True
 
 
-def _too_deep(mender: Mender, opened: Token, bad: Token) -> None:
+def _too_deep(state: RecoveryState, opened: Token, bad: Token) -> None:
     """Leave out a list with more levels than a program may have: up to its `]`, or the end of its line."""
-    mender.findings.add("S108", "nested deeper than 64 levels", bad, hint="use fewer levels")
+    state.collector.add("S108", "nested deeper than 64 levels", bad, hint="use fewer levels")
     at = bad.end_pos or 0
-    behind = entry_end(mender.text, at) if mender.brackets > 0 else list_end(mender.text, opened.start_pos or 0, at)
-    if mender.scene.awaits_value:
-        mender.value_is_lost()
-    mender.damage(everything=True)
-    mender.seek(behind)
+    behind = entry_end(state.text, at) if state.brackets > 0 else list_end(state.text, opened.start_pos or 0, at)
+    if state.parser_state.awaits_value:
+        state.value_is_lost()
+    state.damage(everything=True)
+    state.seek(behind)
 
 
-def _next_setting(mender: Mender, number: int, item: Token) -> bool:
+def _next_setting(state: RecoveryState, number: int, item: Token) -> bool:
     """Whether the line after this line's end begins with a setting of the body: then the list was not closed."""
-    return item.type == "_NL" and mender.brackets > 0 and _begins_setting(mender, number)
+    return item.type == "_NL" and state.brackets > 0 and _begins_setting(state, number)
 
 
-def _begins_setting(mender: Mender, number: int) -> bool:
+def _begins_setting(state: RecoveryState, number: int) -> bool:
     """Whether that token is a key of the body, and a value or a group follows."""
-    return mender.peek(number) in mender.scene.legal() and mender.peek(number + 1).type in {*VALUES, "WORD", "LBRACE"}
+    return state.peek(number) in state.parser_state.legal() and state.peek(number + 1).type in {
+        *VALUES,
+        "WORD",
+        "LBRACE",
+    }
 
 
-def _bad_list(mender: Mender, opened: Token, number: int) -> None:
-    bad = mender.peek(number)
-    label = [mender.findings.label("the list begins here", opened)]
-    if bad.type == "LBRACE" and _holds_groups(mender, opened):
+def _bad_list(state: RecoveryState, opened: Token, number: int) -> None:
+    bad = state.peek(number)
+    label = [state.collector.label("the list begins here", opened)]
+    if bad.type == "LBRACE" and _holds_groups(state, opened):
         return
-    if bad.type == "RBRACE" and mender.excess > 0 and mender.brackets > 0:
-        mender.findings.add("S113", "unexpected `}` where a list ends", bad, hint="write `]`", labels=label)
-        mender.excess -= 1
-        _leave_out(mender, opened, bad, bad.end_pos or 0)
+    if bad.type == "RBRACE" and state.excess > 0 and state.brackets > 0:
+        state.collector.add("S113", "unexpected `}` where a list ends", bad, hint="write `]`", labels=label)
+        state.excess -= 1
+        _leave_out(state, opened, bad, bad.end_pos or 0)
         return
     if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
-        mender.findings.add("S113", "the list is not closed", opened, hint="add `]`")
+        state.collector.add("S113", "the list is not closed", opened, hint="add `]`")
     elif bad.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
-        add_unclosed(mender, bad)
+        add_unclosed(state, bad)
     elif bad.type == "SINGLE_QUOTED":
-        add_single_quotes(mender, bad)
+        add_single_quotes(state, bad)
     elif bad.type == "_COMMA":
-        mender.findings.add("S113", "unexpected second comma", bad, hint="remove one", labels=label)
+        state.collector.add("S113", "unexpected second comma", bad, hint="remove one", labels=label)
     else:
         hint = 'a list holds words, numbers and strings; other text needs `"`'
-        mender.findings.add("S113", f"unexpected {shown(bad)} in a list", bad, hint=hint, labels=label)
+        state.collector.add("S113", f"unexpected {shown(bad)} in a list", bad, hint=hint, labels=label)
     if bad.type == "UNCLOSED_STRING":
-        _leave_out(mender, opened, bad, bad.end_pos or 0)
-        rest = _REST.match(mender.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
-        if rest is not None and not mender.scene.legal().keys() & set(_FIRST.findall(rest["words"])):
-            mender.done.mentions |= words(rest[0])
-            mender.seek(rest.end())
+        _leave_out(state, opened, bad, bad.end_pos or 0)
+        rest = _REST.match(state.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
+        if rest is not None and not state.parser_state.legal().keys() & set(_FIRST.findall(rest["words"])):
+            state.done.mentions |= words(rest[0])
+            state.seek(rest.end())
         else:
-            swallowed(mender, bad)
+            swallowed(state, bad)
     elif bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
-        _leave_out(mender, opened, bad, bad.start_pos or 0)
+        _leave_out(state, opened, bad, bad.start_pos or 0)
     else:
-        _leave_out(mender, opened, bad, list_end(mender.text, opened.start_pos or 0, bad.end_pos or 0))
+        _leave_out(state, opened, bad, list_end(state.text, opened.start_pos or 0, bad.end_pos or 0))
 
 
-def _leave_out(mender: Mender, opened: Token, bad: Token, behind: int) -> None:
+def _leave_out(state: RecoveryState, opened: Token, bad: Token, behind: int) -> None:
     """Go on behind a list of which nothing is taken."""
-    if mender.scene.awaits_value:
-        mender.value_is_lost()
-    mender.damage()
+    if state.parser_state.awaits_value:
+        state.value_is_lost()
+    state.damage()
     start = opened.start_pos or 0
-    mender.done.mentions |= words(mender.text[start : min(bad.start_pos or 0, start + 100_000)])
-    mender.seek(behind)
+    state.done.mentions |= words(state.text[start : min(bad.start_pos or 0, start + 100_000)])
+    state.seek(behind)
 
 
-def _holds_groups(mender: Mender, opened: Token) -> bool:
+def _holds_groups(state: RecoveryState, opened: Token) -> bool:
     """`filter [{ … }, { … }]`: groups in a list, which is closed behind them."""
-    if mender.brackets > 0:
+    if state.brackets > 0:
         return False
-    behind = matching(mender.text, opened.start_pos or 0)
-    if mender.text[behind - 1 : behind] != "]":
+    behind = matching(state.text, opened.start_pos or 0)
+    if state.text[behind - 1 : behind] != "]":
         return False
-    setting = mender.scene.setting()
+    setting = state.parser_state.setting()
     many = setting is not None and setting.many and setting.type == "group"
     hint = f"give `{setting.name}` once for each: `{setting.name} {{ … }}`" if setting and many else None
-    mender.findings.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
-    mender.done.mentions |= words(mender.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)])
-    mender.damage()
-    if mender.scene.awaits_value:
-        mender.value_is_lost()
-    mender.seek(behind)
+    state.collector.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
+    state.done.mentions |= words(state.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)])
+    state.damage()
+    if state.parser_state.awaits_value:
+        state.value_is_lost()
+    state.seek(behind)
     return True

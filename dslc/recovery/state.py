@@ -8,12 +8,12 @@ from typing import Any
 
 from lark import Token
 
-from dslc.diagnostics.collector import Findings
+from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.syntax.delimiters import balance, entry_end, list_end
 from dslc.syntax.lark_parser import parser, tokens
-from dslc.syntax.parser_state import Scene
-from dslc.syntax.tree import Absent, Node
-from dslc.value_reading.check_state import Context, Missing
+from dslc.syntax.parser_state import ParserState
+from dslc.syntax.tree import MissingToken, Node
+from dslc.value_reading.check_state import CheckState, InvalidValue
 from dslc.value_reading.value import read
 from dslc.vocabulary import Vocabulary
 
@@ -26,8 +26,8 @@ _LONGEST_SHOWN = 60  # characters of a value in a hint
 
 
 @dataclass
-class Mended:
-    """What could be read: see `Reading` for the fields."""
+class Recovered:
+    """What could be read: see `ParsedSection` for the fields."""
 
     blocks: list[Node]
     damaged: set[int] = field(default_factory=set)
@@ -35,19 +35,21 @@ class Mended:
     nameless: set[str] = field(default_factory=set)
 
 
-class Mender:
+class RecoveryState:
     """A piece while it is mended. `missing`, `excess`: braces that it lacks, or has too many of. `brackets`: how many
     more `[` than `]` it holds."""
 
-    def __init__(self, findings: Findings, text: str, vocabulary: Vocabulary, line: int, following: str) -> None:
-        self.findings = findings
+    def __init__(
+        self, collector: DiagnosticCollector, text: str, vocabulary: Vocabulary, line: int, following: str
+    ) -> None:
+        self.collector = collector
         self.text = text
         self.vocabulary = vocabulary
         self.first_line = line
         self.following = following
-        self.scene = Scene(self.text, vocabulary)
-        self.state: Any = parser().parse_interactive(start="file")
-        self.done = Mended([])
+        self.parser_state = ParserState(self.text, vocabulary)
+        self.lark: Any = parser().parse_interactive(start="file")
+        self.done = Recovered([])
         self.void: set[int] = set()  # heads that were no blocks
         self.by_indentation: set[int] = set()  # braces that were put in for a body that has none
         self.instead: set[int] = set()  # braces that were put in for something else, which is closed by its like
@@ -70,7 +72,7 @@ class Mender:
         if self._patience >= 0:
             self._patience -= len(self.text) - at
             without = self.by_indentation | self.instead
-            depth = sum(frame.brace.start_pos not in without for frame in self.scene.frames)
+            depth = sum(frame.brace.start_pos not in without for frame in self.parser_state.frames)
             surplus = balance(self.text, at, depth)
             self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
 
@@ -123,10 +125,10 @@ class Mender:
 
     def feed(self, type_: str, at: int, text: str = "") -> None:
         """Feed a token that the text lacks."""
-        make = Absent if type_ == "WORD" and not text else Token
+        make = MissingToken if type_ == "WORD" and not text else Token
         token = make(type_, text, start_pos=at, end_pos=at)
-        self.state.feed_token(token)
-        self.scene.take(token)
+        self.lark.feed_token(token)
+        self.parser_state.take(token)
 
     def value_is_lost(self) -> None:
         """Give the awaited value as one that was reported."""
@@ -136,20 +138,20 @@ class Mender:
         """Close what is open without another word."""
         at = len(self.text)
         self.seek(at)
-        scene = self.scene
-        while scene.lists:
+        parser_state = self.parser_state
+        while parser_state.lists:
             self.feed("RSQB", at)
-        if scene.head and not scene.frames:
+        if parser_state.head and not parser_state.frames:
             self.abandon_head()
-        if scene.awaits_value:
+        if parser_state.awaits_value:
             self.value_is_lost()
         self.damage(everything=True)
-        while scene.frames:
+        while parser_state.frames:
             self.feed("RBRACE", at)
 
     def abandon_head(self) -> None:
         """End a block that has no body. One of ours is known by its name all the same."""
-        head = self.scene.head
+        head = self.parser_state.head
         at = head[-1].end_pos or 0
         if head[0] not in self.vocabulary.kinds or len(head) == 1:
             self.void.add(head[0].start_pos or 0)
@@ -162,12 +164,12 @@ class Mender:
     @property
     def is_indented(self) -> bool:
         """Whether a body is open that has no braces: then its lines are written as in another language."""
-        return any(frame.brace.start_pos in self.by_indentation for frame in self.scene.frames)
+        return any(frame.brace.start_pos in self.by_indentation for frame in self.parser_state.frames)
 
     def skip(self) -> None:
         """Go on at the end of the line or at the `}` of this depth."""
         token = self.peek()
-        if self.scene.awaits_value:
+        if self.parser_state.awaits_value:
             self.value_is_lost()
         self.damage()
         start = token.start_pos or 0
@@ -183,37 +185,37 @@ class Mender:
 
     def damage(self, *, everything: bool = False) -> None:
         """Something of the innermost body was lost, or of all that are open."""
-        for frame in self.scene.frames if everything else self.scene.frames[-1:]:
+        for frame in self.parser_state.frames if everything else self.parser_state.frames[-1:]:
             self.done.damaged.add(frame.brace.start_pos or 0)
 
     def shown_head(self, head: list[Token], *, nested: bool | None = None) -> str:
         """A head as a message may show it. Only a block's name is shown: the value of a setting may be a secret."""
         if not head:
             return "block"
-        inside = bool(self.scene.frames) if nested is None else nested
+        inside = bool(self.parser_state.frames) if nested is None else nested
         named = not inside and head[0] in self.vocabulary.kinds
         return " ".join(token[:80] for token in head) if named else str(head[0][:80])
 
     def shown_entry(self) -> str | None:
         """The current entry or head as it would be right, with the next token behind it; None when that token is no
         value of it, or the value may be a secret."""
-        scene, token, setting = self.scene, self.peek(), self.scene.setting()
-        head = " ".join(word[:80] for word in scene.head)
-        if not scene.frames:
-            opened = token.type == "LBRACE" and len(scene.head) == 2
-            named = token.type in {"WORD", "STRING"} and len(scene.head) == 1
-            known = scene.head[0] in self.vocabulary.kinds
+        parser_state, token, setting = self.parser_state, self.peek(), self.parser_state.setting()
+        head = " ".join(word[:80] for word in parser_state.head)
+        if not parser_state.frames:
+            opened = token.type == "LBRACE" and len(parser_state.head) == 2
+            named = token.type in {"WORD", "STRING"} and len(parser_state.head) == 1
+            known = parser_state.head[0] in self.vocabulary.kinds
             return f"{head} {token[:80]}{'' if opened else ' {'}" if known and (opened or named) else None
         if setting is None or setting.type == "secret":
             return None
         if token.type == "LBRACE":
-            return f"{head} {{" if setting.type == ("group", "variant")[len(scene.head) - 1] else None
+            return f"{head} {{" if setting.type == ("group", "variant")[len(parser_state.head) - 1] else None
         if token.type == "LSQB" and setting.many:
             return f"{head} […]"
         if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _LONGEST_SHOWN:
             return None
-        context = Context(Findings(self.text), self.vocabulary)
-        is_wrong = isinstance(read(context, setting, token), Missing) or context.findings.found
+        context = CheckState(DiagnosticCollector(self.text), self.vocabulary)
+        is_wrong = isinstance(read(context, setting, token), InvalidValue) or context.collector.found
         return None if is_wrong else f"{head} {token}"
 
 

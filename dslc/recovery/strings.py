@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lark import Token
 
 from dslc.diagnostics.collector import Place
-from dslc.recovery.state import Mender, words
+from dslc.recovery.state import RecoveryState, words
 from dslc.syntax.delimiters import closers, entry_end
 from dslc.syntax.tokens import WORD
 
@@ -21,10 +21,10 @@ _FIRST = re.compile(rf"[ \t]*(?P<word>{WORD})[ \t]*(?P<value>[\"\[{{0-9]|[\w-]+[
 _AFTER_VALUE = re.compile(rf"[ \t]*+(?:[\r\n,;}}\]#]|//|\Z|(?P<word>{WORD})[ \t{{])")
 
 
-def may_end(mender: Mender, at: int) -> bool:
+def may_end(state: RecoveryState, at: int) -> bool:
     """Whether what stands at `at` may follow a value: the end of its line, a bracket, or a setting."""
-    after = _AFTER_VALUE.match(mender.text, at)
-    return after is not None and (after["word"] is None or after["word"] in mender.scene.legal())
+    after = _AFTER_VALUE.match(state.text, at)
+    return after is not None and (after["word"] is None or after["word"] in state.parser_state.legal())
 
 
 _GOES_ON = {"WORD", "NUMBER", "STRING", "LONG_STRING", "JUNK"}
@@ -42,64 +42,64 @@ _TO_QUOTE = re.compile(r"[^\"\n]{1,500}(?<!\s)\"")
 _INNER_WORD = re.compile(rf"(?<=[ \t]){WORD}(?=[ \t])")
 
 
-def _is_odd(mender: Mender, at: int) -> bool:
+def _is_odd(state: RecoveryState, at: int) -> bool:
     """Whether from `at` to the end of its line a `"` stands alone; no others are looked at than the next hundred."""
     count = 0
-    for quote in _QUOTE.finditer(mender.text, at):
+    for quote in _QUOTE.finditer(state.text, at):
         if quote[0] == "\n" or count > 100:
             break
         count += quote[0] == '"'
     return count % 2 == 1
 
 
-def closed_by_next(mender: Mender, token: Token) -> bool:
+def closed_by_next(state: RecoveryState, token: Token) -> bool:
     """`json_path "$.a equals "opened"`: a string without its end is closed by the quote that opens the next one."""
-    scene = mender.scene
-    if token.type != "STRING" or not scene.awaits_value or may_end(mender, token.end_pos or 0):
+    parser_state = state.parser_state
+    if token.type != "STRING" or not parser_state.awaits_value or may_end(state, token.end_pos or 0):
         return False
-    start, legal = token.start_pos or 0, scene.legal()
+    start, legal = token.start_pos or 0, parser_state.legal()
     word = next((found for found in _INNER_WORD.finditer(token) if found[0] in legal), None)
-    if word is None or not _is_odd(mender, start):
+    if word is None or not _is_odd(state, start):
         return False
     behind = start + word.start()
-    mender.findings.add("S102", "the string is not closed", Place(start, behind - 1), hint='add `"` at its end')
-    mender.done.mentions |= words(token[: word.start()])
-    mender.value_is_lost()
-    mender.reread(behind)
+    state.collector.add("S102", "the string is not closed", Place(start, behind - 1), hint='add `"` at its end')
+    state.done.mentions |= words(token[: word.start()])
+    state.value_is_lost()
+    state.reread(behind)
     return True
 
 
-def inner_quotes(mender: Mender, token: Token) -> bool:
+def inner_quotes(state: RecoveryState, token: Token) -> bool:
     """`"Say "hi" to them"`: a quote inside of a text ends it, and something stands right behind."""
-    scene, after = mender.scene, mender.peek(1)
-    setting = scene.setting() if scene.awaits_value else None
+    parser_state, after = state.parser_state, state.peek(1)
+    setting = parser_state.setting() if parser_state.awaits_value else None
     if setting is None or setting.type not in TEXTS or token.type not in {"STRING", "LONG_STRING"}:
         return False
     if after.start_pos != token.end_pos or after.type not in _GOES_ON:
         return False
-    if after in scene.legal() and not _is_quoted(mender, after):
+    if after in parser_state.legal() and not _is_quoted(state, after):
         return False
     quote = '"' if token.type == "STRING" else '"""'
     first, start = (token.end_pos or 0) - len(quote), token.start_pos or 0
-    behind = _end_of_text(mender, token.end_pos or 0, quote)
+    behind = _end_of_text(state, token.end_pos or 0, quote)
     if after.type == "JUNK" and not after[0].isalnum() and (not behind or after[0] in _SIGNS):
         return False
-    inner = [first, *(at for at in _quotes(mender.text, first + len(quote), behind - len(quote), quote))]
-    fix = mender.findings.fix("escape the quotes inside", *((at, at, "\\") for at in inner)) if behind else None
+    inner = [first, *(at for at in _quotes(state.text, first + len(quote), behind - len(quote), quote))]
+    fix = state.collector.fix("escape the quotes inside", *((at, at, "\\") for at in inner)) if behind else None
     hint = 'write `\\"` inside of a text, or `"""` around it' if quote == '"' else 'write `\\"""` inside of a text'
     place = Place(first, first + len(quote))
-    mender.findings.add("S116", f"this `{quote}` inside the text ends it", place, hint=hint, fix=fix)
-    behind = behind or entry_end(mender.text, token.end_pos or 0)
-    mender.done.mentions |= words(mender.text[start : min(behind, start + 100_000)])
-    mender.value_is_lost()
-    mender.reread(behind)
+    state.collector.add("S116", f"this `{quote}` inside the text ends it", place, hint=hint, fix=fix)
+    behind = behind or entry_end(state.text, token.end_pos or 0)
+    state.done.mentions |= words(state.text[start : min(behind, start + 100_000)])
+    state.value_is_lost()
+    state.reread(behind)
     return True
 
 
-def _is_quoted(mender: Mender, word: Token) -> bool:
+def _is_quoted(state: RecoveryState, word: Token) -> bool:
     """Whether a setting's name is rather the first word of what is in quotes inside of a text: the next quote ends
     something, and what follows it begins no value."""
-    return _QUOTED.match(mender.text, word.start_pos or 0) is not None
+    return _QUOTED.match(state.text, word.start_pos or 0) is not None
 
 
 def _quotes(text: str, start: int, end: int, quote: str) -> Iterator[int]:
@@ -108,10 +108,10 @@ def _quotes(text: str, start: int, end: int, quote: str) -> Iterator[int]:
     return (found.start() for found in pattern.finditer(text, start, max(start, end)) if found[0] == quote)
 
 
-def _end_of_text(mender: Mender, at: int, quote: str) -> int:
+def _end_of_text(state: RecoveryState, at: int, quote: str) -> int:
     """Behind the last quote of a text that goes on at `at`: the first one after which nothing but another setting or
     the end of the line follows, with the others in pairs. 0 when there is none."""
-    text, legal = mender.text, mender.scene.legal()
+    text, legal = state.text, state.parser_state.legal()
     limit = text.find("\n", at) if quote == '"' else len(text)
     limit = min(len(text) if limit < 0 else limit, at + _LONGEST)
     quotes = list(_quotes(text, at, limit, quote))
@@ -122,56 +122,56 @@ def _end_of_text(mender: Mender, at: int, quote: str) -> int:
     return 0
 
 
-def not_opened(mender: Mender, token: Token) -> bool:
+def not_opened(state: RecoveryState, token: Token) -> bool:
     """`path /hooks"`: a text with a quote at its end alone."""
-    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    setting = state.parser_state.setting() if state.parser_state.awaits_value else None
     if setting is None or setting.type not in TEXTS or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:
         return False
     start = token.start_pos or 0
-    found = _TO_QUOTE.match(mender.text, start)
-    if found is None or not may_end(mender, found.end()) or not _is_odd(mender, start):
+    found = _TO_QUOTE.match(state.text, start)
+    if found is None or not may_end(state, found.end()) or not _is_odd(state, start):
         return False
-    fix = mender.findings.fix('add `"`', (start, start, '"'), safe=True)
-    mender.findings.add(
+    fix = state.collector.fix('add `"`', (start, start, '"'), safe=True)
+    state.collector.add(
         "S110",
         'this text has only its last `"`',
         Place(*found.span()),
         hint='add `"` before it',
         fix=fix,
     )
-    mender.done.mentions |= words(found[0])
-    mender.value_is_lost()
-    mender.reread(found.end())
+    state.done.mentions |= words(found[0])
+    state.value_is_lost()
+    state.reread(found.end())
     return True
 
 
-def unclosed_string(mender: Mender, token: Token) -> bool:
+def unclosed_string(state: RecoveryState, token: Token) -> bool:
     """A string without its end."""
     if token.type not in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         return False
-    add_unclosed(mender, token)
-    behind = _end_of_lines(mender, token)
+    add_unclosed(state, token)
+    behind = _end_of_lines(state, token)
     if behind is not None:
-        mender.done.mentions |= words(mender.text[token.start_pos or 0 : behind])
-        mender.value_is_lost()
-        mender.damage()
-        mender.reread(behind)
+        state.done.mentions |= words(state.text[token.start_pos or 0 : behind])
+        state.value_is_lost()
+        state.damage()
+        state.reread(behind)
         return True
-    mender.drop()
-    if mender.scene.awaits_value:
-        mender.value_is_lost()
-    mender.damage(everything=token.type == "UNCLOSED_LONG_STRING")
-    swallowed(mender, token)
+    state.drop()
+    if state.parser_state.awaits_value:
+        state.value_is_lost()
+    state.damage(everything=token.type == "UNCLOSED_LONG_STRING")
+    swallowed(state, token)
     return True
 
 
-def _end_of_lines(mender: Mender, token: Token) -> int | None:
+def _end_of_lines(state: RecoveryState, token: Token) -> int | None:
     """Where a text over several lines in one pair of `"` ends, when this string begins one: at the first `"` of the
     next line that has one, if a value may end there."""
-    scene, text = mender.scene, mender.text
-    if token.type != "UNCLOSED_STRING" or not scene.awaits_value:
+    parser_state, text = state.parser_state, state.text
+    if token.type != "UNCLOSED_STRING" or not parser_state.awaits_value:
         return None
-    at, legal, outer = token.end_pos or 0, scene.legal(), scene.column(scene.head[0]) or 0
+    at, legal, outer = token.end_pos or 0, parser_state.legal(), parser_state.column(parser_state.head[0]) or 0
     for line in _LINE.finditer(text, at + 1, at + _LONGEST):
         first = _FIRST.match(line[0])
         if first is None:  # nothing but a `}`, or a `}` first
@@ -183,43 +183,43 @@ def _end_of_lines(mender: Mender, token: Token) -> int | None:
         quotes = line[0].count('"') - line[0].count('\\"')
         if quotes % 2:  # the others are pairs of those behind it
             quote = line.start() + line[0].index('"')
-            return quote + 1 if may_end(mender, quote + 1) else None
+            return quote + 1 if may_end(state, quote + 1) else None
         if quotes:
             return None
     return None
 
 
-def add_unclosed(mender: Mender, token: Token) -> None:
+def add_unclosed(state: RecoveryState, token: Token) -> None:
     """Note a string that is not closed."""
     start = token.start_pos or 0
-    end = mender.text.find("\n", start)
-    end = len(mender.text) if end < 0 else end
-    place = Place(start, end - 1 if mender.text[end - 1 : end] == "\r" else end)
+    end = state.text.find("\n", start)
+    end = len(state.text) if end < 0 else end
+    place = Place(start, end - 1 if state.text[end - 1 : end] == "\r" else end)
     if token.type == "UNCLOSED_LONG_STRING":
-        mender.findings.add("S102", 'the long string is not closed by `"""`', place, hint='add `"""`')
+        state.collector.add("S102", 'the long string is not closed by `"""`', place, hint='add `"""`')
     else:
         hint = 'add `"` at its end; a text over several lines needs `"""`'
-        mender.findings.add("S102", "the string is not closed", place, hint=hint)
+        state.collector.add("S102", "the string is not closed", place, hint=hint)
 
 
-def swallowed(mender: Mender, token: Token) -> None:
+def swallowed(state: RecoveryState, token: Token) -> None:
     """Close what the text of an unclosed string was meant to close."""
     if token.type == "UNCLOSED_LONG_STRING":
-        mender.done.mentions |= words(token[:100_000])
-        while mender.scene.frames:
-            mender.feed("RBRACE", token.end_pos or 0)
-        mender.missing = 0
+        state.done.mentions |= words(token[:100_000])
+        while state.parser_state.frames:
+            state.feed("RBRACE", token.end_pos or 0)
+        state.missing = 0
         return
-    mender.done.mentions |= words(token)
-    for _ in range(min(closers(token), len(mender.scene.frames))):
-        mender.feed("RBRACE", token.end_pos or 0)
+    state.done.mentions |= words(token)
+    for _ in range(min(closers(token), len(state.parser_state.frames))):
+        state.feed("RBRACE", token.end_pos or 0)
 
 
-def add_single_quotes(mender: Mender, token: Token, hint: str | None = None) -> bool:
+def add_single_quotes(state: RecoveryState, token: Token, hint: str | None = None) -> bool:
     """Note the quotes; whether double ones can simply take their place."""
     start, end = token.start_pos or 0, token.end_pos or 0
     edits = ((start, start + 1, '"'), (end - 1, end, '"'))
     plain = len(token) > 1 and token.endswith("'") and not set('"\\') & set(token)
-    fix = mender.findings.fix("use double quotes", *edits, safe=True) if plain else None
-    mender.findings.add("S106", """strings use `"`, not `'`""", token, hint=hint or 'use `"`', fix=fix)
+    fix = state.collector.fix("use double quotes", *edits, safe=True) if plain else None
+    state.collector.add("S106", """strings use `"`, not `'`""", token, hint=hint or 'use `"`', fix=fix)
     return plain

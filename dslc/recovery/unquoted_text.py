@@ -13,7 +13,7 @@ from dslc.diagnostics.collector import Place
 from dslc.diagnostics.passwords import without_passwords
 from dslc.diagnostics.suggestion import nearest
 from dslc.example import example
-from dslc.recovery.state import VALUES, Mender, words
+from dslc.recovery.state import VALUES, RecoveryState, words
 from dslc.recovery.strings import TEXTS, may_end
 from dslc.setting import Setting
 from dslc.syntax.tree import end, start
@@ -32,121 +32,123 @@ _CLOSING = {"'": "'", "`": "`", "“": "”“", "”": "”", "„": "“”", 
 _DOUBLED = re.compile(r'""(?:[^"\\\n]|\\[^\n])+""(?!")')
 
 
-def other_quotes(mender: Mender, token: Token) -> bool:
+def other_quotes(state: RecoveryState, token: Token) -> bool:
     """`'…'`, `` `…` ``, `“…”`: a value or a name in other quotes than `"`."""
-    scene, at = mender.scene, start(token)
+    parser_state, at = state.parser_state, start(token)
     if token.type not in {"SINGLE_QUOTED", "JUNK"} or token[0] not in _CLOSING:
         return False
-    if scene.lists or not (scene.awaits_value or (not scene.frames and len(scene.head) == 1)):
+    if parser_state.lists or not (
+        parser_state.awaits_value or (not parser_state.frames and len(parser_state.head) == 1)
+    ):
         return False
-    sign = mender.text[at : at + 3]
+    sign = state.text[at : at + 3]
     if sign in {"'''", "```"}:
-        close = mender.find(sign, at + 3)
+        close = state.find(sign, at + 3)
         if close >= 0:
-            _in_quotes(mender, at, close + 3, 3)
+            _in_quotes(state, at, close + 3, 3)
             return True
-    close = _closing_quote(mender, at)
+    close = _closing_quote(state, at)
     if close < 0:
         return False
-    _in_quotes(mender, at, close + 1, 1)
+    _in_quotes(state, at, close + 1, 1)
     return True
 
 
-def _closing_quote(mender: Mender, at: int) -> int:
+def _closing_quote(state: RecoveryState, at: int) -> int:
     """Where the quote that was opened at `at` is closed on its line: where a value may end, else at the next one."""
-    text, closing = mender.text, _CLOSING[mender.text[at]]
+    text, closing = state.text, _CLOSING[state.text[at]]
     first = -1
     for found in re.compile(f"[{closing}\n]").finditer(text, at + 1, at + 2000):
         if found[0] == "\n":
             break
         first = found.start() if first < 0 else first
-        if may_end(mender, found.end()):
+        if may_end(state, found.end()):
             return found.start()
     return first
 
 
-def _in_quotes(mender: Mender, at: int, behind: int, width: int) -> None:
+def _in_quotes(state: RecoveryState, at: int, behind: int, width: int) -> None:
     quotes = '"' * width
-    inner = mender.text[at + width : behind - width]
+    inner = state.text[at + width : behind - width]
     plain = "\\" not in inner and ('"' not in inner if width == 1 else '"""' not in inner and inner[-1:] != '"')
     edits = ((at, at + width, quotes), (behind - width, behind, quotes))
-    fix = mender.findings.fix("use double quotes", *edits, safe=True) if plain else None
-    mender.reread(behind)
+    fix = state.collector.fix("use double quotes", *edits, safe=True) if plain else None
+    state.reread(behind)
     hint = f"use `{quotes}`"
     if plain:
         kind = "STRING" if width == 1 else "LONG_STRING"
-        mender.put(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
-        line = mender.shown_entry()
+        state.put(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
+        line = state.shown_entry()
         hint = f"write `{line}`" if line else hint
     what = "strings" if width == 1 else "long strings"
-    other = mender.text[at : at + width]
+    other = state.text[at : at + width]
     message = f"{what} use `{quotes}`, not {'backquotes' if '`' in other else f'`{other}`'}"
-    mender.findings.add("S106", message, Place(at, behind), hint=hint, fix=fix)
+    state.collector.add("S106", message, Place(at, behind), hint=hint, fix=fix)
     if not plain:
-        mender.done.mentions |= words(inner[:100_000])
-        mender.value_is_lost()
+        state.done.mentions |= words(inner[:100_000])
+        state.value_is_lost()
 
 
-def doubled_quotes(mender: Mender, token: Token) -> bool:
+def doubled_quotes(state: RecoveryState, token: Token) -> bool:
     """`""data""`."""
-    scene = mender.scene
-    named = scene.awaits_value or (not scene.frames and len(scene.head) == 1)
-    if token.type != "STRING" or len(token) > 2 or scene.lists or not named:
+    parser_state = state.parser_state
+    named = parser_state.awaits_value or (not parser_state.frames and len(parser_state.head) == 1)
+    if token.type != "STRING" or len(token) > 2 or parser_state.lists or not named:
         return False
-    found = _DOUBLED.match(mender.text, start(token), start(token) + 2000)
+    found = _DOUBLED.match(state.text, start(token), start(token) + 2000)
     if found is None:
         return False
     at, behind = found.span()
-    fix = mender.findings.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
-    mender.seek(behind)
-    mender.put(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
-    line = mender.shown_entry()
+    fix = state.collector.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
+    state.seek(behind)
+    state.put(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
+    line = state.shown_entry()
     hint = f"write `{line}`" if line else 'use one `"` on each side'
-    mender.findings.add("S112", "doubled quotes", Place(at, behind), hint=hint, fix=fix)
+    state.collector.add("S112", "doubled quotes", Place(at, behind), hint=hint, fix=fix)
     return True
 
 
-def without_quotes(mender: Mender, token: Token) -> bool:
+def without_quotes(state: RecoveryState, token: Token) -> bool:
     """`path /hooks/github`, `instruction You review`, `retention 90 days`: a value that needs quotes, or is none.
 
     All of it is one mistake, up to the line's end or the next setting.
     """
-    scene = mender.scene
-    if token.type not in {"WORD", "NUMBER", "JUNK", "SIGN"} or not scene.awaits_value:
+    parser_state = state.parser_state
+    if token.type not in {"WORD", "NUMBER", "JUNK", "SIGN"} or not parser_state.awaits_value:
         return False
     if (
         token.type in {"JUNK", "SIGN"}
-        and mender.text[start(token)] in ";({"
-        and not mender.text.startswith("((", start(token))
+        and state.text[start(token)] in ";({"
+        and not state.text.startswith("((", start(token))
     ):
         return False
-    setting = scene.setting()
-    chunk = _CHUNK.match(mender.text, start(token), start(token) + 500)
+    setting = parser_state.setting()
+    chunk = _CHUNK.match(state.text, start(token), start(token) + 500)
     glued = max(chunk.end() if chunk else 0, end(token))
     number = 1
-    while start(mender.peek(number)) < glued and mender.peek(number).type != "$END" and number < _FURTHEST:
+    while start(state.peek(number)) < glued and state.peek(number).type != "$END" and number < _FURTHEST:
         number += 1
-    last = _last_of_text(mender, setting, number)
-    behind = max(glued, end(mender.peek(last)))
+    last = _last_of_text(state, setting, number)
+    behind = max(glued, end(state.peek(last)))
     if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
         return False
-    _add_text(mender, setting, Place(start(token), behind), one=last < number)
-    mender.done.mentions |= words(mender.text[start(token) : behind])
-    mender.value_is_lost()
-    mender.reread(behind)
+    _add_text(state, setting, Place(start(token), behind), one=last < number)
+    state.done.mentions |= words(state.text[start(token) : behind])
+    state.value_is_lost()
+    state.reread(behind)
     return True
 
 
-def _last_of_text(mender: Mender, setting: Setting | None, number: int) -> int:
+def _last_of_text(state: RecoveryState, setting: Setting | None, number: int) -> int:
     """The last token of the text whose first chunk ends before token `number`."""
     last, first = number - 1, number
     while number < _FURTHEST:
-        token = mender.peek(number)
-        if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in mender.halves:
+        token = state.peek(number)
+        if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in state.halves:
             break
-        if mender.missing and token.type == "JUNK" and str(token) == ")" and "(" not in _between(mender, token):
+        if state.missing and token.type == "JUNK" and str(token) == ")" and "(" not in _between(state, token):
             break
-        if not _goes_on(mender, setting, number, first):
+        if not _goes_on(state, setting, number, first):
             break
         if token.type != "_COMMA" and not token.startswith(";"):
             last = number
@@ -156,14 +158,14 @@ def _last_of_text(mender: Mender, setting: Setting | None, number: int) -> int:
     return last
 
 
-def _between(mender: Mender, token: Token) -> str:
+def _between(state: RecoveryState, token: Token) -> str:
     """The text from the next token to a later one."""
-    return mender.text[start(mender.peek()) : start(token)]
+    return state.text[start(state.peek()) : start(token)]
 
 
-def _goes_on(mender: Mender, setting: Setting | None, number: int, first: int) -> bool:
+def _goes_on(state: RecoveryState, setting: Setting | None, number: int, first: int) -> bool:
     """Whether a token goes on with the value before it."""
-    token, after, legal = mender.peek(number), mender.peek(number + 1), mender.scene.legal()
+    token, after, legal = state.peek(number), state.peek(number + 1), state.parser_state.legal()
     is_value = after.type in VALUES or after.type == "UNCLOSED_STRING" or after in {"true", "false"}
     if setting is None:
         return False
@@ -182,10 +184,10 @@ def _goes_on(mender: Mender, setting: Setting | None, number: int, first: int) -
     return False
 
 
-def _add_text(mender: Mender, setting: Setting | None, place: Place, *, one: bool) -> None:
+def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, one: bool) -> None:
     """Note a value without quotes; `one`: it has no blank, so that nobody doubts where it ends."""
-    add = mender.findings.add
-    shown = mender.text[place.start_pos : place.end_pos]
+    add = state.collector.add
+    shown = state.text[place.start_pos : place.end_pos]
     kind = setting.type if setting else ""
     if setting is not None and (kind in _UNITS or kind in {*_NUMBERS, "boolean"}):
         joined = re.sub(r"[ \t,]+", "", shown)
@@ -214,7 +216,7 @@ def _add_text(mender: Mender, setting: Setting | None, place: Place, *, one: boo
         at, behind = place.start_pos, place.end_pos
         quotable = setting is not None and kind in TEXTS and not set('"\\') & set(shown)
         edits = ((at, at, '"'), (behind, behind, '"'))
-        fix = mender.findings.fix("put it in quotes", *edits, safe=one) if quotable else None
+        fix = state.collector.fix("put it in quotes", *edits, safe=one) if quotable else None
         line = f'{setting.name} "{shown}"' if setting is not None and kind != "secret" and quotable else None
         hint = f"write `{line}`" if line and len(line) < _LONGEST_LINE else 'write it as `"…"`'
         add("S110", "this text needs quotes", place, hint=hint, fix=fix)

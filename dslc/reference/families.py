@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dslc.catalog import Row
-from dslc.example import Line, line, row_line
+from dslc.catalog import CatalogEntry
+from dslc.example import ExampleLine, line, row_line
 from dslc.reference.markdown import anchor, code, listing, page, program, sentence, table
 from dslc.reference.sample import complete, sample
 from dslc.reference.settings import overview, sections
@@ -56,7 +56,7 @@ def _takes(name: str, setting: Setting) -> bool:
     return setting.type == "secret" if name == "secret" else setting.family == name
 
 
-def _row(name: str, row: Row, vocabulary: Vocabulary) -> Iterator[str]:
+def _row(name: str, row: CatalogEntry, vocabulary: Vocabulary) -> Iterator[str]:
     yield f"## {row.name}"
     yield f"{row.title}. {row.doc}" if row.title and row.title not in row.doc else row.doc
     facts = [
@@ -73,7 +73,7 @@ def _row(name: str, row: Row, vocabulary: Vocabulary) -> Iterator[str]:
         yield from sections(row.options, vocabulary, 3, prefix)
 
 
-def _given(name: str, row: Row, kind: str, setting: Setting, vocabulary: Vocabulary) -> Iterator[Line]:
+def _given(name: str, row: CatalogEntry, kind: str, setting: Setting, vocabulary: Vocabulary) -> Iterator[ExampleLine]:
     """What a block of `kind` says to use the row, at a path that is called after it."""
     if name == "secret":
         yield _secret(row, setting)
@@ -81,16 +81,16 @@ def _given(name: str, row: Row, kind: str, setting: Setting, vocabulary: Vocabul
     yield _with_options(row, setting, vocabulary)
     for other in vocabulary.kinds[kind].values():
         if other.required and other.type == "url_path":
-            yield Line(other.name, quoted(f"/hooks/{row.name}"))
+            yield ExampleLine(other.name, quoted(f"/hooks/{row.name}"))
 
 
-def _signed(row: Row) -> str:
+def _signed(row: CatalogEntry) -> str:
     if row.signed is None:
         return ""
     return listing(row.signed, "and") if row.signed else "nothing"
 
 
-def _with_options(row: Row, setting: Setting, vocabulary: Vocabulary) -> Line:
+def _with_options(row: CatalogEntry, setting: Setting, vocabulary: Vocabulary) -> ExampleLine:
     """The row with each of its options, as far as they go together."""
     least = row_line(setting, row, vocabulary)
     if setting.type != "variant" or not row.options:
@@ -101,10 +101,10 @@ def _with_options(row: Row, setting: Setting, vocabulary: Vocabulary) -> Line:
         if names.isdisjoint(option.excludes) and not any(option.name in each.excludes for each in together):
             together.append(option)
     given = [line(option, vocabulary) for option in together]
-    return Line(least.key, least.value, tuple(complete(vocabulary, row.options, given)))
+    return ExampleLine(least.key, least.value, tuple(complete(vocabulary, row.options, given)))
 
 
-def _secret(row: Row, setting: Setting) -> Line:
+def _secret(row: CatalogEntry, setting: Setting) -> ExampleLine:
     """A reference in the form that the row's documentation begins with."""
     form = re.search(rf"secret://{re.escape(row.name)}/[^`\s]+", row.doc)
-    return Line(setting.name, quoted(form.group() if form else f"secret://{row.name}/NAME"))
+    return ExampleLine(setting.name, quoted(form.group() if form else f"secret://{row.name}/NAME"))

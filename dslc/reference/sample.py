@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dslc.catalog import Row
+from dslc.catalog import CatalogEntry
 from dslc.editing.format import canonical
-from dslc.example import Line, line, needed, row_line
+from dslc.example import ExampleLine, line, needed, row_line
 from dslc.setting import Setting
 from dslc.syntax.quoting import named
 from dslc.vocabulary import Vocabulary, by_name
@@ -17,7 +17,7 @@ _SENDERS = {("webhook", "event"): ("provider", "provider")}
 """By kind: a setting that a rule demands and not its type, and the one that may stand in its place."""
 
 
-def sample(vocabulary: Vocabulary, kind: str, *given: Line) -> str:
+def sample(vocabulary: Vocabulary, kind: str, *given: ExampleLine) -> str:
     """A program with one block of `kind` that has the settings `given`, and what it cannot be without."""
     settings = tuple(vocabulary.kinds[kind].values())
     given = (*given, *_beside(vocabulary, kind, given))
@@ -32,8 +32,8 @@ def sample(vocabulary: Vocabulary, kind: str, *given: Line) -> str:
 
 
 def complete(
-    vocabulary: Vocabulary, settings: Sequence[Setting], given: Sequence[Line], demanded: Iterable[str] = ()
-) -> list[Line]:
+    vocabulary: Vocabulary, settings: Sequence[Setting], given: Sequence[ExampleLine], demanded: Iterable[str] = ()
+) -> list[ExampleLine]:
     """`given` and the other settings of the same body that must stand beside them, in the order of `settings`."""
     known, written = by_name(settings), {each.key: each for each in given}
     wanted = [known[name] for name in (*written, *demanded)]
@@ -44,7 +44,7 @@ def complete(
     ]
 
 
-def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> Iterator[Line]:
+def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> Iterator[ExampleLine]:
     """What must stand beside a setting for a rule's sake: who sends events, beside `event`."""
     keys = {each.key for each in given}
     for (of, name), (setting, family) in _SENDERS.items():
@@ -54,7 +54,7 @@ def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> Iterato
             yield row_line(vocabulary.kinds[kind][setting], row, vocabulary)
 
 
-def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> list[str]:
+def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> list[str]:
     setting, instead = _DEMANDED.get(kind, (None, None))
     if setting is None or any(each.key == instead and each.value == "true" for each in given):
         return []
@@ -64,20 +64,20 @@ def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> list[
     return address if keyless else [setting, *address]
 
 
-def _sender(vocabulary: Vocabulary, given: Line) -> Row | None:
+def _sender(vocabulary: Vocabulary, given: ExampleLine) -> CatalogEntry | None:
     """The provider that a line names."""
     rows = vocabulary.rows("provider").values() if given.key == "provider" else ()
     return next((row for row in rows if given.value == named(row.name)), None)
 
 
-def block(kind: str, name: str, lines: Sequence[Line]) -> str:
+def block(kind: str, name: str, lines: Sequence[ExampleLine]) -> str:
     """A block in canonical form, without its last line end."""
     if not lines:
         return f"{kind} {name} {{}}"
     return canonical("\n".join([f"{kind} {name} {{", *_over_lines(lines), "}"])).rstrip()
 
 
-def _over_lines(lines: Sequence[Line]) -> Iterator[str]:
+def _over_lines(lines: Sequence[ExampleLine]) -> Iterator[str]:
     for each in lines:
         head = each.key if each.value is None else f"{each.key} {each.value}"
         if each.body:

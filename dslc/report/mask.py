@@ -111,39 +111,39 @@ def _values(text: str) -> list[Stretch]:
     awaits, near, more, depth, at, inside = False, _NOTHING, False, 0, 0, 0
     while match := _PIECE.search(text, at):
         at = match.end()
-        kind, piece = match.lastgroup, match.group()
+        kind, section = match.lastgroup, match.group()
         if inside and kind == "string":  # `secret { value "…" }`
             at = _value(text, match, found)
             continue
         inside = _depth(inside, match, begins=awaits and words[-2:-1] not in _HEADS)
         if near:
-            awaits = piece in {"=", ":", "["} or kind == "string" or (near == _WORD and _fills_line(text, match))
-            near = near if kind == "comment" or piece == "\n" or _is_sign(match) else _after(piece)
+            awaits = section in {"=", ":", "["} or kind == "string" or (near == _WORD and _fills_line(text, match))
+            near = near if kind == "comment" or section == "\n" or _is_sign(match) else _after(section)
         # A second string where only one belongs is hidden like the first.
-        if not awaits and not (more and (kind == "string" or piece == ",")):
-            awaits = kind == "word" and (_is_secret(piece) or _is_option(piece, words))
-            if (more and piece == "{") or (kind == "string" and _is_secret_key(piece)):
+        if not awaits and not (more and (kind == "string" or section == ",")):
+            awaits = kind == "word" and (_is_secret(section) or _is_option(section, words))
+            if (more and section == "{") or (kind == "string" and _is_secret_key(section)):
                 near = _STRING
             more, depth = False, 0
-        elif kind == "mark" and piece in "[]":
-            depth += 1 if piece == "[" else -1
+        elif kind == "mark" and section in "[]":
+            depth += 1 if section == "[" else -1
             awaits = depth > 0
         elif kind in {"mark", "comment"}:
-            if awaits and depth == 0 and (piece[0] in "\n{#/" or "{" in piece):
-                near = _STRING if piece == "{" else _WORD
-            awaits = (awaits and piece in "=:,") or (depth > 0 and piece[0] not in "{}")
+            if awaits and depth == 0 and (section[0] in "\n{#/" or "{" in section):
+                near = _STRING if section == "{" else _WORD
+            awaits = (awaits and section in "=:,") or (depth > 0 and section[0] not in "{}")
         else:
             at = _value(text, match, found)
             awaits, more = depth > 0, depth == 0
         if kind in {"word", "string"}:
-            words.append(piece.strip("\"'"))
+            words.append(section.strip("\"'"))
     return found
 
 
 def _depth(depth: int, match: re.Match[str], *, begins: bool) -> int:
     """How many braces of a secret's own group are open behind a piece, which may be the first of them."""
-    piece = match.group() if match.lastgroup == "mark" and (depth or begins) else ""
-    return max(depth + piece.count("{") - piece.count("}"), 0)
+    section = match.group() if match.lastgroup == "mark" and (depth or begins) else ""
+    return max(depth + section.count("{") - section.count("}"), 0)
 
 
 def _is_sign(match: re.Match[str]) -> bool:
@@ -151,9 +151,9 @@ def _is_sign(match: re.Match[str]) -> bool:
     return match.lastgroup == "other" and not any(map(str.isalnum, match.group()))
 
 
-def _after(piece: str) -> int:
+def _after(section: str) -> int:
     """What may be the value behind something that is none."""
-    return _STRING if piece == "{" else _NOTHING
+    return _STRING if section == "{" else _NOTHING
 
 
 def _is_secret_key(string: str) -> bool:
@@ -214,8 +214,8 @@ def masked(text: str, secrets: Iterable[Stretch] = ()) -> str:
 
     `secrets`: stretches that are known to be secrets.
     """
-    pieces, at = [], 0
+    sections, at = [], 0
     for start, end in _merged([*hidden(text), *secrets]):
-        pieces += [text[at:start], re.sub(r"[^\r\n]", "*", text[start:end])]
+        sections += [text[at:start], re.sub(r"[^\r\n]", "*", text[start:end])]
         at = end
-    return "".join([*pieces, text[at:]])
+    return "".join([*sections, text[at:]])

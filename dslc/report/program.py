@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.setting import setting_name
 from dslc.blocks.values.duration import write_duration
 from dslc.blocks.values.secret import is_reference
+from dslc.blocks.variant import Variant
 from dslc.diagnostics.passwords import without_passwords
 from dslc.program import HOMES, Program
 from dslc.setting import Setting
@@ -44,7 +44,7 @@ def plain(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
     a URL is without user and password."""
     if isinstance(value, tuple | list):
         return [plain(item, setting, vocabulary) for item in value]
-    if isinstance(value, Choice):
+    if isinstance(value, Variant):
         row = vocabulary.rows(setting.family or "").get(value.name) if setting else None
         return {"name": value.name, "options": _plain(value.options, by_name(row.options if row else ()), vocabulary)}
     if isinstance(value, BaseModel | Mapping):

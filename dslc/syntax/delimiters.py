@@ -10,7 +10,7 @@ from functools import cached_property
 from dslc.syntax.tokens import COMMENT, LONG, STRING, UNCLOSED_LONG, UNCLOSED_STRING
 
 
-class Late:
+class LazyPattern:
     """A regular expression that is compiled when it is first used: most programs need few of those here."""
 
     def __init__(self, pattern: str) -> None:
@@ -35,9 +35,9 @@ MARK = re.compile(
     r"|(?<![A-Za-z0-9_])'[^'\n{}]*'"
 )
 """In the order in which the parser's own tokens win; a text in single quotes is a mistake, but its `//` no comment."""
-FOREIGN_MARK = Late(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
+FOREIGN_MARK = LazyPattern(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
 """The same in a block of the wider language, in which a lone quote is no string."""
-_WITHIN_LINE = Late(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|{UNCLOSED_STRING}|[^\n{{}}"#/]++|/(?!/))*)')
+_WITHIN_LINE = LazyPattern(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|{UNCLOSED_STRING}|[^\n{{}}"#/]++|/(?!/))*)')
 
 
 def closers(rest: str) -> int:

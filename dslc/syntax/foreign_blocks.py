@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 
 from dslc.syntax.block_heads import ELSEWHERE, Heads
-from dslc.syntax.delimiters import FOREIGN_MARK, WHITE, Late
-from dslc.syntax.segment import Fault, Segment
+from dslc.syntax.delimiters import FOREIGN_MARK, WHITE, LazyPattern
+from dslc.syntax.section import Fault, Section
 from dslc.syntax.tokens import COMMENT, NAME, STRING
 
 _OPENING = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()")
-_HEAD = Late(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')
-_PARENTHESIS = Late(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
-_NEXT_LINE = Late(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")
-_EQUALS = Late(rf"{STRING}|{COMMENT}|[()=]")
+_HEAD = LazyPattern(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')
+_PARENTHESIS = LazyPattern(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
+_NEXT_LINE = LazyPattern(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")
+_EQUALS = LazyPattern(rf"{STRING}|{COMMENT}|[()=]")
 
 
-class Foreign:
+class ForeignBlocks:
     """The blocks of the wider language in one text."""
 
     def __init__(self, text: str, heads: Heads) -> None:
@@ -28,7 +28,7 @@ class Foreign:
         self._heads = heads
         self._patience = 4 * len(text)  # characters to look through for `)` in vain
 
-    def segment(self, at: int) -> Segment | None:
+    def section(self, at: int) -> Section | None:
         """The block that begins at `at`; None when none does."""
         word = _OPENING.match(self._text, at)
         if word is None:
@@ -42,14 +42,14 @@ class Foreign:
             return None
         head = self._text[at:end].rstrip(WHITE)
         if word[0] == "type" and _equates(head):
-            return Segment(at, at + len(head), foreign=True, head_end=at + len(head))
+            return Section(at, at + len(head), foreign=True, head_end=at + len(head))
         return self._over_lines(at, end)
 
-    def _over_lines(self, at: int, line: int) -> Segment | None:
+    def _over_lines(self, at: int, line: int) -> Section | None:
         """A block whose head goes on below its line, which it may not: all of it is one mistake."""
         end = self._lines_end(line)
         if self._text[end : end + 1] == "{":
-            return Segment(at, self._body(at, end).end, Fault.OUTSIDE)
+            return Section(at, self._body(at, end).end, Fault.OUTSIDE)
         self._patience -= end - line
         return None
 
@@ -91,16 +91,16 @@ class Foreign:
         self._patience -= at - start
         return -1
 
-    def _body(self, at: int, brace: int) -> Segment:
+    def _body(self, at: int, brace: int) -> Section:
         head_end = at + len(self._text[at:brace].rstrip(WHITE))
         depth = 0
         for mark in FOREIGN_MARK.finditer(self._text, brace, self._heads.limit(brace)):
             sign, count = mark[0][0], mark.end() - mark.start()
             if sign == "}" and count >= depth:
-                return Segment(at, mark.start() + depth, foreign=True, head_end=head_end)
+                return Section(at, mark.start() + depth, foreign=True, head_end=head_end)
             depth += count * ((sign == "{") - (sign == "}"))
         self._heads.strict = True
-        return Segment(at, self._heads.after(brace), Fault.UNCLOSED, foreign=True, head_end=head_end)
+        return Section(at, self._heads.after(brace), Fault.UNCLOSED, foreign=True, head_end=head_end)
 
 
 def _equates(head: str) -> bool:

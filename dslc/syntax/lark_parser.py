@@ -12,7 +12,7 @@ from typing import Any, cast
 from lark import Lark, Token, Transformer
 
 from dslc.syntax.tokens import grammar_tokens
-from dslc.syntax.tree import BlockNode, Body, Entry, ListValue
+from dslc.syntax.tree import BlockNode, Body, EntryNode, ListValue
 from grammar.parser import load
 
 _IGNORED = {"BLANK", "COMMENT"}
@@ -66,14 +66,14 @@ class _Nodes(Transformer[Token, Any]):
     def body(self, children: list[Any]) -> Body:
         return Body(tuple(children[1:-1]), children[0].start_pos, children[-1].end_pos)
 
-    def setting(self, children: list[Any]) -> Entry:
-        return Entry(children[0], children[1], None)
+    def setting(self, children: list[Any]) -> EntryNode:
+        return EntryNode(children[0], children[1], None)
 
-    def variant(self, children: list[Any]) -> Entry:
-        return Entry(children[0], children[1], children[2])
+    def variant(self, children: list[Any]) -> EntryNode:
+        return EntryNode(children[0], children[1], children[2])
 
-    def group(self, children: list[Any]) -> Entry:
-        return Entry(children[0], None, children[1])
+    def group(self, children: list[Any]) -> EntryNode:
+        return EntryNode(children[0], None, children[1])
 
     def list(self, children: list[Any]) -> ListValue:
         return ListValue(tuple(children[1:-1]), children[0].start_pos, children[-1].end_pos)

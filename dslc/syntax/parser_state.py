@@ -20,7 +20,7 @@ class Frame(NamedTuple):
 
 
 @dataclass
-class Scene:
+class ParserState:
     """The tokens that were read so far, walked once.
 
     `head`: the words of the current entry; one in a body means that its value is awaited. `lists`: open brackets.

@@ -20,7 +20,7 @@ _DEEPEST = 100  # levels of braces; deeper ones are not read
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class TextNode:
     """Part of a text. `gap`: an empty line is above it. `comment`: the one that follows on its last line."""
 
     gap: bool = field(default=False, init=False)
@@ -28,7 +28,7 @@ class Node:
 
 
 @dataclass(slots=True, eq=False)
-class Comment(Node):
+class Comment(TextNode):
     """A comment, without the blanks at its end."""
 
     start: int
@@ -37,7 +37,7 @@ class Comment(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Verbatim(Node):
+class Verbatim(TextNode):
     """Part of the top level that is not read. `foreign`: it is a block of the wider language."""
 
     start: int
@@ -47,7 +47,7 @@ class Verbatim(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Atom(Node):
+class Atom(TextNode):
     """A word, number or string. `kind`: of its token. A string that is not closed ends before blanks and `}`."""
 
     start: int
@@ -85,7 +85,7 @@ class Atom(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Group(Node):
+class Group(TextNode):
     """A body in `brackets` `{}`, or a list in `[]`.
 
     `rows`: entries or values, and comments that have a line of their own. `opening`: the comment behind the bracket.
@@ -95,7 +95,7 @@ class Group(Node):
     start: int
     end: int
     brackets: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TextRow] = field(default_factory=list)
     opening: Comment | None = None
     closed: bool = False
     flat: bool = False
@@ -124,7 +124,7 @@ class Group(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Entry(Node):
+class Entry(TextNode):
     """`key`, `key value`, `key value { … }` or `key { … }`; a block's kind is its key and its name its value."""
 
     key: Atom
@@ -152,11 +152,11 @@ class Entry(Node):
 
 
 Value: TypeAlias = Atom | Group
-Row: TypeAlias = Entry | Atom | Group | Comment | Verbatim
+TextRow: TypeAlias = Entry | Atom | Group | Comment | Verbatim
 
 
 @dataclass(slots=True, eq=False)
-class Reading:
+class EntryTree:
     """`root`: the body of the whole text. `comments`: start and end of each, with the blanks at its end.
 
     `long`: the long strings. `lists`: all lists, also those that belong to no entry.
@@ -177,7 +177,7 @@ class Reading:
                 waiting += entry.body.entries[::-1]
 
 
-def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None = None) -> Reading:
+def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None = None) -> EntryTree:
     """The entries of a text. `verbatim`: parts of the top level to take as they are. `most`: tokens to read of each
     part between them."""
     reader, at = _Reader(text), 0
@@ -192,7 +192,7 @@ def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None =
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
-        self.done = Reading(Group(0, len(text), "{}"))
+        self.done = EntryTree(Group(0, len(text), "{}"))
         self._open = [self.done.root]
         self._entry: Entry | None = None  # of this line, as long as a value or body may follow
         self._before: Entry | None = None  # of the line before, whose `{` may be on this one
@@ -232,7 +232,7 @@ class _Reader:
         self._lines, self._entry = 0, None
         self._add(Verbatim(start, end, self._text[start:end], foreign=True))
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: TextRow) -> None:
         row.gap = self._gap
         self._open[-1].rows.append(row)
         self._begin()
@@ -320,7 +320,7 @@ class _Reader:
         self._begin()
 
 
-def _width(row: Row) -> int | None:
+def _width(row: TextRow) -> int | None:
     return None if isinstance(row, Comment | Verbatim) else row.width
 
 

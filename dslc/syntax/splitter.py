@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Mapping
 
 from dslc.syntax.block_heads import Heads
-from dslc.syntax.delimiters import GAP, MARK, Late, closers
-from dslc.syntax.foreign_blocks import Foreign
-from dslc.syntax.segment import Fault, Segment
+from dslc.syntax.delimiters import GAP, MARK, LazyPattern, closers
+from dslc.syntax.foreign_blocks import ForeignBlocks
+from dslc.syntax.section import Fault, Section
 from dslc.syntax.tokens import COMMENT, LONG, NAME, STRING, UNCLOSED_STRING, WORD
 
 MOST_BROKEN = 1000
@@ -25,30 +25,30 @@ _GLUED = re.compile(r"[\w\"]")  # behind a string: it may be a quote inside of a
 _OPENED_AGAIN = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
 
 _HEAD = re.compile(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
-_ENTRY = Late(rf"(?P<word>{WORD})(?P<group>[ \t]*+\{{)?")
-_OPEN_HEAD = Late(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
-_LINE = Late(rf'(?>(?:{LONG}|(?!""")(?:{STRING}|{UNCLOSED_STRING})|[^\n{{}}"/#]++|/(?!/))*)')
+_ENTRY = LazyPattern(rf"(?P<word>{WORD})(?P<group>[ \t]*+\{{)?")
+_OPEN_HEAD = LazyPattern(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
+_LINE = LazyPattern(rf'(?>(?:{LONG}|(?!""")(?:{STRING}|{UNCLOSED_STRING})|[^\n{{}}"/#]++|/(?!/))*)')
 
 # A head without `{` and the lines below it that are indented.
 _INDENTED_LINE = r"[ \t]++\S[^\n]*+"
-_INDENTED = Late(
+_INDENTED = LazyPattern(
     rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?>(?:(?>(?:[ \t\r]*+\n)+){_INDENTED_LINE})*)'
 )
 # A head that ends in what other languages write for `{`, and what they write for `}`.
-_OPENER = Late(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
+_OPENER = LazyPattern(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
 _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
 # A head in which something stands that cannot, and one on two lines, within its name or not.
-_TORN_HEAD = Late(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
-_SPLIT_HEAD = Late(rf"{WORD}[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
-_SPLIT_NAME = Late(rf"{WORD}[ \t]++\"[^\"\n{{}}]{{0,64}}\n[^\"\n{{}}]{{0,64}}\"[ \t]*+\{{")
-_FIRST_LINE = Late(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
-_REST_OF_LINE = Late(r"[^\r\n]*+")
+_TORN_HEAD = LazyPattern(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
+_SPLIT_HEAD = LazyPattern(rf"{WORD}[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
+_SPLIT_NAME = LazyPattern(rf"{WORD}[ \t]++\"[^\"\n{{}}]{{0,64}}\n[^\"\n{{}}]{{0,64}}\"[ \t]*+\{{")
+_FIRST_LINE = LazyPattern(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
+_REST_OF_LINE = LazyPattern(r"[^\r\n]*+")
 
 
-def cut(text: str, kinds: Mapping[str, Collection[str]]) -> list[Segment]:
+def cut(text: str, kinds: Mapping[str, Collection[str]]) -> list[Section]:
     """The pieces of a text in order; between them stand white space and comments only. `kinds`: the words that open a
     block of ours, and the settings of each."""
-    return _Cutter(text, kinds).pieces()
+    return _Cutter(text, kinds).sections()
 
 
 class _Cutter:
@@ -56,31 +56,31 @@ class _Cutter:
         self.text = text
         self._kinds = kinds
         self._heads = Heads(text, kinds)
-        self._foreign = Foreign(text, self._heads)
+        self._foreign = ForeignBlocks(text, self._heads)
         self._broken = 0
         self._absent: set[str] = set()  # what was looked for in vain
         self._closer = (-1, -1)  # the next `end` or the like
-        self.found: list[Segment] = []
+        self.found: list[Section] = []
 
-    def pieces(self) -> list[Segment]:
+    def sections(self) -> list[Section]:
         text, found = self.text, self.found
         at = self._behind_gap(0)
         while at < len(text):
-            segment = self._foreign.segment(at) or self._ours(at)
-            if segment.fault is not None:
+            section = self._foreign.section(at) or self._ours(at)
+            if section.fault is not None:
                 self._broken += 1
                 if self._broken > MOST_BROKEN:
-                    segment = Segment(at, len(text), Fault.UNREAD)
+                    section = Section(at, len(text), Fault.UNREAD)
                 elif text[at] == "}":
-                    segment = self._joined(segment)
-            found.append(segment)
-            at = self._behind_gap(segment.end)
+                    section = self._joined(section)
+            found.append(section)
+            at = self._behind_gap(section.end)
         return found
 
     def _behind_gap(self, at: int) -> int:
         return GAP.match(self.text, at).end()  # type: ignore[union-attr]
 
-    def _ours(self, at: int) -> Segment:
+    def _ours(self, at: int) -> Section:
         """The block that begins here, or its line when none does."""
         text = self.text
         head = _HEAD.match(text, at)
@@ -96,7 +96,7 @@ class _Cutter:
             return self._whole(self._braces(at, brace))
         beyond = self._beyond_lines(at)
         if beyond > at:
-            return Segment(at, beyond, Fault.OUTSIDE)
+            return Section(at, beyond, Fault.OUTSIDE)
         end = _LINE.match(text, at).end()  # type: ignore[union-attr]
         if text[end : end + 1] == "{":
             return self._before_brace(at, end)
@@ -113,28 +113,28 @@ class _Cutter:
             split = None if split is None or self._heads.is_word(split.start("name")) else split
         return -1 if split is None else split.end() - 1
 
-    def _before_brace(self, at: int, brace: int) -> Segment:
+    def _before_brace(self, at: int, brace: int) -> Section:
         """What stands before a `{` on its line, if it is no head, with what the brace opens."""
         braces = self._braces(at, brace)
         if brace > at:
             return braces
-        return Segment(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
+        return Section(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
 
-    def _line(self, at: int, end: int) -> Segment:
+    def _line(self, at: int, end: int) -> Section:
         """The rest of a line, up to where nobody can read it."""
         if self.text.startswith('"""', end):
-            return Segment(at, self._heads.after(at), Fault.OUTSIDE)
+            return Section(at, self._heads.after(at), Fault.OUTSIDE)
         if end == at:
             end += 1
-        return Segment(at, end - (self.text[end - 1] == "\r"), Fault.OUTSIDE)
+        return Section(at, end - (self.text[end - 1] == "\r"), Fault.OUTSIDE)
 
-    def _lines(self, at: int, end: int) -> Segment | None:
+    def _lines(self, at: int, end: int) -> Section | None:
         """The body below a head without `{`, or lines without a head, that begin with this line."""
         beyond = max(self._enclosed(at), self._indented(at))
         if beyond > end:
-            return Segment(at, beyond, Fault.OUTSIDE)
+            return Section(at, beyond, Fault.OUTSIDE)
         beyond = self._heads.beyond_lines(at)
-        return Segment(at, beyond, Fault.HEADLESS) if beyond > at else None
+        return Section(at, beyond, Fault.HEADLESS) if beyond > at else None
 
     def _enclosed(self, at: int) -> int:
         """Behind the `end` of a body that begins with `do`, or the like, before the next head."""
@@ -164,18 +164,18 @@ class _Cutter:
                 self._absent.add(closed)
         return at
 
-    def _whole(self, block: Segment) -> Segment:
+    def _whole(self, block: Section) -> Section:
         """The block, or what stands before a head in column one inside of it: then a `}` is missing, and a later one is
         too much."""
         at = self._heads.inner(block.start, block.end)
         while at >= 0 and block.fault is None:
             if not any(mark.start() < at < mark.end() for mark in MARK.finditer(self.text, block.start, block.end)):
                 self._heads.strict = True
-                return Segment(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
+                return Section(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
             at = self._heads.inner(at, block.end)
         return block
 
-    def _braces(self, at: int, brace: int) -> Segment:
+    def _braces(self, at: int, brace: int) -> Section:
         """From `at` to the `}` that closes the brace, or the `)` of `({ … })`; to the next head when none does."""
         depth = lists = deepest = 0
         glued = False
@@ -188,7 +188,7 @@ class _Cutter:
                 if count >= depth and not _OPENED_AGAIN.match(self.text, mark.end()):
                     end = mark.start() + depth
                     end += self.text[end : end + 1] == ")" and self.text[brace - 1 : brace] == "("
-                    return Segment(at, end, deepest=deepest, glued=glued)
+                    return Section(at, end, deepest=deepest, glued=glued)
                 depth, lists = max(depth - count, 0), 0
             elif sign == "[":
                 lists += count
@@ -199,11 +199,11 @@ class _Cutter:
                 glued = glued or _GLUED.match(self.text, mark.end()) is not None
                 depth -= min(closers(mark[0]), depth) if mark.lastgroup == "unclosed" else 0
                 if depth == 0:
-                    return Segment(at, mark.end(), deepest=deepest)
+                    return Section(at, mark.end(), deepest=deepest)
         self._heads.strict = True
-        return Segment(at, self._heads.after(brace), Fault.UNCLOSED, deepest=deepest)
+        return Section(at, self._heads.after(brace), Fault.UNCLOSED, deepest=deepest)
 
-    def _joined(self, stray: Segment) -> Segment:
+    def _joined(self, stray: Section) -> Section:
         """A `}` at the top level, with the block that it belongs to and all that was taken to stand outside of it.
 
         That is the last one that stands no further right: a block that was closed too early, or a head that lacks its
@@ -223,8 +223,8 @@ class _Cutter:
         """Which piece a stray `}` in that column may belong to, or -1."""
         first = len(self.found) - 1
         while first >= 0 and len(self.found) - first < _FURTHEST:
-            segment = self.found[first]
-            further_right = column is not None and (self._column(segment.start) or 0) > column
+            section = self.found[first]
+            further_right = column is not None and (self._column(section.start) or 0) > column
             if not further_right and not self._is_outside(first):
                 break
             first -= 1
@@ -232,29 +232,29 @@ class _Cutter:
 
     def _is_outside(self, number: int) -> bool:
         """Whether a piece can only be a part of a body."""
-        segment = self.found[number]
-        if self._heads.is_named(segment.start):  # `memory m`, a head without `{` or a setting of that name
-            return segment.fault is Fault.OUTSIDE and number > 0 and self._goes_on(self.found[number - 1], segment)
-        return segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_entry(segment)
+        section = self.found[number]
+        if self._heads.is_named(section.start):  # `memory m`, a head without `{` or a setting of that name
+            return section.fault is Fault.OUTSIDE and number > 0 and self._goes_on(self.found[number - 1], section)
+        return section.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_entry(section)
 
-    def _is_entry(self, segment: Segment) -> bool:
+    def _is_entry(self, section: Section) -> bool:
         """Whether a piece begins with a group, which no block does, or with the name of a setting."""
-        entry = _ENTRY.match(self.text, segment.start)
-        if entry is None or self._heads.is_word(segment.start):
+        entry = _ENTRY.match(self.text, section.start)
+        if entry is None or self._heads.is_word(section.start):
             return entry is not None and entry["group"] is not None
         return entry["group"] is not None or any(entry["word"] in settings for settings in self._kinds.values())
 
-    def _goes_on(self, above: Segment, segment: Segment) -> bool:
+    def _goes_on(self, above: Section, section: Section) -> bool:
         """Whether a piece stands on the line below one that is no block."""
-        return above.fault in {Fault.OUTSIDE, Fault.HEADLESS} and self.text.count("\n", above.end, segment.start) < 2
+        return above.fault in {Fault.OUTSIDE, Fault.HEADLESS} and self.text.count("\n", above.end, section.start) < 2
 
-    def _merged(self, first: int, last: Segment, fault: Fault) -> Segment:
+    def _merged(self, first: int, last: Section, fault: Fault) -> Section:
         """One piece out of those from `first` on and `last`."""
-        pieces = [*self.found[first:], last]
+        sections = [*self.found[first:], last]
         del self.found[first:]
-        return Segment(pieces[0].start, last.end, fault, deepest=max(piece.deepest for piece in pieces) + 1)
+        return Section(sections[0].start, last.end, fault, deepest=max(section.deepest for section in sections) + 1)
 
-    def _closes_where_it_should(self, block: Segment) -> bool:
+    def _closes_where_it_should(self, block: Section) -> bool:
         """Whether the `}` of a block stands on a line of its own, no further right than the head, below a body
         that is indented."""
         head, brace = self._column(block.start), self._column(block.end - 1)

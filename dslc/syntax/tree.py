@@ -11,34 +11,34 @@ from typing import NamedTuple, TypeAlias
 from lark import Token
 
 
-class Absent(Token):
+class MissingToken(Token):
     """Stands where a value or a name is missing, or could not be read; that has been reported."""
 
 
 class ListValue(NamedTuple):
     """`[a, b]`."""
 
-    items: tuple[Value, ...]
+    items: tuple[ValueNode, ...]
     start_pos: int
     end_pos: int
 
 
-Value: TypeAlias = Token | ListValue
+ValueNode: TypeAlias = Token | ListValue
 
 
 class Body(NamedTuple):
     """`{ … }`."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[EntryNode, ...]
     start_pos: int
     end_pos: int
 
 
-class Entry(NamedTuple):
+class EntryNode(NamedTuple):
     """`key value`, `key value { … }` or `key { … }`: one at least of value and body is there."""
 
     key: Token
-    value: Value | None
+    value: ValueNode | None
     body: Body | None
 
     @property
@@ -85,11 +85,11 @@ class ForeignNode(NamedTuple):
 Node: TypeAlias = BlockNode | ForeignNode
 
 
-def start(node: Token | ListValue | Body | Entry | BlockNode) -> int:
+def start(node: Token | ListValue | Body | EntryNode | BlockNode) -> int:
     """Where a node begins; tokens made by hand have no place."""
     return node.start_pos or 0
 
 
-def end(node: Token | ListValue | Body | Entry | BlockNode) -> int:
+def end(node: Token | ListValue | Body | EntryNode | BlockNode) -> int:
     """Where a node ends."""
     return node.end_pos or 0

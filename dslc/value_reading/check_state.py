@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lark import Token
 
-from dslc.diagnostics.collector import Findings
-from dslc.syntax.tree import BlockNode, Body, Entry, ListValue, Value
+from dslc.diagnostics.collector import DiagnosticCollector
+from dslc.syntax.tree import BlockNode, Body, EntryNode, ListValue, ValueNode
 from dslc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from dslc.blocks.block import Block
 
 
-class Missing:
+class InvalidValue:
     """Stands for a value that was wrong and has been reported."""
 
 
-MISSING = Missing()
+INVALID = InvalidValue()
 LOST_USE = "use of "
 """Before a kind in `nameless`: not a block's own name is missing, but one that a setting was to give."""
 
@@ -33,7 +33,7 @@ class Use(NamedTuple):
     token: Token
 
 
-class Given:
+class BodyValues:
     """What a body gives: values of the settings that are right, and the entries of all, groups that repeat each.
 
     `good`: it is all right. `damaged`: part of it could not be read. `misspelt`: settings that were probably meant.
@@ -42,17 +42,17 @@ class Given:
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {}
-        self.entries: dict[str, list[Entry]] = {}
+        self.entries: dict[str, list[EntryNode]] = {}
         self.good = True
         self.damaged = False
-        self.unknown: list[Entry] = []
+        self.unknown: list[EntryNode] = []
         self.misspelt: set[str] = set()
 
     def perhaps(self, name: str) -> bool:
         """Whether a setting is there, or may be: then nobody says that it is missing."""
         return name in self.entries or name in self.misspelt or self.damaged
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> EntryNode | None:
         """The first entry of a setting."""
         return self.entries[name][0] if name in self.entries else None
 
@@ -60,7 +60,7 @@ class Given:
 class Checked:
     """One block after its own checks; places are relative to its piece."""
 
-    def __init__(self, kind: str, name: str, node: BlockNode, given: Given) -> None:
+    def __init__(self, kind: str, name: str, node: BlockNode, given: BodyValues) -> None:
         self.kind = kind
         self.name = name
         self.node = node
@@ -72,18 +72,20 @@ class Built(NamedTuple):
     """A model, or what it refused: the message and its place. A check knows every bound of our models beforehand."""
 
     model: Block | None
-    problems: tuple[tuple[str, Entry | BlockNode], ...] = ()
+    problems: tuple[tuple[str, EntryNode | BlockNode], ...] = ()
 
 
-class Context:
+class CheckState:
     """The findings of one piece, what it names, and what may stand where.
 
     `damaged`: bodies of which something was lost, by the place of their brace. `mentions`, `nameless`: as in a
-    `Reading`.
+    `ParsedSection`.
     """
 
-    def __init__(self, findings: Findings, vocabulary: Vocabulary, damaged: Collection[int] = frozenset()) -> None:
-        self.findings = findings
+    def __init__(
+        self, collector: DiagnosticCollector, vocabulary: Vocabulary, damaged: Collection[int] = frozenset()
+    ) -> None:
+        self.collector = collector
         self.vocabulary = vocabulary
         self.damaged = damaged
         self.uses: list[Use] = []
@@ -91,11 +93,11 @@ class Context:
         self.nameless: set[str] = set()
 
     @cached_property
-    def aside(self) -> Context:
+    def aside(self) -> CheckState:
         """Another of the same piece, for values that are read only to see whether they are right."""
-        return Context(Findings(self.findings.text), self.vocabulary)
+        return CheckState(DiagnosticCollector(self.collector.text), self.vocabulary)
 
-    def mention(self, *nodes: Value | Body | None) -> None:
+    def mention(self, *nodes: ValueNode | Body | None) -> None:
         """Note the words of what was not understood. Their depth is bounded by the parser."""
         for node in nodes:
             match node:
@@ -110,7 +112,7 @@ class Context:
                     pass
 
 
-class Head(NamedTuple):
+class CheckedHead(NamedTuple):
     """The head a body belongs to: where to report what it lacks, and what to call it."""
 
     place: BlockNode | Token

@@ -6,7 +6,7 @@ import re
 
 from lark import Token
 
-from dslc.diagnostics.collector import Findings, Place
+from dslc.diagnostics.collector import DiagnosticCollector, Place
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|([\s\S]))")
 _SIMPLE = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
@@ -18,7 +18,7 @@ def is_string(token: Token) -> bool:
     return token.type in {"STRING", "LONG_STRING"}
 
 
-def text_of(token: Token, findings: Findings) -> str | None:
+def text_of(token: Token, collector: DiagnosticCollector) -> str | None:
     """The text of a word or string; None, with a finding for each, when it has escapes that do not exist."""
     if token.type == "STRING":
         raw = token[1:-1]
@@ -28,7 +28,7 @@ def text_of(token: Token, findings: Findings) -> str | None:
         return str(token)
     if "\\" not in raw:
         return raw
-    if not _escapes_are_good(token, findings):
+    if not _escapes_are_good(token, collector):
         return None
     text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _SIMPLE[match[2]], raw)
     if re.search("[\ud800-\udfff]", text):
@@ -36,7 +36,7 @@ def text_of(token: Token, findings: Findings) -> str | None:
     return text
 
 
-def _escapes_are_good(token: Token, findings: Findings) -> bool:
+def _escapes_are_good(token: Token, collector: DiagnosticCollector) -> bool:
     base, good, awaiting = token.start_pos or 0, True, None
     for match in [*_ESCAPE.finditer(token), None]:
         code = int(match[1], 16) if match and match[1] else -1
@@ -44,7 +44,7 @@ def _escapes_are_good(token: Token, findings: Findings) -> bool:
             if match and match.start() == awaiting.end() and 0xDC00 <= code <= 0xDFFF:
                 awaiting = None
                 continue
-            _report(findings, base, awaiting, "half of a surrogate pair is not a character")
+            _report(collector, base, awaiting, "half of a surrogate pair is not a character")
             good, awaiting = False, None
         if match is None:
             break
@@ -52,11 +52,11 @@ def _escapes_are_good(token: Token, findings: Findings) -> bool:
             awaiting = match
         elif 0xDC00 <= code <= 0xDFFF or code == 0:
             what = "a string holds no NUL" if code == 0 else "half of a surrogate pair is not a character"
-            _report(findings, base, match, what)
+            _report(collector, base, match, what)
             good = False
         elif code < 0 and match[2] not in _SIMPLE:
             _report(
-                findings,
+                collector,
                 base,
                 match,
                 f"unknown escape `\\{match[2]}`" if match[2].isprintable() else "unknown escape",
@@ -65,8 +65,8 @@ def _escapes_are_good(token: Token, findings: Findings) -> bool:
     return good
 
 
-def _report(findings: Findings, base: int, match: re.Match[str], message: str) -> None:
-    findings.add("S107", message, Place(base + match.start(), base + match.end()), hint=_HINT)
+def _report(collector: DiagnosticCollector, base: int, match: re.Match[str], message: str) -> None:
+    collector.add("S107", message, Place(base + match.start(), base + match.end()), hint=_HINT)
 
 
 def dedented(raw: str) -> str:

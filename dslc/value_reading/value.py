@@ -27,8 +27,8 @@ from dslc.diagnostics.diagnostic import Fix
 from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.example import example
 from dslc.setting import Setting
-from dslc.syntax.tree import Absent, ListValue, Value
-from dslc.value_reading.check_state import MISSING, Context, Missing, Use
+from dslc.syntax.tree import ListValue, MissingToken, ValueNode
+from dslc.value_reading.check_state import INVALID, CheckState, InvalidValue, Use
 from dslc.value_reading.number import read_integer, read_number, read_scalar
 from dslc.value_reading.string_literals import is_string, text_of
 
@@ -42,42 +42,44 @@ _LONGEST_WORD = 64
 _LAST_ON_LINE = re.compile(r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|\]|#|//)")
 
 
-def read(context: Context, setting: Setting, value: Value) -> Any | Missing:
+def read(context: CheckState, setting: Setting, value: ValueNode) -> Any | InvalidValue:
     """The Python value, or MISSING after a finding. A list for a setting of many is read item by item."""
-    if isinstance(value, Absent):
-        return MISSING
+    if isinstance(value, MissingToken):
+        return INVALID
     if not setting.many:
         return _one(context, setting, value)
     if isinstance(value, ListValue):
         return _many(context, setting, value)
     if setting.single:
         item = _one(context, setting, value)
-        return item if isinstance(item, Missing) else (item,)
+        return item if isinstance(item, InvalidValue) else (item,)
     shown = value if setting.type != "secret" and value.type == "WORD" else "…"
-    context.findings.add("T401", f"`{setting.name}` takes a list", value, hint=f"`{setting.name} [{shown}]`")
-    return MISSING
+    context.collector.add("T401", f"`{setting.name}` takes a list", value, hint=f"`{setting.name} [{shown}]`")
+    return INVALID
 
 
-def _many(context: Context, setting: Setting, value: ListValue) -> Any | Missing:
+def _many(context: CheckState, setting: Setting, value: ListValue) -> Any | InvalidValue:
     items = [_one(context, setting, item) for item in value.items]
-    if any(isinstance(item, Missing) for item in items):
-        return MISSING
+    if any(isinstance(item, InvalidValue) for item in items):
+        return INVALID
     low, high = setting.min_length or 0, setting.max_length
     if len(items) < low or (high is not None and len(items) > high):
-        context.findings.add("T402", f"`{setting.name}` has {len(items)} items", value, hint=_lengths(setting, "items"))
-        return MISSING
+        context.collector.add(
+            "T402", f"`{setting.name}` has {len(items)} items", value, hint=_lengths(setting, "items")
+        )
+        return INVALID
     return tuple(items)
 
 
-def _one(context: Context, setting: Setting, value: Value) -> Any | Missing:
+def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | InvalidValue:
     if isinstance(value, ListValue):
-        context.findings.add(
+        context.collector.add(
             "T401", f"`{setting.name}` takes one value, not a list", value, hint=f"such as `{example(setting)}`"
         )
-        return MISSING
-    text = text_of(value, context.findings)
+        return INVALID
+    text = text_of(value, context.collector)
     if text is None:
-        return MISSING
+        return INVALID
     try:
         found = _READERS[setting.type](context, setting, value, text)
         _check_bounds(setting, found)
@@ -91,18 +93,18 @@ def _one(context: Context, setting: Setting, value: Value) -> Any | Missing:
             hint = f"write `{setting.name} {fix.edits[0].text}`"
         elif code == "T401" and setting.type in _FREE and value.type == "WORD":
             hint = "put the whole text in quotes"
-        context.findings.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint, fix=fix)
-        return MISSING
+        context.collector.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint, fix=fix)
+        return INVALID
     return found
 
 
-def _quoted(context: Context, setting: Setting, value: Token) -> Fix | None:
+def _quoted(context: CheckState, setting: Setting, value: Token) -> Fix | None:
     """Quotes around a word, where it can be nothing but the whole text of the setting."""
     start, end = value.start_pos or 0, value.end_pos or 0
-    ends = _LAST_ON_LINE.match(context.findings.text, end) is not None
+    ends = _LAST_ON_LINE.match(context.collector.text, end) is not None
     if value.type != "WORD" or setting.type not in _FREE or not ends or len(value) > _LONGEST_WORD:
         return None
-    return context.findings.fix("put it in quotes", (start, end, f'"{value}"'), safe=True)
+    return context.collector.fix("put it in quotes", (start, end, f'"{value}"'), safe=True)
 
 
 def _part(value: Token, text: str, invalid: Invalid) -> Place | Token:
@@ -142,7 +144,7 @@ def _lengths(setting: Setting, what: str) -> str:
     return f"{low} to {high} {what}"
 
 
-def _string(_: Context, setting: Setting, token: Token, text: str) -> str:
+def _string(_: CheckState, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
         same = setting.type in _FREE  # else it would not do in quotes either
         hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
@@ -150,46 +152,46 @@ def _string(_: Context, setting: Setting, token: Token, text: str) -> str:
     return text
 
 
-def _template(context: Context, setting: Setting, token: Token, text: str) -> str:
+def _template(context: CheckState, setting: Setting, token: Token, text: str) -> str:
     read_template(_string(context, setting, token, text), setting.choices or ())
     return text
 
 
-def _scalar(context: Context, setting: Setting, token: Token, text: str) -> str | int | float | bool:
+def _scalar(context: CheckState, setting: Setting, token: Token, text: str) -> str | int | float | bool:
     if token.type == "NUMBER":
         return read_scalar(text)
     return _TRUTHS[text] if token.type == "WORD" and text in _TRUTHS else _string(context, setting, token, text)
 
 
-def _boolean(_: Context, __: Setting, token: Token, text: str) -> bool:
+def _boolean(_: CheckState, __: Setting, token: Token, text: str) -> bool:
     if token.type != "WORD" or text not in _TRUTHS:
         near = nearest(text, _TRUTHS) if not is_string(token) else text if text in _TRUTHS else None
         raise Invalid("`true` or `false` belongs here", hint=f"`{near}`" if near else "`true` or `false`", fault="type")
     return _TRUTHS[text]
 
 
-def _numeric(read: Callable[[str], Any]) -> Callable[[Context, Setting, Token, str], Any]:
-    def reader(_: Context, __: Setting, token: Token, text: str) -> Any:
+def _numeric(read: Callable[[str], Any]) -> Callable[[CheckState, Setting, Token, str], Any]:
+    def reader(_: CheckState, __: Setting, token: Token, text: str) -> Any:
         return read(text if token.type == "NUMBER" else "")
 
     return reader
 
 
-def _measure(read: Callable[[str], Any]) -> Callable[[Context, Setting, Token, str], Any]:
-    def reader(_: Context, __: Setting, token: Token, text: str) -> Any:
+def _measure(read: Callable[[str], Any]) -> Callable[[CheckState, Setting, Token, str], Any]:
+    def reader(_: CheckState, __: Setting, token: Token, text: str) -> Any:
         return read(text if token.type in {"NUMBER", "STRING"} else "?")
 
     return reader
 
 
-def _form(valid: Callable[[str], str]) -> Callable[[Context, Setting, Token, str], str]:
-    def reader(context: Context, setting: Setting, token: Token, text: str) -> str:
+def _form(valid: Callable[[str], str]) -> Callable[[CheckState, Setting, Token, str], str]:
+    def reader(context: CheckState, setting: Setting, token: Token, text: str) -> str:
         return valid(_string(context, setting, token, text))
 
     return reader
 
 
-def _secret(context: Context, setting: Setting, token: Token, text: str) -> str:
+def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
         # Whatever stands here may be the secret: it is not shown.
         raise Invalid(
@@ -198,14 +200,14 @@ def _secret(context: Context, setting: Setting, token: Token, text: str) -> str:
     secret = valid_secret(text)
     if not is_reference(secret):
         hint = f'keep it elsewhere and refer to it: `{setting.name} "secret://env/NAME"`'
-        context.findings.add("P501", "a secret is written in the file", token, hint=hint)
+        context.collector.add("P501", "a secret is written in the file", token, hint=hint)
         return secret
     backend, known = backend_of(secret), context.vocabulary.rows("secret")
     if backend not in known:
         at = text.find(backend)
         part = _part(token, text, Invalid("", part=(at, at + len(backend))))
         hint = suggestion(backend, known, what="backends")
-        context.findings.add("P503", f"no secret backend is called `{backend}`", part, hint=hint)
+        context.collector.add("P503", f"no secret backend is called `{backend}`", part, hint=hint)
     return secret
 
 
@@ -215,7 +217,7 @@ def _named(token: Token, text: str) -> str:
     return valid_name(text)
 
 
-def _name(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+def _name(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
     name = _named(token, text)
     rows = context.vocabulary.rows(setting.family) if setting.family else {}
     if rows and name not in rows:
@@ -223,14 +225,14 @@ def _name(context: Context, setting: Setting, token: Token, text: str) -> str | 
     return name
 
 
-def _tool(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
     if token.type in {"NUMBER", "LONG_STRING"}:
         raise Invalid("a tool's name belongs here", hint="a word, or a pattern in quotes", fault="type")
     valid_tool(text)
     known = context.vocabulary.rows(setting.family or "")
     if text in known or any(matches(text, name) for name in known):
         return text
-    near = None if context.findings.crowded else nearest(text.rstrip("*"), known)
+    near = None if context.collector.full else nearest(text.rstrip("*"), known)
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="tools")
     message, fix = f"no tool is called `{text}`", None
     if "*" in text:
@@ -239,18 +241,18 @@ def _tool(context: Context, setting: Setting, token: Token, text: str) -> str | 
     if "." in text:
         hint = "a name with a dot is a tool of another server, and no block declares one yet"
     elif near and "*" not in text:
-        fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
-    context.findings.add("N209", message, token, hint=hint, fix=fix)
-    return MISSING
+        fix = context.collector.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
+    context.collector.add("N209", message, token, hint=hint, fix=fix)
+    return INVALID
 
 
-def _reference(context: Context, setting: Setting, token: Token, text: str) -> str:
+def _reference(context: CheckState, setting: Setting, token: Token, text: str) -> str:
     name = _named(token, text)
     context.uses.append(Use(setting.block or "", name, token))
     return name
 
 
-def _word(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+def _word(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
     if token.type not in {"WORD", "STRING"}:
         raise Invalid("a word belongs here", hint=suggestion("", setting.choices or (), what="choices"), fault="type")
     if text not in (setting.choices or ()):
@@ -258,7 +260,7 @@ def _word(context: Context, setting: Setting, token: Token, text: str) -> str | 
     return text
 
 
-def _variant(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+def _variant(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
     rows = context.vocabulary.rows(setting.family or "")
     if token.type not in {"WORD", "STRING"}:
         raise Invalid("a name belongs here", hint=suggestion("", rows, what="choices"), fault="type")
@@ -267,22 +269,22 @@ def _variant(context: Context, setting: Setting, token: Token, text: str) -> str
     return _no_choice(context, setting, token, text, list(rows))
 
 
-def _no_choice(context: Context, setting: Setting, token: Token, text: str, known: list[str]) -> Missing:
+def _no_choice(context: CheckState, setting: Setting, token: Token, text: str, known: list[str]) -> InvalidValue:
     shown = text[:64] if text.isprintable() else "…"
-    near = None if context.findings.crowded else nearest(text, known)
+    near = None if context.collector.full else nearest(text, known)
     message, hint = f"no {setting.family} is available", f"remove `{setting.name}`"
     if known:
         message = f"`{setting.name}` cannot be `{shown}`"
         meant = near or _told_of(context, setting, text)
         hint = f"did you mean `{meant}`?" if meant else suggestion("", known, what="choices")
-    fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near)) if near else None
-    context.findings.add("T403", message, token, hint=hint, fix=fix)
-    return MISSING
+    fix = context.collector.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near)) if near else None
+    context.collector.add("T403", message, token, hint=hint, fix=fix)
+    return INVALID
 
 
-def _told_of(context: Context, setting: Setting, word: str) -> str | None:
+def _told_of(context: CheckState, setting: Setting, word: str) -> str | None:
     """The only row of the family whose title or documentation has `word` in it, such as `meta` for WhatsApp."""
-    if context.findings.crowded or not setting.family or not word.isidentifier() or len(word) > _LONGEST_WORD:
+    if context.collector.full or not setting.family or not word.isidentifier() or len(word) > _LONGEST_WORD:
         return None
     rows = context.vocabulary.rows(setting.family).values()
     in_titles = [row.name for row in rows if word.casefold() in _words(row.title)]
@@ -294,11 +296,11 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))
 
 
-def _group(_: Context, setting: Setting, __: Token, ___: str) -> Any:
+def _group(_: CheckState, setting: Setting, __: Token, ___: str) -> Any:
     raise Invalid("settings in braces belong here", hint=f"such as `{example(setting)}`", fault="type")
 
 
-_READERS: dict[str, Callable[[Context, Setting, Token, str], Any]] = {
+_READERS: dict[str, Callable[[CheckState, Setting, Token, str], Any]] = {
     "string": _string,
     "scalar": _scalar,
     "integer": _numeric(read_integer),

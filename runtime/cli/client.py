@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from runtime.api.admin.protocol import LINES, MISDIRECTED, ROOT_HEADER, Outcome, read_line, read_whole
+from runtime.api.admin.protocol import LINES, MISDIRECTED, ROOT_HEADER, OperationOutcome, read_line, read_whole
 from runtime.cli.terminal.option_errors import error_of
 from runtime.daemon.process.root import Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
@@ -206,7 +206,7 @@ def _exchange(
     parameters: Mapping[str, Any],
     headers: Mapping[str, str],
     progress: Progress | None,
-) -> tuple[int, Outcome]:
+) -> tuple[int, OperationOutcome]:
     """Return the status and the outcome of an operation. Raises _ConnectionLost, SymbiontError."""
     body = json.dumps(dict(parameters))
     try:
@@ -215,7 +215,7 @@ def _exchange(
             connection.request("POST", f"/v1/{name}", body, dict(headers))
         response = connection.getresponse()
         if response.headers.get(ROOT_HEADER) != headers[ROOT_HEADER]:
-            return MISDIRECTED, Outcome(True, {})
+            return MISDIRECTED, OperationOutcome(True, {})
         if response.headers.get("Content-Type") == LINES:
             outcome = next(filter(None, (read_line(line, progress) for line in response)), None)
         else:
@@ -249,14 +249,14 @@ def _own_root(root: Root, name: str) -> Iterator[Answering]:
 
 async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> App:
     from runtime.daemon.process import log_setup
-    from runtime.daemon.process.settings import Settings
+    from runtime.daemon.process.settings import ProcessSettings
     from runtime.daemon.program.app import App, refuse_another_database
 
     # The output of a command is its answer, not the daemon's log of the same program.
     log_setup.configure("text", "error")
     # Except the rebuild of a damaged index, which is reported nowhere else.
     logging.getLogger("symbiont.index").setLevel(logging.WARNING)
-    settings = Settings.read({})
+    settings = ProcessSettings.read({})
     refuse_another_database(root, settings)
     app = await stack.enter_async_context(App.open(root, settings))
     if app.database.upgraded:

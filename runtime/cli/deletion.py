@@ -23,7 +23,7 @@ def quoted(item: Mapping[str, Any]) -> str:
     return f"“{one_line(text if len(text) <= _SHOWN else f'{text[: _SHOWN - 1]}…')}”"
 
 
-class Failed(NamedTuple):
+class DeletionFailed(NamedTuple):
     """An id, and the reason why its item was not deleted."""
 
     memory_id: str
@@ -36,7 +36,7 @@ def forget_each(
     memory_ids: Iterable[str],
     *,
     as_json: bool,
-    failed: Sequence[Failed] = (),
+    failed: Sequence[DeletionFailed] = (),
     **given: Any,
 ) -> None:
     """Delete the items with these ids by calling `tool`, and print the results.
@@ -53,7 +53,7 @@ def forget_each(
         except SymbiontError as error:
             if len(ids) == 1 and not failed:
                 raise
-            failed.append(Failed(each, error.line()))
+            failed.append(DeletionFailed(each, error.line()))
     if as_json:
         print_json({"forgotten": done, "failed": [refused._asdict() for refused in failed]})
     else:

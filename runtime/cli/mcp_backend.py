@@ -14,8 +14,8 @@ import click
 from runtime.daemon.process.root import Owned, Root
 from runtime.errors import SymbiontError
 from runtime.mcp import listing
-from runtime.mcp.admin_link import Gone, ask
-from runtime.mcp.backend import Answer, Backend, Failed, Progress
+from runtime.mcp.admin_link import OwnerGone, ask
+from runtime.mcp.backend import BackendAnswer, BackendFailure, McpBackend, Progress
 from runtime.mcp.side_thread import SideThread
 
 if TYPE_CHECKING:
@@ -35,22 +35,22 @@ _CHEAPEST: Final = "symbiont://memory-types"
 
 
 class RemoteBackend:
-    """`Backend` over the admin socket of the process that owns the root."""
+    """`McpBackend` over the admin socket of the process that owns the root."""
 
     def __init__(self, address: str, identity: str) -> None:
         self.address = address
         self.identity = identity
 
     def may(self, _scope: Scope) -> bool:
-        """See `Backend`. A process that can use the socket has all permissions."""
+        """See `McpBackend`. A process that can use the socket has all permissions."""
         return True
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
-        """See `Backend`. Raises Gone too, like `read`."""
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
+        """See `McpBackend`. Raises Gone too, like `read`."""
         return _answer(await ask(self.address, self.identity, name, arguments, progress))
 
-    async def read(self, uri: str) -> Answer:
-        """See `Backend`."""
+    async def read(self, uri: str) -> BackendAnswer:
+        """See `McpBackend`."""
         return _answer((await ask(self.address, self.identity, "resource_read", {"uri": uri}))["content"])
 
     def repeatable(self, name: str) -> bool:
@@ -60,14 +60,14 @@ class RemoteBackend:
 
 
 class FailoverBackend:
-    """`Backend` over the current owner of the root. A context manager; at its end the root is released."""
+    """`McpBackend` over the current owner of the root. A context manager; at its end the root is released."""
 
     def __init__(self, root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> None:
         self._root = root
         self._paths = paths
         self._on_failure = on_failure
         self._stack = AsyncExitStack()
-        self._own: Backend | None = None
+        self._own: McpBackend | None = None
         self._remote: RemoteBackend | None = None
         self._taking: asyncio.Future[bool] | None = None
 
@@ -84,22 +84,22 @@ class FailoverBackend:
         """Own the root, if no other process does, before the first call; print the reason if that fails."""
         try:
             await self._answered(lambda backend: backend.read(_CHEAPEST))
-        except Failed as failed:
+        except BackendFailure as failed:
             click.echo(f"symbi mcp: {failed.line()}", err=True)
 
     def may(self, _scope: Scope) -> bool:
-        """See `Backend`. This process was started by the root's own user."""
+        """See `McpBackend`. This process was started by the root's own user."""
         return True
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
-        """See `Backend`."""
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
+        """See `McpBackend`."""
         return await self._answered(lambda backend: backend.call(name, arguments, progress), name)
 
-    async def read(self, uri: str) -> Answer:
-        """See `Backend`."""
+    async def read(self, uri: str) -> BackendAnswer:
+        """See `McpBackend`."""
         return await self._answered(lambda backend: backend.read(uri))
 
-    async def _answered(self, work: Callable[[Backend], Awaitable[T]], tool: str | None = None) -> T:
+    async def _answered(self, work: Callable[[McpBackend], Awaitable[T]], tool: str | None = None) -> T:
         """Return the result of `work` with the owner's backend; `tool`: the tool that it calls. Raises Failed."""
         loop = asyncio.get_running_loop()
         end = loop.time() + WAIT_SECONDS
@@ -108,13 +108,13 @@ class FailoverBackend:
             if remote is not None:
                 try:
                     return await work(remote)
-                except Gone as gone:
+                except OwnerGone as gone:
                     if gone.asked and tool is not None and not remote.repeatable(tool):
-                        raise Failed(_stopped(tool)) from None
+                        raise BackendFailure(_stopped(tool)) from None
             if await self._take():
                 break
             if loop.time() > end:
-                raise Failed(_silent(self._root))
+                raise BackendFailure(_silent(self._root))
             await asyncio.sleep(LOOK_SECONDS)
         assert self._own is not None
         return await work(self._own)
@@ -138,7 +138,7 @@ class FailoverBackend:
         except (SymbiontError, OSError) as error:
             hint = error.hint if isinstance(error, SymbiontError) else None
             failure = {"code": "provider_unavailable", "message": str(error), "hint": hint}
-            raise Failed({key: value for key, value in failure.items() if value}) from None
+            raise BackendFailure({key: value for key, value in failure.items() if value}) from None
 
     async def _open(self) -> bool:
         if self._own is not None:
@@ -164,8 +164,8 @@ def _keeping(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) 
     return keep(root, paths, command=COMMAND, on_failure=on_failure)
 
 
-def _answer(content: Any) -> Answer:
-    return Answer(json.dumps(content, ensure_ascii=False, separators=(",", ":")), content)
+def _answer(content: Any) -> BackendAnswer:
+    return BackendAnswer(json.dumps(content, ensure_ascii=False, separators=(",", ":")), content)
 
 
 def _stopped(tool: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 
 if TYPE_CHECKING:
-    from runtime.daemon.process.settings import Settings
+    from runtime.daemon.process.settings import ProcessSettings
     from runtime.daemon.program.app import App
     from runtime.daemon.program.reload import Compiled
 
@@ -71,9 +71,9 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     from runtime.daemon import server
     from runtime.daemon.process import log_setup
     from runtime.daemon.process.root import is_new, make, named
-    from runtime.daemon.process.settings import Settings
+    from runtime.daemon.process.settings import ProcessSettings
 
-    settings = Settings.read(flags)
+    settings = ProcessSettings.read(flags)
     given = paths or (Path(),)
     here = Path.cwd()
     # Files of this process are for its own user only.
@@ -115,7 +115,7 @@ def _require_programs(given: Sequence[Path]) -> None:
         raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
 
 
-def _check_settings(settings: Settings, folder: Path) -> None:
+def _check_settings(settings: ProcessSettings, folder: Path) -> None:
     """Raise UsageError for a missing key or an unknown kind of database, before a root is created in `folder`.
 
     Errors found only by opening the database leave a root behind: its new key may have sealed data.
@@ -163,7 +163,7 @@ def _announce(app: App, known: Mapping[str, str]) -> None:
     sys.stdout.flush()
 
 
-def _refuse(settings: Settings, compiled: Compiled) -> None:
+def _refuse(settings: ProcessSettings, compiled: Compiled) -> None:
     """Print the errors of the program that should have been started."""
     from dslc.report import FORMATS
 

@@ -35,7 +35,7 @@ from runtime.daemon.listeners.sockets import (
 )
 from runtime.daemon.process.open_files import room_for
 from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, own
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
@@ -47,7 +47,7 @@ from runtime.database.notifications import INBOX, WEBHOOKS, Notifications
 from runtime.errors import UsageError
 from runtime.http.connection import parses_strictly
 from runtime.http.error import ERRORS
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 from runtime.http.server import Server
 from runtime.identity import users
 from runtime.identity.caller import Caller, Scope
@@ -95,7 +95,7 @@ _COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
 
 async def serve(
     find: Callable[[], Root],
-    settings: Settings,
+    settings: ProcessSettings,
     paths: Sequence[Path],
     *,
     is_new: bool,
@@ -216,7 +216,7 @@ class Daemon:
         app, tasks = self._app, self._tasks
         drain = app.settings.drain_seconds
         known = await users.names(app.database)
-        limits = Limits(connections=_room(app.settings.connections))
+        limits = HttpLimits(connections=_room(app.settings.connections))
         app.metrics.refusals.also(ERRORS)
         behind_proxies = app.settings.trusted_proxies > 0
         hooks = Server(self._receiver.handle, limits, refuse=self._receiver.refuse, behind_proxies=behind_proxies)

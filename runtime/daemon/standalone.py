@@ -18,7 +18,7 @@ from runtime.daemon.listeners.operators import admin
 from runtime.daemon.listeners.sockets import admin_socket_path, listen_unix, remove_stale_socket
 from runtime.daemon.process import log_setup as logs
 from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root, own
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.program.app import App, refuse_another_database
 from runtime.daemon.program.upkeep import check_database, reload_on_changes
@@ -42,7 +42,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
     `command`: name of the owner for other processes. `on_failure` is called when the root cannot be held any longer.
     Raises Owned at once if another process owns it, and SymbiontError.
     """
-    settings = Settings.read({})
+    settings = ProcessSettings.read({})
     least = settings.log_level if "log_level" in settings.model_fields_set else "warning"
     logs.configure(settings.log_format, least)
     refuse_another_database(root, settings)

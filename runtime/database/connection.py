@@ -18,7 +18,7 @@ from runtime.database.drivers.postgresql import ANSWER_SECONDS, PostgresConnecti
 from runtime.database.drivers.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
 from runtime.database.errors import Collision, Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
-from runtime.database.location import Kind, Location, locate
+from runtime.database.location import DatabaseLocation, Kind, locate
 from runtime.database.meta import check_key, database_id
 from runtime.database.migrate import HEAD, migrate
 from runtime.database.outage import Outage
@@ -54,7 +54,7 @@ class Database:
 
     def __init__(
         self,
-        location: Location,
+        location: DatabaseLocation,
         master_key: MasterKey,
         *,
         writer: AsyncEngine,
@@ -302,7 +302,7 @@ class _Translated:
 
     __slots__ = ("_location", "_report")
 
-    def __init__(self, location: Location, report: Callable[[Unavailable], None]) -> None:
+    def __init__(self, location: DatabaseLocation, report: Callable[[Unavailable], None]) -> None:
         self._location = location
         self._report = report
 
@@ -327,7 +327,7 @@ def _ready(connection: Connection, key: MasterKey, shown: str) -> tuple[str, str
     return database_id(connection), before
 
 
-def _sqlite(location: Location, key: MasterKey) -> Database:
+def _sqlite(location: DatabaseLocation, key: MasterKey) -> Database:
     assert location.path is not None
     make_file(location.path)
     refuse_other(location.path)
@@ -340,6 +340,6 @@ def _sqlite(location: Location, key: MasterKey) -> Database:
     )
 
 
-def _postgresql(location: Location, key: MasterKey) -> Database:
+def _postgresql(location: DatabaseLocation, key: MasterKey) -> Database:
     server = PostgresConnections(location, connections=READERS + 2)
     return Database(location, key, writer=server.engine, reader=server.engine, thread=None, server=server)

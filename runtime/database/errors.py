@@ -10,7 +10,7 @@ import tempfile
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from runtime.database.location import Location
+from runtime.database.location import DatabaseLocation
 from runtime.errors import Retry, UsageError
 
 
@@ -32,7 +32,7 @@ class Collision(Unavailable):
         super().__init__(message)
 
 
-def unavailable(error: BaseException, location: Location) -> Unavailable | None:
+def unavailable(error: BaseException, location: DatabaseLocation) -> Unavailable | None:
     """Translate `error` to `Unavailable`, or None if it is about the data or the program, not about the database."""
     if isinstance(error, Unavailable):
         return error
@@ -55,7 +55,7 @@ def unavailable(error: BaseException, location: Location) -> Unavailable | None:
     return None
 
 
-def opening(error: BaseException, location: Location) -> UsageError | None:
+def opening(error: BaseException, location: DatabaseLocation) -> UsageError | None:
     """Translate an error at opening to one line with a hint, or None if it is unknown here."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
@@ -74,7 +74,7 @@ def opening(error: BaseException, location: Location) -> UsageError | None:
     return None
 
 
-def _is_over_quota(location: Location) -> bool:
+def _is_over_quota(location: DatabaseLocation) -> bool:
     """True if files beside the database cannot grow because of a quota. SQLite distinguishes a full disk (ENOSPC) from
     a failing one, but not a quota (EDQUOT)."""
     if location.path is None:

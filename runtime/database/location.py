@@ -17,7 +17,7 @@ _POSTGRESQL = ("postgresql", "postgres")
 
 
 @dataclass(frozen=True)
-class Location:
+class DatabaseLocation:
     """The location of a database. `shown` is safe to print; `dsn` may contain a password and is left out of the
     repr."""
 
@@ -27,26 +27,26 @@ class Location:
     dsn: str = field(default="", repr=False)
 
 
-def locate(url: str | Path) -> Location:
+def locate(url: str | Path) -> DatabaseLocation:
     """Parse `sqlite:///PATH`, a plain path, or `postgresql://…` (libpq's URL form).
 
     Raises UsageError for any other scheme, without quoting the URL, which may contain a password.
     """
     if isinstance(url, Path):
-        return Location("sqlite", str(url), path=url)
+        return DatabaseLocation("sqlite", str(url), path=url)
     scheme = match.group(1).lower() if (match := _SCHEME.match(url)) else ""
     if scheme in _POSTGRESQL:
-        return Location("postgresql", _masked(url), dsn=url)
+        return DatabaseLocation("postgresql", _masked(url), dsn=url)
     if scheme == "sqlite":
         path = unquote(url.partition(":///")[2])
         if not path or path == ":memory:":
             raise UsageError("the database URL names no file", hint="write sqlite:///PATH")
-        return Location("sqlite", path, path=Path(path))
+        return DatabaseLocation("sqlite", path, path=Path(path))
     if scheme or not url:
         raise UsageError(
             f"unknown kind of database: {scheme!r}", hint="write sqlite:///PATH or postgresql://USER@HOST/NAME"
         )
-    return Location("sqlite", url, path=Path(url))
+    return DatabaseLocation("sqlite", url, path=Path(url))
 
 
 def _masked(url: str) -> str:

@@ -24,7 +24,7 @@ class FoundFile(NamedTuple):
 
 
 @dataclass
-class Search:
+class FolderSearch:
     """The files below some paths, in the order of their names, each once.
 
     In a folder, hidden files and folders (such as `.git`) are skipped, and so are links, which may lead anywhere and

@@ -9,7 +9,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.http.error import HttpError
 from runtime.http.head import CHUNKED
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 
 MOST_FRAMING: Final = 16 * 1024
 """Bytes of framing that a body may have beyond its own size: a body in chunks of one byte each costs as much to read
@@ -72,7 +72,7 @@ class BodyReader:
         self._bodies.size -= self.size
         self.size = 0
 
-    def late(self, now: float, limits: Limits) -> bool:
+    def late(self, now: float, limits: HttpLimits) -> bool:
         """True if it takes too long, or arrives too slowly: a sender must not hold a connection with a byte now and
         then."""
         passed = now - self.began
@@ -92,7 +92,7 @@ class Bodies:
 
     __slots__ = ("_limits", "gathering", "now", "size")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
         self.now = 0.0
         self.size = 0

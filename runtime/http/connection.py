@@ -25,7 +25,7 @@ from runtime.http.body import Bodies, BodyReader
 from runtime.http.client_network import network
 from runtime.http.connection_table import AddressGroup, ConnectionTable
 from runtime.http.error import HttpError
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 from runtime.http.response import Response, Written, failure, render
 
 log = structlog.get_logger("symbiont.http")
@@ -70,7 +70,7 @@ class Shared:
     """State that the connections of one listener share. `now`: the event loop's time, at most a second old.
     `draining`: the listener stops. `empty`: no connection is open."""
 
-    limits: Limits
+    limits: HttpLimits
     refuse: Refuse = say
     behind_proxies: bool = False
     now: float = 0.0
@@ -452,7 +452,7 @@ class Connection(web.RequestHandler):
         self._resume_transport_reading()
 
 
-def _problem(error: BaseException | None, limits: Limits) -> HttpError:
+def _problem(error: BaseException | None, limits: HttpLimits) -> HttpError:
     """Convert a parser error. Its own message repeats the input after an empty line."""
     if isinstance(error, LineTooLong):
         return HttpError("target_too_long" if error.args[1] == limits.line else "headers_too_large")

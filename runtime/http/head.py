@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
 
 from runtime.http.error import HttpError
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 
 CHUNKED: Final = -1
 """The `length` of a body that says its length chunk by chunk."""
@@ -31,7 +31,7 @@ _TARGET = re.compile(rf"(?i:(https?://)({_HOST.pattern}))?((?:/[!\"$->@-~]*)?)(?
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-class Head(NamedTuple):
+class RequestHead(NamedTuple):
     """`path`: the raw request target up to its query, exactly as sent, without the scheme and host of an absolute-form;
     `query`: what follows the question mark. `pairs`: (name, value) in the order received, without the white space
     around values; text is UTF-8, other bytes are kept as surrogates. `fields`: the first value of each name, in lower
@@ -50,7 +50,7 @@ class Head(NamedTuple):
     expects: bool
 
 
-def head_of(message: RawRequestMessage, limits: Limits) -> Head:
+def head_of(message: RawRequestMessage, limits: HttpLimits) -> RequestHead:
     """The head that `message` is. Raises `HttpError`."""
     minor = _minor(message)
     path, query = _target(message.path)
@@ -62,7 +62,7 @@ def head_of(message: RawRequestMessage, limits: Limits) -> Head:
     fields = dict(zip(keys, values[::-1], strict=True))
     if "host" in more or not _is_host(fields.get("host", "" if minor == 0 else None)):
         raise HttpError("ambiguous_host")
-    return Head(
+    return RequestHead(
         message.method,
         path,
         query,

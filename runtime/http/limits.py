@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HttpLimits:
     """The limits of one listener. Sizes are bytes, times seconds."""
 
     connections: int = 4096

@@ -7,17 +7,17 @@ from aiohttp import StreamReader
 from runtime.http.body import Bodies, BodyReader
 from runtime.http.connection import Connection
 from runtime.http.error import HttpError
-from runtime.http.head import Head
+from runtime.http.head import RequestHead
 from runtime.http.response import CONTINUE
 
 
 class Request:
-    """`head`: see `Head`. `peer`: the address at the socket's other end, that of a proxy if there is one; None for a
+    """`head`: see `RequestHead`. `peer`: the address at the socket's other end (a proxy's, if there is one); None for a
     socket without addresses. `failed`: its body is unavailable, so the start of the next request is unknown."""
 
     __slots__ = ("_asked", "_bodies", "_connection", "_content", "_held", "failed", "head", "peer")
 
-    def __init__(self, head: Head, content: StreamReader, connection: Connection, bodies: Bodies) -> None:
+    def __init__(self, head: RequestHead, content: StreamReader, connection: Connection, bodies: Bodies) -> None:
         self.head = head
         self.peer = connection.peer
         self.failed = False

@@ -14,7 +14,7 @@ from aiohttp.http import RawRequestMessage
 from runtime.http.connection import Connection, Refuse, Shared, say
 from runtime.http.error import HttpError
 from runtime.http.head import CHUNKED, head_of
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 from runtime.http.request import Request
 from runtime.http.response import Response, Written
 
@@ -30,7 +30,7 @@ Make = Callable[..., web.BaseRequest]
 
 
 class Listener(web.Server):
-    """aiohttp's server with limits, see `Limits`. `shared`: state that its connections share."""
+    """aiohttp's server with limits, see `HttpLimits`. `shared`: state that its connections share."""
 
     def __init__(
         self,
@@ -109,12 +109,12 @@ class Server:
     """
 
     def __init__(
-        self, handler: Handler, limits: Limits | None = None, *, refuse: Refuse = say, behind_proxies: bool = False
+        self, handler: Handler, limits: HttpLimits | None = None, *, refuse: Refuse = say, behind_proxies: bool = False
     ) -> None:
         """`refuse` answers each request that never reached the handler. `behind_proxies`: the peer is a proxy, so
         its address does not identify the client."""
         self._handler = handler
-        self._shared = Shared(limits or Limits(), refuse, behind_proxies)
+        self._shared = Shared(limits or HttpLimits(), refuse, behind_proxies)
         self.limits = self._shared.limits
         self.bodies = self._shared.bodies
         self.connections = self._shared.open

@@ -10,14 +10,22 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from runtime.api.admin.protocol import ABANDON_HEADER, LINES, MISDIRECTED, ROOT_HEADER, Outcome, read_line, read_whole
-from runtime.mcp.backend import Failed, Progress
+from runtime.api.admin.protocol import (
+    ABANDON_HEADER,
+    LINES,
+    MISDIRECTED,
+    ROOT_HEADER,
+    OperationOutcome,
+    read_line,
+    read_whole,
+)
+from runtime.mcp.backend import BackendFailure, Progress
 
 _CHUNK: Final = 256 * 1024
 _NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 
 
-class Gone(Exception):  # noqa: N818 - it says what is the case
+class OwnerGone(Exception):  # noqa: N818 - it says what is the case
     """The root's owner does not respond. `asked`: the operation may have started."""
 
     def __init__(self, *, asked: bool) -> None:
@@ -35,10 +43,10 @@ async def ask(
     try:
         reader, writer = await asyncio.open_unix_connection(address)
     except (*_NOBODY, BlockingIOError):
-        raise Gone(asked=False) from None
+        raise OwnerGone(asked=False) from None
     except OSError as error:
         told = f"the admin socket {address} cannot be used: {error.strerror or error}"
-        raise Failed({"code": "provider_unavailable", "message": told}) from None
+        raise BackendFailure({"code": "provider_unavailable", "message": told}) from None
     try:
         body = json.dumps(dict(parameters)).encode()
         head = (
@@ -49,7 +57,7 @@ async def ask(
         await writer.drain()
         return await _answer(reader, root, progress)
     except (*_NOBODY, asyncio.IncompleteReadError, ValueError):
-        raise Gone(asked=True) from None
+        raise OwnerGone(asked=True) from None
     finally:
         writer.close()
 
@@ -58,16 +66,16 @@ async def _answer(reader: asyncio.StreamReader, root: str, progress: Progress | 
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     status = int(head.split(" ", 2)[1])
     if f"\r\n{ROOT_HEADER.lower()}: {root}\r\n" not in head or status == MISDIRECTED:
-        raise Gone(asked=False)
+        raise OwnerGone(asked=False)
     outcome = await _outcome(reader, progress) if LINES in head else read_whole(status, await reader.read(-1) or b"{}")
     if outcome is None:
-        raise Gone(asked=True)
+        raise OwnerGone(asked=True)
     if outcome.failed:
         raise _failed(outcome.content)
     return outcome.content
 
 
-async def _outcome(reader: asyncio.StreamReader, progress: Progress | None) -> Outcome | None:
+async def _outcome(reader: asyncio.StreamReader, progress: Progress | None) -> OperationOutcome | None:
     """Return the outcome in the last line; None if the connection ended before it."""
     async for line in _lines(reader):
         outcome = read_line(line, progress)
@@ -88,9 +96,9 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             parts.append(rest)
 
 
-def _failed(told: Mapping[str, Any]) -> Failed:
+def _failed(told: Mapping[str, Any]) -> BackendFailure:
     """Return the failure of an operation's error; errors of older versions have no code."""
     code = "invalid_params" if told.get("exit_code") == 2 else "provider_unavailable"
     known = {"code": code, "message": told.get("message", "it failed")}
     hint = {"hint": told["hint"]} if told.get("hint") else {}
-    return Failed(told.get("failure") or known | hint)
+    return BackendFailure(told.get("failure") or known | hint)

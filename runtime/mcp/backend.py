@@ -13,27 +13,27 @@ Progress = Callable[[str, int, int], None]
 """Called with a step's name, its amount done, and its total."""
 
 
-class Answer(NamedTuple):
+class BackendAnswer(NamedTuple):
     """A result as JSON text, and as a value."""
 
     text: str
     content: Any
 
 
-class Backend(Protocol):
+class McpBackend(Protocol):
     """Tools and resources for one caller, as `listing` lists them."""
 
     def may(self, scope: Scope) -> bool:
         """True if the caller has the scope. Does not wait."""
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """Return the answer of a tool that is listed for the caller. Raises Failed."""
 
-    async def read(self, uri: str) -> Answer:
+    async def read(self, uri: str) -> BackendAnswer:
         """Return the content of a resource. Raises Failed."""
 
 
-class Failed(Exception):  # noqa: N818 - it says what is the case
+class BackendFailure(Exception):  # noqa: N818 - it says what is the case
     """The call failed. `failure`: its code, message, and where known field, hint and example, as JSON."""
 
     def __init__(self, failure: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import structlog
 
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
-from runtime.mcp.backend import Answer, Failed, Progress
+from runtime.mcp.backend import BackendAnswer, BackendFailure, Progress
 from runtime.tools import resources
 from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.failure import failure_of
@@ -31,31 +31,31 @@ class LocalBackend:
         """See `Backend`."""
         return self._caller.may(scope)
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """See `Backend`."""
         try:
             async with self._open_context(self._caller, progress or no_progress) as context:
                 text = (await self._tools.call(name, context, arguments)).model_dump_json()
         except SymbiontError as error:
-            raise Failed(failure_of(error, self._tools.get(name), self._caller).json()) from None
+            raise BackendFailure(failure_of(error, self._tools.get(name), self._caller).json()) from None
         except Exception:
             raise _unforeseen(name) from None
-        return Answer(text, json.loads(text))
+        return BackendAnswer(text, json.loads(text))
 
-    async def read(self, uri: str) -> Answer:
+    async def read(self, uri: str) -> BackendAnswer:
         """See `Backend`."""
         try:
             async with self._open_context(self._caller, no_progress) as context:
                 found = await resources.read(context, resources.path_in(uri))
                 text = found.model_dump_json()
         except SymbiontError as error:
-            raise Failed(failure_of(error, None, self._caller).json()) from None
+            raise BackendFailure(failure_of(error, None, self._caller).json()) from None
         except Exception:
             raise _unforeseen(uri[:200]) from None
-        return Answer(text, json.loads(text))
+        return BackendAnswer(text, json.loads(text))
 
 
-def _unforeseen(what: str) -> Failed:
+def _unforeseen(what: str) -> BackendFailure:
     """A mistake of ours: the log has it whole, the model hears that there was one."""
     log.exception("tool_call_failed", called=what)
-    return Failed({"code": "provider_unavailable", "message": f"{what} failed; the log says why"})
+    return BackendFailure({"code": "provider_unavailable", "message": f"{what} failed; the log says why"})

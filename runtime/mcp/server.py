@@ -22,13 +22,13 @@ from mcp_types import (
 )
 
 from runtime.mcp import listing
-from runtime.mcp.backend import Answer, Backend, Failed
+from runtime.mcp.backend import BackendAnswer, BackendFailure, McpBackend
 from runtime.mcp.progress_notifications import with_progress
 
 T = TypeVar("T")
 
 Request = ServerRequestContext[Any, Any]
-BackendOf = Callable[[Request], Backend]
+BackendOf = Callable[[Request], McpBackend]
 
 NAME: Final = "symbiont"
 
@@ -96,7 +96,7 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
     return server
 
 
-async def _called(request: Request, backend: Backend, params: CallToolRequestParams) -> dict[str, Any]:
+async def _called(request: Request, backend: McpBackend, params: CallToolRequestParams) -> dict[str, Any]:
     """Return a tool's result, or its failure as a result that the model reads. Raises MCPError if it is not listed."""
     if listing.tool(params.name, backend.may) is None:
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
@@ -105,12 +105,12 @@ async def _called(request: Request, backend: Backend, params: CallToolRequestPar
             lambda progress: backend.call(params.name, params.arguments or {}, progress),
             request.session.report_progress if request.meta and "progress_token" in request.meta else None,
         )
-    except Failed as failed:
-        return _result(Answer(failed.line(), {"error": dict(failed.failure)}), failed=True)
+    except BackendFailure as failed:
+        return _result(BackendAnswer(failed.line(), {"error": dict(failed.failure)}), failed=True)
     return _result(answer, failed=False)
 
 
-def _result(answer: Answer, *, failed: bool) -> dict[str, Any]:
+def _result(answer: BackendAnswer, *, failed: bool) -> dict[str, Any]:
     return _DONE | {
         "content": [{"type": "text", "text": answer.text}],
         "structuredContent": answer.content,
@@ -123,6 +123,6 @@ async def _asked(work: Coroutine[Any, Any, T], *, absent: int = INVALID_PARAMS) 
     call was wrong."""
     try:
         return await with_progress(lambda _: work, None)
-    except Failed as failed:
+    except BackendFailure as failed:
         code = absent if failed.failure.get("code") == "invalid_params" else INTERNAL_ERROR
         raise MCPError(code, failed.line(), {"error": dict(failed.failure)}) from None

@@ -42,7 +42,7 @@ def _in_utc(time: datetime) -> datetime:
         raise ValueError("in UTC this time is before the year 1 or after the year 9999") from None
 
 
-Text = Annotated[str, BeforeValidator(_well_formed)]
+ItemText = Annotated[str, BeforeValidator(_well_formed)]
 """A text that UTF-8 can encode."""
 
 
@@ -63,13 +63,13 @@ class Provenance(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    author: Text | None = None
-    session_id: Text | None = None
-    task: Text | None = None
+    author: ItemText | None = None
+    session_id: ItemText | None = None
+    task: ItemText | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     risk_tier: RiskTier | None = None
-    git_commit: Text | None = None
-    sources: tuple[Text, ...] = ()
+    git_commit: ItemText | None = None
+    sources: tuple[ItemText, ...] = ()
 
 
 NOTHING_KNOWN = Provenance()
@@ -88,17 +88,17 @@ class Item(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     memory_id: str = ""
-    project_id: Text | None = None
+    project_id: ItemText | None = None
     agent_id: str
-    user_id: Text = OWNER
+    user_id: ItemText = OWNER
     memory_type: MemoryType
     timestamp: Annotated[AwareDatetime, AfterValidator(_in_utc)]
-    source_uri: Text | None = None
-    other_sources: Annotated[tuple[Text, ...], AfterValidator(lambda sources: tuple(sorted(set(sources))))] = ()
+    source_uri: ItemText | None = None
+    other_sources: Annotated[tuple[ItemText, ...], AfterValidator(lambda sources: tuple(sorted(set(sources))))] = ()
     chunk_hash: str = ""
-    tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(map(tag_form, tags)))))] = ()
-    text: Text
-    source_memory_ids: tuple[Text, ...] = ()
+    tags: Annotated[tuple[ItemText, ...], AfterValidator(lambda tags: tuple(sorted(set(map(tag_form, tags)))))] = ()
+    text: ItemText
+    source_memory_ids: tuple[ItemText, ...] = ()
     provenance: Provenance = NOTHING_KNOWN
 
     @model_validator(mode="before")

@@ -8,14 +8,14 @@ from runtime.memory.indexing.entries import item_of
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Position, Scan
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 
 log = structlog.get_logger("symbiont.memory")
 
 
 async def newest(
-    memory: OpenMemory, wanted: Filter, limit: int, *, before: Position | None = None, prefix: str = ""
+    memory: OpenMemory, wanted: EntryFilter, limit: int, *, before: Position | None = None, prefix: str = ""
 ) -> list[Item]:
     """Return the same items as `Store.newest`, from the index if it is up to date. Raises StoreError."""
     problems = await memory.catch_up(wanted.agent)
@@ -29,7 +29,7 @@ async def newest(
     return await memory.store.newest(scan_of(wanted), limit, before=before, prefix=prefix)
 
 
-def scan_of(wanted: Filter) -> Scan:
+def scan_of(wanted: EntryFilter) -> Scan:
     """Return the scan that yields the items that pass a filter of the index."""
     return Scan(
         agent_id=wanted.agent,

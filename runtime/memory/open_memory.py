@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
@@ -30,12 +30,12 @@ from runtime.models import open_model
 from runtime.models.model import Model
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
-from runtime.search.engine import Answer, search
+from runtime.search.engine import SearchAnswer, search
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index.index import IndexStats
 from runtime.search.question import Question
 
-__all__ = ["Found", "FoundHit", "OpenMemory", "Progress", "SyncReport", "open_memory"]
+__all__ = ["FoundHit", "FoundItems", "OpenMemory", "Progress", "SyncReport", "open_memory"]
 
 log = structlog.get_logger("symbiont.memory")
 
@@ -57,7 +57,7 @@ class FoundHit(NamedTuple):
     place: ItemLocation | None
 
 
-class Found(NamedTuple):
+class FoundItems(NamedTuple):
     """Hits, best first, and notes for the caller about how they were found, one line each."""
 
     hits: tuple[FoundHit, ...]
@@ -166,7 +166,7 @@ class OpenMemory:
         if start is not None:
             self._indexer.start_background(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
 
-    async def search(self, question: Question, progress: Progress | None = None) -> Found:
+    async def search(self, question: Question, progress: Progress | None = None) -> FoundItems:
         """Return the best matching items. Everything written before the call is searched, a person's edits included.
         `progress` reports the work on the index if no background task does it.
 
@@ -182,7 +182,7 @@ class OpenMemory:
             answer = await search(self._indexer.index, self._embedder, question)
         else:
             answer = await search(self._indexer.index, None, question, without=without)
-        return Found(await self._placed(answer), (*notes, *answer.notes))
+        return FoundItems(await self._placed(answer), (*notes, *answer.notes))
 
     async def _embed_some(self, progress: Progress | None) -> None:
         try:
@@ -203,7 +203,7 @@ class OpenMemory:
             return ["the index is still being built: not everything that is remembered is searched yet"]
         return list(task.result().problems)
 
-    async def _placed(self, answer: Answer) -> tuple[FoundHit, ...]:
+    async def _placed(self, answer: SearchAnswer) -> tuple[FoundHit, ...]:
         items = [item_of(hit.entry) for hit in answer.hits]
         stale = self._indexer.failure is not None
         places = [
@@ -408,7 +408,7 @@ def no_model(name: str, error: SymbiontError) -> str:
     return f"the model {name} cannot be used, so summaries are made without one: {error.line()}"
 
 
-def _options(choice: Choice | None, given: Mapping[str, object] | None) -> Mapping[str, object]:
+def _options(choice: Variant | None, given: Mapping[str, object] | None) -> Mapping[str, object]:
     if given is not None:
         return given
     return {} if choice is None else choice.options

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from dslc.blocks.setting import settings_of
 from dslc.blocks.values.secret import valid_secret
+from dslc.blocks.variant import Variant
 from dslc.setting import Setting
 from runtime.memory import STORES
 from runtime.memory.records.remotes import REMOTES
@@ -32,7 +32,7 @@ def secrets_of(memory: Memory) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for family, choice in chosen.items() for text in secrets_in(choice, family)))
 
 
-def secrets_in(choice: Choice | None, family: str) -> tuple[str, ...]:
+def secrets_in(choice: Variant | None, family: str) -> tuple[str, ...]:
     """Return the secrets in the options of this row of `family` (`store`, `embedding`, `index`, `model`), each once."""
     found: dict[str, None] = {}
 
@@ -45,7 +45,7 @@ def secrets_in(choice: Choice | None, family: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def with_secrets(choice: Choice | None, family: str, values: Mapping[str, Secret]) -> Mapping[str, object]:
+def with_secrets(choice: Variant | None, family: str, values: Mapping[str, Secret]) -> Mapping[str, object]:
     """Return its options with the secrets of `values` inserted; an unresolved one stays a reference, which the row
     reports."""
     if choice is None:
@@ -53,11 +53,11 @@ def with_secrets(choice: Choice | None, family: str, values: Mapping[str, Secret
     return _choice(choice, family, lambda text: values.get(valid_secret(text), text)).options
 
 
-def _choice(choice: Choice, family: str, put: _Put) -> Choice:
+def _choice(choice: Variant, family: str, put: _Put) -> Variant:
     row = _rows(family).get(choice.name)
     if row is None:
         return choice
-    return Choice(name=choice.name, options=_options(choice.options, settings_of(row.options), put))
+    return Variant(name=choice.name, options=_options(choice.options, settings_of(row.options), put))
 
 
 def _options(options: Mapping[str, Any], settings: Iterable[Setting], put: _Put) -> dict[str, object]:
@@ -72,7 +72,7 @@ def _value(value: Any, setting: Setting | None, put: _Put) -> object:
         return tuple(_value(each, setting, put) for each in value)
     if setting.type == "secret" and isinstance(value, str):
         return put(value)
-    if isinstance(value, Choice):
+    if isinstance(value, Variant):
         return _choice(value, setting.family or "", put)
     return _options(value, setting.settings, put) if isinstance(value, Mapping) else value
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.extension_table import LazyRow, table_of
 from runtime.models.model import Model
@@ -55,7 +55,7 @@ MODELS = table_of(
 """Every language model, by its name in a program."""
 
 
-async def open_model(choice: Choice, options: Mapping[str, object]) -> Model | None:
+async def open_model(choice: Variant, options: Mapping[str, object]) -> Model | None:
     """Open the model that a program names; None for `none`. The caller closes it. Makes no call.
 
     `options`: of the choice, with every secret a `Secret`. Raises UsageError for an unknown model and for invalid

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 
 
-class NoneOptions(Group):
+class NoneOptions(GroupModel):
     """There is nothing to set."""
 
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 import msgspec
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.models.remote import LOOK_SECONDS, RemoteModel
@@ -22,7 +22,7 @@ from runtime.outbound.model_service import OllamaService, Refusal
 _GENERATE = "generate"
 
 
-class OllamaOptions(Group):
+class OllamaOptions(GroupModel):
     """Where Ollama is, and which of its models answers."""
 
     url: Url = Field(default="http://localhost:11434", description="The URL of Ollama, without `/api`.")

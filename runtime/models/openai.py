@@ -12,7 +12,7 @@ from datetime import timedelta
 import msgspec
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.models.remote import LOOK_SECONDS, RemoteModel
@@ -23,7 +23,7 @@ from runtime.secrets.secret import Secret
 _WHOSE = "the model openai"
 
 
-class OpenAIOptions(Group):
+class OpenAIOptions(GroupModel):
     """Which service and model answer, and the key that the service wants."""
 
     url: Url = Field(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """From `start` (inclusive) to `end` (exclusive), both in UTC."""
 
     start: datetime
@@ -60,7 +60,7 @@ _SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
 _BEFORE_A_MONTH = r"(?:in|of|on|during|since|until|till|by|from|to|between|around|late|early|mid|last|this|and|end of)"
 
 
-def spans(text: str, now: datetime) -> tuple[Span, ...]:
+def spans(text: str, now: datetime) -> tuple[TimeSpan, ...]:
     """Return the times that `text` mentions, relative to `now` (aware). Impossible dates ("31 June") are ignored.
 
     A month, day or season without a year is the latest one that has begun. If a text names a day, month or year of the
@@ -71,10 +71,10 @@ def spans(text: str, now: datetime) -> tuple[Span, ...]:
     return tuple(dict.fromkeys(_read(lower, today, _CALENDAR) or _read(lower, today, _FROM_TODAY)))
 
 
-Reading = Callable[[re.Match[str], datetime], Span]
+Reading = Callable[[re.Match[str], datetime], TimeSpan]
 
 
-def _read(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Reading], ...]) -> list[Span]:
+def _read(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Reading], ...]) -> list[TimeSpan]:
     """Return what each form finds; text that one form has read is not read again."""
     found = []
     for form, reading in forms:
@@ -87,10 +87,10 @@ def _read(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Readin
     return found
 
 
-def _day(match: re.Match[str], today: datetime) -> Span:
+def _day(match: re.Match[str], today: datetime) -> TimeSpan:
     month, day = _month_of(match), int(match["day"])
     start = datetime(int(match["year"]), month, day, tzinfo=UTC) if match["year"] else _latest(month, day, today)
-    return Span(start, start + timedelta(days=1))
+    return TimeSpan(start, start + timedelta(days=1))
 
 
 def _month_of(match: re.Match[str]) -> int:
@@ -108,10 +108,10 @@ def _latest(month: int, day: int, today: datetime) -> datetime:
     raise ValueError("no such day")
 
 
-def _month(match: re.Match[str], today: datetime) -> Span:
+def _month(match: re.Match[str], today: datetime) -> TimeSpan:
     month = _month_of(match)
     year = int(match["year"]) if match["year"] else today.year - (month > today.month)
-    return Span(_first(year, month), _first(year, month + 1))
+    return TimeSpan(_first(year, month), _first(year, month + 1))
 
 
 def _first(year: int, month: int) -> datetime:
@@ -120,7 +120,7 @@ def _first(year: int, month: int) -> datetime:
     return datetime(year + years, month + 1, 1, tzinfo=UTC)
 
 
-def _season(match: re.Match[str], today: datetime) -> Span:
+def _season(match: re.Match[str], today: datetime) -> TimeSpan:
     month = _SEASONS[match["season"]]
     if match["year"]:
         year = int(match["year"])
@@ -128,50 +128,50 @@ def _season(match: re.Match[str], today: datetime) -> Span:
         year = today.year - (_first(today.year, month) > today)
         if match["which"] == "last" and _first(year, month + 3) > today:
             year -= 1
-    return Span(_first(year, month), _first(year, month + 3))
+    return TimeSpan(_first(year, month), _first(year, month + 3))
 
 
-def _year(match: re.Match[str], _today: datetime) -> Span:
+def _year(match: re.Match[str], _today: datetime) -> TimeSpan:
     year = int(match["year"])
-    return Span(_first(year, 1), _first(year, 13))
+    return TimeSpan(_first(year, 1), _first(year, 13))
 
 
-def _named_day(match: re.Match[str], today: datetime) -> Span:
+def _named_day(match: re.Match[str], today: datetime) -> TimeSpan:
     back = {"today": 0, "tonight": 0, "this morning": 0, "yesterday": 1, "last night": 1}
     back |= {"the day before yesterday": 2}
     start = today - timedelta(days=back[match["name"]])
-    return Span(start, start + timedelta(days=1))
+    return TimeSpan(start, start + timedelta(days=1))
 
 
-def _weekday(match: re.Match[str], today: datetime) -> Span:
+def _weekday(match: re.Match[str], today: datetime) -> TimeSpan:
     """Return the last such weekday before today."""
     start = today - timedelta(days=(today.weekday() - _WEEKDAYS[match["weekday"]] - 1) % 7 + 1)
-    return Span(start, start + timedelta(days=1))
+    return TimeSpan(start, start + timedelta(days=1))
 
 
-def _weekend(match: re.Match[str], today: datetime) -> Span:
+def _weekend(match: re.Match[str], today: datetime) -> TimeSpan:
     """Return Saturday and Sunday: "last" is over, "this" may be running or still to come."""
     saturday = today + timedelta(days=5 - today.weekday())
     if match["which"] != "this":
         saturday -= timedelta(days=7)
-    return Span(saturday, saturday + timedelta(days=2))
+    return TimeSpan(saturday, saturday + timedelta(days=2))
 
 
-def _whole(match: re.Match[str], today: datetime) -> Span:
+def _whole(match: re.Match[str], today: datetime) -> TimeSpan:
     """Return a week, month or year of the calendar."""
     return _unit_ago(match["unit"], 0 if match["which"] == "this" else 1, today)
 
 
-def _unit_ago(unit: str, count: int, today: datetime) -> Span:
+def _unit_ago(unit: str, count: int, today: datetime) -> TimeSpan:
     if unit == "day":
         start = today - timedelta(days=count)
-        return Span(start, start + timedelta(days=1))
+        return TimeSpan(start, start + timedelta(days=1))
     if unit == "week":
         start = today - timedelta(days=today.weekday() + 7 * count)
-        return Span(start, start + timedelta(days=7))
+        return TimeSpan(start, start + timedelta(days=7))
     if unit == "month":
-        return Span(_first(today.year, today.month - count), _first(today.year, today.month - count + 1))
-    return Span(_first(today.year - count, 1), _first(today.year - count, 13))
+        return TimeSpan(_first(today.year, today.month - count), _first(today.year, today.month - count + 1))
+    return TimeSpan(_first(today.year - count, 1), _first(today.year - count, 13))
 
 
 def _count(match: re.Match[str]) -> int:
@@ -179,14 +179,14 @@ def _count(match: re.Match[str]) -> int:
     return int(count) if count.isdigit() else _NUMBERS[count]
 
 
-def _ago(match: re.Match[str], today: datetime) -> Span:
+def _ago(match: re.Match[str], today: datetime) -> TimeSpan:
     return _unit_ago(match["unit"], _count(match), today)
 
 
-def _past(match: re.Match[str], today: datetime) -> Span:
+def _past(match: re.Match[str], today: datetime) -> TimeSpan:
     """Return the last so many days, weeks and so on up to now, in whole days."""
     days = {"day": 1, "week": 7, "month": 30, "year": 365}[match["unit"]] * _count(match)
-    return Span(today - timedelta(days=days), today + timedelta(days=1))
+    return TimeSpan(today - timedelta(days=days), today + timedelta(days=1))
 
 
 def _form(pattern: str, reading: Reading) -> tuple[re.Pattern[str], Reading]:

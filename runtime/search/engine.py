@@ -51,7 +51,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchAnswer:
     """Hits, best first, and notes for the caller about how they were found, one line each."""
 
     hits: tuple[Hit, ...]
@@ -60,7 +60,7 @@ class Answer:
 
 async def search(
     index: Index, embedder: Embedder | None, question: Question, *, without: str = "there is no embedding"
-) -> Answer:
+) -> SearchAnswer:
     """Return the best `question.limit` entries of the index, best first.
 
     Without an embedder (`without` says why), or if it does not answer, the search is by keyword only, and a note says
@@ -69,19 +69,19 @@ async def search(
     asked = understand(question, await index.authors(question.wanted))
     if not asked.words:
         # An embedding answers something for anything; of signs alone, nothing that means much.
-        return Answer((), ("the question has neither letters nor digits, so there are no words to look for",))
+        return SearchAnswer((), ("the question has neither letters nor digits, so there are no words to look for",))
     found = await _found(index, embedder, question, asked, without)
     notes = tuple(_notes(asked, found))
     keys = found.candidates()
     if not len(keys):
-        return Answer((), notes)
+        return SearchAnswer((), notes)
     neighbours = await index.neighbours(keys)
     parts = _parts(keys, found, neighbours, asked)
     fit = _fit(keys, found)
     hits = await _hits(index, keys, parts, fit, question)
     if len(hits) < min(question.limit, len(keys)) and question.threshold:
         notes = (*notes, f"what is below the threshold of {question.threshold:g} is left out")
-    return Answer(hits, notes)
+    return SearchAnswer(hits, notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class EntryFilter:
     """Which entries are wanted; a field that is None or empty excludes nothing. Times are aware: `since` inclusive,
     `until` exclusive.
 

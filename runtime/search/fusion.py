@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from runtime.search.dates import Span
+from runtime.search.dates import TimeSpan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags
     return given
 
 
-def closeness(times: Numbers, spans: Sequence[Span]) -> Floats:
+def closeness(times: Numbers, spans: Sequence[TimeSpan]) -> Floats:
     """Return how near each time (microseconds since 1970, UTC) is to the nearest span: 1 inside, towards 0 far away."""
     nearest = np.zeros(len(times), np.float32)
     for span in spans:

@@ -10,11 +10,11 @@ from functools import lru_cache
 from math import isfinite
 
 from runtime.errors import UsageError
-from runtime.search.dates import Span, spans
-from runtime.search.entry import Filter
+from runtime.search.dates import TimeSpan, spans
+from runtime.search.entry import EntryFilter
 from runtime.search.stop_words import STOP_WORDS
 
-EVERYTHING = Filter()
+EVERYTHING = EntryFilter()
 VECTOR_WEIGHT = 0.7
 KEYWORD_WEIGHT = 0.3
 """The weights of the first design, section 2."""
@@ -41,7 +41,7 @@ class Question:
     text: str
     now: datetime
     limit: int = 10
-    wanted: Filter = EVERYTHING
+    wanted: EntryFilter = EVERYTHING
     vector_weight: float | None = None
     keyword_weight: float | None = None
     threshold: float = 0.0
@@ -93,7 +93,7 @@ class Understood:
     words: tuple[str, ...]
     meaning: str
     author: str | None
-    spans: tuple[Span, ...]
+    spans: tuple[TimeSpan, ...]
     only_stop_words: bool
     cut: bool
 

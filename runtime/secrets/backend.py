@@ -56,7 +56,7 @@ class Rotated(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class SecretBackend:
     """A row: `read(path, context)` returns the raw bytes or raises `Unresolved`.
 
     `path` is the part after `secret://NAME/`, never empty. `extra`: the optional dependency that it needs. `keep` runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from runtime.secrets.backend import Backend, SecretContext, Unresolved
+from runtime.secrets.backend import SecretBackend, SecretContext, Unresolved
 from runtime.secrets.file import read_file
 
 
@@ -18,7 +18,7 @@ async def read(path: str, context: SecretContext) -> bytes:
     return await asyncio.to_thread(read_file, Path(folder) / path)
 
 
-CREDENTIAL = Backend(
+CREDENTIAL = SecretBackend(
     name="credential",
     title="systemd credential",
     doc="`secret://credential/NAME`: the credential that `LoadCredential=NAME:…` of the service's unit passes.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runtime.secrets.backend import Backend, SecretContext, Unresolved
+from runtime.secrets.backend import SecretBackend, SecretContext, Unresolved
 
 
 async def read(path: str, context: SecretContext) -> bytes:
@@ -14,7 +14,7 @@ async def read(path: str, context: SecretContext) -> bytes:
     return os.fsencode(value)
 
 
-ENV = Backend(
+ENV = SecretBackend(
     name="env",
     title="Environment variable",
     doc="`secret://env/NAME`: the value of the daemon's environment variable NAME, unchanged.",

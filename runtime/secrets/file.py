@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from runtime.secrets.backend import Backend, SecretContext, Unresolved
+from runtime.secrets.backend import SecretBackend, SecretContext, Unresolved
 
 MAX_BYTES = 64 * 1024
 
@@ -34,7 +34,7 @@ async def read(path: str, context: SecretContext) -> bytes:
     return await asyncio.to_thread(read_file, context.root / path)
 
 
-FILE = Backend(
+FILE = SecretBackend(
     name="file",
     title="File",
     doc="`secret://file/PATH`: a file under the root; two slashes for an absolute path, `secret://file//run/key`. "

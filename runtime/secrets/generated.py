@@ -17,7 +17,7 @@ from runtime.database.meta import advance, current
 from runtime.database.schema import OWNER
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal
-from runtime.secrets.backend import Backend, Rotated, SecretContext, Unresolved
+from runtime.secrets.backend import Rotated, SecretBackend, SecretContext, Unresolved
 
 PREFIX: Final = "secret://generated/"
 VERSION: Final = "secrets_version"
@@ -148,7 +148,7 @@ def _open(row: Row[Any], name: str, context: SecretContext) -> bytes:
     return Seal(context.key, table.c.value).open(row.value, row=name)
 
 
-GENERATED = Backend(
+GENERATED = SecretBackend(
     name="generated",
     title="Generated",
     doc="`secret://generated/NAME`: 32 random bytes in hexadecimal, generated on first use and "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime import extras
-from runtime.secrets.backend import Backend, BackendUnavailable, SecretContext, Unresolved
+from runtime.secrets.backend import BackendUnavailable, SecretBackend, SecretContext, Unresolved
 from runtime.secrets.blocking_call import in_thread
 
 TIMEOUT_SECONDS = 10.0
@@ -44,7 +44,7 @@ def _ask(service: str, user: str) -> str | None:
         raise Unresolved(f"the keyring failed: {type(error).__name__}") from None
 
 
-KEYRING = Backend(
+KEYRING = SecretBackend(
     name="keyring",
     title="Keyring",
     doc="`secret://keyring/SERVICE/USER`: the password of USER at SERVICE in the operating system's "

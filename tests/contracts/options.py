@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from dslc.catalog import Row
+from dslc.catalog import CatalogEntry
 from dslc.example import needed
 from dslc.setting import Setting
 from dslc.syntax.quoting import quoted
@@ -96,7 +96,7 @@ def example(option: Setting) -> Given:
     return Given(option.name, f"{option.name} [{' '.join(map(quoted, given))}]", tuple(given))
 
 
-def option_sets(row: Row, beside: int = BESIDE) -> Iterator[list[Given]]:
+def option_sets(row: CatalogEntry, beside: int = BESIDE) -> Iterator[list[Given]]:
     """None; each value alone, with what it needs and without; two together; one that is required left out.
 
     `beside`: how many values of an option are tried beside every other option.

@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack
 import numpy as np
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.search.embedding import EMBEDDINGS, EmbeddingRow, default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
@@ -55,7 +55,7 @@ async def options(row: EmbeddingRow) -> AsyncIterator[dict[str, object]]:
 
 @pytest.fixture
 async def embedder(row: EmbeddingRow, options: dict[str, object]) -> AsyncIterator[Embedder]:
-    opened = await open_embedding(Choice(name=row.name), options)
+    opened = await open_embedding(Variant(name=row.name), options)
     assert opened is not None
     yield opened
     await opened.close()
@@ -164,7 +164,7 @@ async def test_other_tasks_go_on_while_it_embeds(embedder: Embedder) -> None:
 
 
 async def test_the_same_model_has_the_same_name_twice(row: EmbeddingRow, options: dict[str, object]) -> None:
-    one, other = [await open_embedding(Choice(name=row.name), options) for _ in range(2)]
+    one, other = [await open_embedding(Variant(name=row.name), options) for _ in range(2)]
     assert one is not None
     assert other is not None
     assert one.model == other.model
@@ -183,7 +183,7 @@ async def test_no_secret_is_shown(embedder: Embedder) -> None:
 
 async def test_an_unknown_option_is_refused_by_name(row: EmbeddingRow, options: dict[str, object]) -> None:
     with pytest.raises(UsageError) as refused:
-        await open_embedding(Choice(name=row.name), {**options, "modle": KEY})
+        await open_embedding(Variant(name=row.name), {**options, "modle": KEY})
     assert row.name in refused.value.line()
     assert "modle" in refused.value.line()
     assert KEY not in refused.value.line()
@@ -220,7 +220,7 @@ def test_importing_the_table_loads_nothing_heavy() -> None:
 
 async def test_an_unknown_embedding_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError) as refused:
-        await open_embedding(Choice(name="locl"), {})
+        await open_embedding(Variant(name="locl"), {})
     assert "locl" in refused.value.line()
     assert all(name in refused.value.line() for name in EMBEDDINGS)
 

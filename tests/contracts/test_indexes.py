@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
 from runtime.search.index.index import AppendedEntries, Index, IndexChange, IndexStats, Pending
@@ -82,7 +82,7 @@ async def options(row: IndexRow, postgresql: str | None) -> AsyncIterator[Option
 
 @pytest.fixture
 async def index(row: IndexRow, options: Options, tmp_path: Path, key: bytes | None) -> AsyncIterator[Index]:
-    opened = await open_index(Choice(name=row.name), tmp_path / "index" / "memory.db", options, key=key)
+    opened = await open_index(Variant(name=row.name), tmp_path / "index" / "memory.db", options, key=key)
     yield opened
     await opened.close()
 
@@ -95,10 +95,10 @@ def test_a_row_says_what_it_is_and_what_options_it_takes(row: IndexRow) -> None:
 
 async def test_an_index_or_option_that_there_is_not_is_named(row: IndexRow) -> None:
     with pytest.raises(UsageError, match="no index nothing") as no_such:
-        await open_index(Choice(name="nothing"), None, {})
+        await open_index(Variant(name="nothing"), None, {})
     assert row.name in no_such.value.line()
     with pytest.raises(UsageError) as unknown:
-        await open_index(Choice(name=row.name), None, {"colour": "red"})
+        await open_index(Variant(name=row.name), None, {"colour": "red"})
     assert "colour" in unknown.value.line()
     assert "red" not in unknown.value.line()
 
@@ -131,8 +131,8 @@ async def test_an_entry_comes_back_exactly(index: Index) -> None:
 async def test_times_are_the_same_in_every_zone(index: Index) -> None:
     here = WHEN.astimezone(timezone(timedelta(hours=9)))
     await index.put("log", "reviewer", "1", [entry("e", "word", time=here)])
-    assert await said(index, "word", Filter(since=WHEN)) == ["e"]
-    assert await said(index, "word", Filter(until=WHEN)) == []
+    assert await said(index, "word", EntryFilter(since=WHEN)) == ["e"]
+    assert await said(index, "word", EntryFilter(until=WHEN)) == []
     assert await said(index, "8 May 2023") == ["e"]
 
 
@@ -343,8 +343,8 @@ async def test_rarer_words_and_shorter_texts_weigh_more(index: Index) -> None:
     assert (found.scores > 0).all()
 
 
-@pytest.mark.parametrize("wanted", [Filter(agent="reviewer"), Filter(user="owner")], ids=["agent", "user"])
-async def test_what_others_remember_changes_nothing_in_the_search_of_one(index: Index, wanted: Filter) -> None:
+@pytest.mark.parametrize("wanted", [EntryFilter(agent="reviewer"), EntryFilter(user="owner")], ids=["agent", "user"])
+async def test_what_others_remember_changes_nothing_in_the_search_of_one(index: Index, wanted: EntryFilter) -> None:
     own = talk("the red house", "the blue house", "a red car by the house")
     await index.put("log", "reviewer", "1", own)
     before = await index.keyword(["red", "house"], wanted, 10)
@@ -388,21 +388,21 @@ async def test_a_word_that_is_repeated_is_no_more_of_the_words(index: Index) -> 
 
 
 FILTERS = {
-    "agent": (Filter(agent="other"), ["3"]),
-    "project": (Filter(project="p"), ["1", "2"]),
-    "type": (Filter(type="semantic"), ["2", "3"]),
-    "user": (Filter(user="bob"), ["1"]),
-    "source": (Filter(source="s"), ["1", "2"]),
-    "another source": (Filter(source="s2"), ["1"]),
-    "one of the tags": (Filter(tags_any=frozenset({"a", "c", "none"})), ["1", "2", "3"]),
-    "all of the tags": (Filter(tags_all=frozenset({"a", "b"})), ["1", "2"]),
-    "both kinds of tags": (Filter(tags_all=frozenset({"a"}), tags_any=frozenset({"c"})), ["2"]),
-    "a tag that is not there": (Filter(tags_any=frozenset({"none"})), []),
-    "since": (Filter(since=WHEN + timedelta(days=1)), ["1", "2", "3"]),
-    "until": (Filter(until=WHEN + timedelta(days=1)), ["0"]),
-    "a range of time": (Filter(since=WHEN + timedelta(days=1), until=WHEN + timedelta(days=3)), ["1", "2"]),
-    "several": (Filter(agent="reviewer", project="p", type="episodic"), ["1"]),
-    "what contradicts itself": (Filter(agent="other", user="bob"), []),
+    "agent": (EntryFilter(agent="other"), ["3"]),
+    "project": (EntryFilter(project="p"), ["1", "2"]),
+    "type": (EntryFilter(type="semantic"), ["2", "3"]),
+    "user": (EntryFilter(user="bob"), ["1"]),
+    "source": (EntryFilter(source="s"), ["1", "2"]),
+    "another source": (EntryFilter(source="s2"), ["1"]),
+    "one of the tags": (EntryFilter(tags_any=frozenset({"a", "c", "none"})), ["1", "2", "3"]),
+    "all of the tags": (EntryFilter(tags_all=frozenset({"a", "b"})), ["1", "2"]),
+    "both kinds of tags": (EntryFilter(tags_all=frozenset({"a"}), tags_any=frozenset({"c"})), ["2"]),
+    "a tag that is not there": (EntryFilter(tags_any=frozenset({"none"})), []),
+    "since": (EntryFilter(since=WHEN + timedelta(days=1)), ["1", "2", "3"]),
+    "until": (EntryFilter(until=WHEN + timedelta(days=1)), ["0"]),
+    "a range of time": (EntryFilter(since=WHEN + timedelta(days=1), until=WHEN + timedelta(days=3)), ["1", "2"]),
+    "several": (EntryFilter(agent="reviewer", project="p", type="episodic"), ["1"]),
+    "what contradicts itself": (EntryFilter(agent="other", user="bob"), []),
 }
 
 
@@ -434,11 +434,11 @@ async def test_a_source_that_an_entry_gains_or_loses_is_found_or_not_from_then_o
         await embed(index)
         for source in "abcd":
             expected = ["1"] if source in ("a", *others) else []
-            assert await said(index, "word", Filter(source=source)) == expected
-            assert await near(index, "word", Filter(source=source)) == expected
-            assert [each.id for each in await index.newest(Filter(source=source), 5)] == expected
+            assert await said(index, "word", EntryFilter(source=source)) == expected
+            assert await near(index, "word", EntryFilter(source=source)) == expected
+            assert [each.id for each in await index.newest(EntryFilter(source=source), 5)] == expected
     await index.drop(["log"])
-    assert await said(index, "word", Filter(source="d")) == []
+    assert await said(index, "word", EntryFilter(source="d")) == []
 
 
 async def test_the_nearest_are_exactly_those_with_the_highest_cosine(index: Index) -> None:
@@ -462,7 +462,7 @@ async def test_entries_that_are_asked_for_besides_get_their_cosine_too(index: In
     waiting = [one for one in await index.pending(10) if one.id != "e3"]
     await index.embedded(vectors(waiting))
     every = (await index.keyword(["May"], EVERYTHING, 10)).keys
-    found = await index.nearest(vector("two"), Filter(agent="reviewer"), 1, every)
+    found = await index.nearest(vector("two"), EntryFilter(agent="reviewer"), 1, every)
     assert (await ids(index, found))[0] == "e1"
     assert sorted(await ids(index, found)) == ["e0", "e1", "e2"]
     texts = {"e0": "one", "e1": "two", "e2": "three"}
@@ -613,7 +613,7 @@ async def test_the_key_of_what_is_gone_is_nobody_elses(index: Index) -> None:
 async def test_all_of_it_is_there_again_when_it_is_opened_again(
     row: IndexRow, options: Options, tmp_path: Path, key: bytes | None
 ) -> None:
-    first = await open_index(Choice(name=row.name), tmp_path / "memory.db", options, key=key)
+    first = await open_index(Variant(name=row.name), tmp_path / "memory.db", options, key=key)
     await first.use_model("m", None)
     await first.put("log", "reviewer", "1", talk("one", "two", "three", author="A", tags=("t",)))
     await first.put("log", "reviewer", "2", [*talk("one", author="A", tags=("t",)), *talk("three", "four", start=2)])
@@ -622,7 +622,7 @@ async def test_all_of_it_is_there_again_when_it_is_opened_again(
     expected = [await ids(first, words), words.scores.tolist(), await ids(first, close), close.scores.tolist()]
     stats = await first.stats()
     await first.close()
-    second = await open_index(Choice(name=row.name), tmp_path / "memory.db", options, key=key)
+    second = await open_index(Variant(name=row.name), tmp_path / "memory.db", options, key=key)
     try:
         await second.use_model("m", None)
         words, close = await second.keyword(["three"], EVERYTHING, 10), await second.nearest(vector("x"), EVERYTHING, 9)
@@ -636,7 +636,7 @@ async def test_all_of_it_is_there_again_when_it_is_opened_again(
         assert [one.id for one in await second.pending(10)] == ["e0"]
         assert await second.authors(EVERYTHING) == ["A"]
         assert (await second.stats())[:4] == stats[:4]
-        assert await said(second, "one", Filter(tags_all=frozenset({"t"}))) == ["e0"]
+        assert await said(second, "one", EntryFilter(tags_all=frozenset({"t"}))) == ["e0"]
     finally:
         await second.close()
 
@@ -645,7 +645,7 @@ async def test_without_a_file_nothing_is_left_on_disk(
     row: IndexRow, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    index = await open_index(Choice(name=row.name), None, options)
+    index = await open_index(Variant(name=row.name), None, options)
     await index.use_model("m", None)
     await index.put("log", "reviewer", "1", talk("one", "two"))
     assert await embed(index) == 2
@@ -689,7 +689,7 @@ async def test_a_text_that_is_no_unicode_is_refused_and_nothing_is_half_written(
     assert await said(index, "one zwei") == ["e0"]
 
 
-async def newest(index: Index, limit: int = 100, wanted: Filter = EVERYTHING, **given: Any) -> list[str]:
+async def newest(index: Index, limit: int = 100, wanted: EntryFilter = EVERYTHING, **given: Any) -> list[str]:
     return [one.id for one in await index.newest(wanted, limit, **given)]
 
 
@@ -730,13 +730,13 @@ async def test_the_newest_are_those_that_are_wanted(index: Index) -> None:
     of_bob = entry("b", "by bob", user="bob", agent="other", tags=("b",), part="else", time=WHEN + timedelta(hours=2))
     await index.put("log", "reviewer", "1", [*talk("one", "two", tags=("a",)), of_ada])
     await index.put("else", "other", "1", [of_bob])
-    assert await newest(index, wanted=Filter(agent="reviewer")) == ["f", "e1", "e0"]
-    assert await newest(index, wanted=Filter(user="ada")) == ["f"]
-    assert await newest(index, wanted=Filter(type="episodic"), limit=2) == ["b", "e1"]
-    assert await newest(index, wanted=Filter(tags_any=frozenset("ab"))) == ["b", "f", "e1", "e0"]
-    assert await newest(index, wanted=Filter(tags_all=frozenset("ab"))) == ["f"]
-    assert await newest(index, wanted=Filter(tags_all=frozenset({"none"}))) == []
-    assert await newest(index, wanted=Filter(since=WHEN + timedelta(hours=1), until=of_bob.time)) == ["f"]
+    assert await newest(index, wanted=EntryFilter(agent="reviewer")) == ["f", "e1", "e0"]
+    assert await newest(index, wanted=EntryFilter(user="ada")) == ["f"]
+    assert await newest(index, wanted=EntryFilter(type="episodic"), limit=2) == ["b", "e1"]
+    assert await newest(index, wanted=EntryFilter(tags_any=frozenset("ab"))) == ["b", "f", "e1", "e0"]
+    assert await newest(index, wanted=EntryFilter(tags_all=frozenset("ab"))) == ["f"]
+    assert await newest(index, wanted=EntryFilter(tags_all=frozenset({"none"}))) == []
+    assert await newest(index, wanted=EntryFilter(since=WHEN + timedelta(hours=1), until=of_bob.time)) == ["f"]
     await index.drop(["else"])
     assert await newest(index, 1) == ["f"]
 
@@ -747,7 +747,7 @@ async def test_the_newest_may_be_those_whose_id_begins_so(index: Index) -> None:
         "log", "reviewer", "1", [entry(first, "one"), entry(second, "two"), entry("5F3C", "%"), entry("x", "")]
     )
     assert await newest(index, begins="5f3c") == [second, first]
-    assert await newest(index, begins="5f3c", wanted=Filter(user="ada")) == []
+    assert await newest(index, begins="5f3c", wanted=EntryFilter(user="ada")) == []
     assert await newest(index, begins=first) == [first]
     assert await newest(index, begins=first[:-1] + "0") == []
     for nothing in ("5f_c", "%", "3c1f"):

@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
+from dslc.blocks.variant import Variant
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import Severity
@@ -40,7 +40,7 @@ async def model(row: ModelRow) -> AsyncIterator[Model | None]:
             given["url"] = (await stack.enter_async_context(serving(row.name))).url
         if any(setting.name == "api_key" for setting in settings_of(row.options)):
             given["api_key"] = Secret(KEY.encode(), "env KEY")
-        opened = await open_model(Choice(name=row.name), given)
+        opened = await open_model(Variant(name=row.name), given)
         yield opened
         if opened is not None:
             await opened.close()

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from pydantic import ValidationError
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
-from dslc.catalog import Catalog, Row
+from dslc.catalog import Catalog, CatalogEntry
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.source import Source
@@ -36,7 +36,7 @@ class Program(NamedTuple):
     block: Mapping[str, Any]
 
 
-def _programs(row: Row) -> Iterator[Program]:
+def _programs(row: CatalogEntry) -> Iterator[Program]:
     """Webhooks of that provider, with every set of options; and without what a webhook may do without."""
     secret = 'secret "secret://env/S"'
     for options in option_sets(row):
@@ -52,7 +52,9 @@ def _programs(row: Row) -> Iterator[Program]:
             yield _program(row, first, *more, address=False)
 
 
-def _program(row: Row, options: Sequence[Given], *more: tuple[str, Mapping[str, Any]], address: bool = True) -> Program:
+def _program(
+    row: CatalogEntry, options: Sequence[Given], *more: tuple[str, Mapping[str, Any]], address: bool = True
+) -> Program:
     written = " ".join(given.written for given in options)
     lines = ['path "/w"', f"provider {row.name}" + (f" {{ {written} }}" if options else "")]
     block: dict[str, Any] = {"name": "w", "path": "/w"}
@@ -91,7 +93,7 @@ def green(text: str) -> bool:
 def mounted(block: Mapping[str, Any]) -> bool:
     """Whether the daemon mounts it with some secret: which one it is, is none of the program's matter."""
     try:
-        webhook = Webhook.model_validate({**block, "provider": Choice(**block["provider"])})
+        webhook = Webhook.model_validate({**block, "provider": Variant(**block["provider"])})
     except ValidationError:
         return False
     return next(_mounting(webhook), None) is not None

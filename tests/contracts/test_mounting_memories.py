@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import ValidationError
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from dslc.catalog import Row
+from dslc.blocks.variant import Variant
+from dslc.catalog import CatalogEntry
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
@@ -45,9 +45,9 @@ class Written(NamedTuple):
     block: Mapping[str, Any]
 
 
-def _choice(name: str, given: list[Given]) -> tuple[str, Choice]:
+def _choice(name: str, given: list[Given]) -> tuple[str, Variant]:
     options = " ".join(each.written for each in given)
-    return f"{name} {{ {options} }}", Choice(name=name, options={each.name: each.value for each in given})
+    return f"{name} {{ {options} }}", Variant(name=name, options={each.name: each.value for each in given})
 
 
 def _written(family: str, name: str, given: list[Given]) -> Written:
@@ -56,12 +56,12 @@ def _written(family: str, name: str, given: list[Given]) -> Written:
     if family == "model":
         return Written(f"memory m {{ summarize {{ model {text} }} }}\n", {"summarize": {"model": value}})
     if family == "remote":
-        store = Choice(name="records", options={"remote": value})
+        store = Variant(name="records", options={"remote": value})
         return Written(f"memory m {{ store records {{ remote {text} }} }}\n", {"store": store})
     return Written(f"memory m {{ {family} {text} }}\n", {family: value})
 
 
-def _rows() -> Iterator[tuple[str, Row]]:
+def _rows() -> Iterator[tuple[str, CatalogEntry]]:
     for family in ("store", "remote", "index", "embedding", "model"):
         for row in CATALOG.rows(family).values():
             yield family, row
@@ -101,7 +101,7 @@ async def _opened(block: Mapping[str, Any], opening: MemoryOpener) -> bool:
 @pytest.mark.parametrize(("family", "row"), list(_rows()), ids=lambda value: getattr(value, "name", value))
 @repeated("beside", 2, BESIDE)
 async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_else(
-    family: str, row: Row, beside: int, opening: MemoryOpener
+    family: str, row: CatalogEntry, beside: int, opening: MemoryOpener
 ) -> None:
     programs = {each.text: each for each in (_written(family, row.name, given) for given in option_sets(row, beside))}
     programs |= {each.text: each for each in [_written(family, f"{row.name}x", [])]}
@@ -120,7 +120,7 @@ async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(
     paths = (Given("path", f"path {quoted(path)}", path) for path in _PATHS)
     for given in [*paths, *settings(CATALOG.kinds["memory"])]:
         text = f"memory m {{ store {store} {given.written} }}\n"
-        verdicts[text] = (green(text), await _opened({"store": Choice(name=store), given.name: given.value}, opening))
+        verdicts[text] = (green(text), await _opened({"store": Variant(name=store), given.name: given.value}, opening))
     assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
     assert (True, True) in verdicts.values()
     assert (False, False) in verdicts.values()

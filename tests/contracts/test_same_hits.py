@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.search.embedding.hashing import HashingEmbedder
-from runtime.search.engine import Answer, search
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.engine import SearchAnswer, search
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import INDEXES, open_index
 from runtime.search.index.index import Index
 from runtime.search.question import Question
@@ -32,23 +32,23 @@ ITEMS = 400
 EMBEDDER = HashingEmbedder(64)
 
 FILTERS = {
-    "nothing": Filter(),
-    "an agent": Filter(agent="keeper"),
-    "a user": Filter(user="bob"),
-    "a project": Filter(project="shop"),
-    "a type": Filter(type="semantic"),
-    "a source": Filter(source="file:///notes/3.md"),
-    "one of some tags": Filter(tags_any=frozenset({"red", "blue"})),
-    "all of some tags": Filter(tags_all=frozenset({"red", "blue"})),
-    "tags of both kinds": Filter(tags_all=frozenset({"red"}), tags_any=frozenset({"blue", "green"})),
-    "since": Filter(since=NOW - timedelta(days=30)),
-    "until": Filter(until=NOW - timedelta(days=30)),
-    "a time range": Filter(since=NOW - timedelta(days=60), until=NOW - timedelta(days=30)),
-    "all at once": Filter(
+    "nothing": EntryFilter(),
+    "an agent": EntryFilter(agent="keeper"),
+    "a user": EntryFilter(user="bob"),
+    "a project": EntryFilter(project="shop"),
+    "a type": EntryFilter(type="semantic"),
+    "a source": EntryFilter(source="file:///notes/3.md"),
+    "one of some tags": EntryFilter(tags_any=frozenset({"red", "blue"})),
+    "all of some tags": EntryFilter(tags_all=frozenset({"red", "blue"})),
+    "tags of both kinds": EntryFilter(tags_all=frozenset({"red"}), tags_any=frozenset({"blue", "green"})),
+    "since": EntryFilter(since=NOW - timedelta(days=30)),
+    "until": EntryFilter(until=NOW - timedelta(days=30)),
+    "a time range": EntryFilter(since=NOW - timedelta(days=60), until=NOW - timedelta(days=30)),
+    "all at once": EntryFilter(
         agent="keeper", user="owner", project="shop", type="episodic", tags_any=frozenset({"red", "blue"}),
         since=NOW - timedelta(days=90), until=NOW,
     ),
-    "what nobody has": Filter(project="nobody's"),
+    "what nobody has": EntryFilter(project="nobody's"),
 }  # fmt: skip
 QUESTIONS = ("Which boat was broken in the harbour?", "tomato garden", "who answers the letter", "deploy", "zzz")
 
@@ -110,7 +110,7 @@ async def indexes(tmp_path_factory: pytest.TempPathFactory, postgresql: str) -> 
         for name in INDEXES:
             own = {"postgres": lambda: postgres_server.options(postgresql)} | SERVERS
             options = await stack.enter_async_context(own.get(name, no_options)())
-            index = await open_index(Choice(name=name), folder / f"{name}.db", options)
+            index = await open_index(Variant(name=name), folder / f"{name}.db", options)
             stack.push_async_callback(index.close)
             await fill(index)
             made[name] = index
@@ -138,11 +138,11 @@ async def test_every_index_has_the_same_hits(case: str, questions: int, indexes:
                 assert {hit.entry.id: hit.entry for hit in answer.hits} == entries_
 
 
-def ids_of(answer: Answer) -> set[str]:
+def ids_of(answer: SearchAnswer) -> set[str]:
     return {hit.entry.id for hit in answer.hits}
 
 
-def scores_of(answer: Answer) -> dict[str, float]:
+def scores_of(answer: SearchAnswer) -> dict[str, float]:
     return {hit.entry.id: hit.score for hit in answer.hits}
 
 

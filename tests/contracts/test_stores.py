@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from dslc.blocks.setting import settings_of
+from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import UsageError
@@ -55,7 +55,7 @@ def row(kind: tuple[StoreRow, str | None]) -> StoreRow:
 @pytest.fixture
 def memory(row: StoreRow) -> Memory:
     """A memory of that store, as a program declares it."""
-    return Memory(name=f"m-{uuid4().hex}", store=Choice(name=row.name))
+    return Memory(name=f"m-{uuid4().hex}", store=Variant(name=row.name))
 
 
 @pytest.fixture(scope="module")
@@ -682,7 +682,7 @@ async def test_one_place_is_one_identity_before_and_after_opening(
 async def test_options_that_a_store_does_not_take_are_named(
     row: StoreRow, base: Database | None, tmp_path: Path
 ) -> None:
-    memory = Memory(name="m", store=Choice(name=row.name, options={"nonsense": 1}))
+    memory = Memory(name="m", store=Variant(name=row.name, options={"nonsense": 1}))
     with pytest.raises(UsageError, match="options") as caught:
         await open_store(memory, tmp_path, database=base)
     assert caught.value.hint is not None

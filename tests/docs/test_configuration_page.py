@@ -10,7 +10,7 @@ from pathlib import Path
 import runtime
 from dslc.report import project
 from runtime.daemon.process.embedding_environment import VARIABLES
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.models.ollama import OllamaOptions
 from runtime.models.openai import OpenAIOptions
 from runtime.search.embedding import ollama, openai
@@ -77,7 +77,7 @@ def read() -> tuple[set[str], set[str]]:
 
 def test_every_variable_that_the_code_reads_is_on_the_page_and_no_other_is() -> None:
     names, others = read()
-    settings = {f"SYMBIONT_{name.upper()}" for name in Settings.model_fields}
+    settings = {f"SYMBIONT_{name.upper()}" for name in ProcessSettings.model_fields}
     files = {"SYMBIONT_VAULT_ROLE_ID_FILE", "SYMBIONT_VAULT_SECRET_ID_FILE"}
 
     assert others == BY_NAME, "name the variable where it is read, or put it on the page and the module here"
@@ -85,7 +85,7 @@ def test_every_variable_that_the_code_reads_is_on_the_page_and_no_other_is() -> 
 
 
 def test_the_variables_of_the_process_have_their_defaults_and_bounds() -> None:
-    for name, field in Settings.model_fields.items():
+    for name, field in ProcessSettings.model_fields.items():
         default, _ = ROWS[f"SYMBIONT_{name.upper()}"]
         if field.default is not None:
             assert default == f"`{str(field.default).lower() if field.default is False else field.default}`", name

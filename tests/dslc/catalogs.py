@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from dslc.blocks import TABLE
 from dslc.blocks.setting import settings_of
 from dslc.blocks.values.types import As, Duration, Relation, SecretReference, Size
-from dslc.catalog import Catalog, Row
+from dslc.catalog import Catalog, CatalogEntry
 
 
 class Custom(BaseModel):
@@ -58,7 +58,7 @@ CATALOG = Catalog(
     kinds=BLOCKS,
     families={
         "provider": (
-            Row(
+            CatalogEntry(
                 name="custom",
                 options=settings_of(Custom),
                 signed=("body",),
@@ -66,22 +66,22 @@ CATALOG = Catalog(
                 event=(),
                 event_by="event_header",
             ),
-            Row(name="github", signed=("body",), event=("header:X-GitHub-Event",)),
-            Row(name="headed", signed=("body", "header:X-Environment"), event=("$.type",)),
-            Row(name="stripe", signed=("timestamp", "body"), event=()),
-            Row(name="strict", options=settings_of(Strict)),
-            Row(name="published", signed=("body",), keyless=True),
-            Row(name="keyed", options=settings_of(Keyed), keyless_by="keys_url"),
-            Row(name="token", signed=(), event=("$.type",)),
+            CatalogEntry(name="github", signed=("body",), event=("header:X-GitHub-Event",)),
+            CatalogEntry(name="headed", signed=("body", "header:X-Environment"), event=("$.type",)),
+            CatalogEntry(name="stripe", signed=("timestamp", "body"), event=()),
+            CatalogEntry(name="strict", options=settings_of(Strict)),
+            CatalogEntry(name="published", signed=("body",), keyless=True),
+            CatalogEntry(name="keyed", options=settings_of(Keyed), keyless_by="keys_url"),
+            CatalogEntry(name="token", signed=(), event=("$.type",)),
         ),
         "store": (
-            Row(name="markdown"),
-            Row(name="records", options=settings_of(Records), expires=False),
-            Row(name="collection", files=False),
+            CatalogEntry(name="markdown"),
+            CatalogEntry(name="records", options=settings_of(Records), expires=False),
+            CatalogEntry(name="collection", files=False),
         ),
-        "secret": tuple(Row(name=name) for name in ("credential", "env", "file", "generated", "vault")),
-        "embedding": (Row(name="remote", options=settings_of(Remote)),),
-        "model": (Row(name="ollama"), Row(name="openai"), Row(name="none")),
-        "tool": (Row(name="search"), Row(name="remember")),
+        "secret": tuple(CatalogEntry(name=name) for name in ("credential", "env", "file", "generated", "vault")),
+        "embedding": (CatalogEntry(name="remote", options=settings_of(Remote)),),
+        "model": (CatalogEntry(name="ollama"), CatalogEntry(name="openai"), CatalogEntry(name="none")),
+        "tool": (CatalogEntry(name="search"), CatalogEntry(name="remember")),
     },
 )

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
-from dslc.example import Line
+from dslc.example import ExampleLine
 from dslc.json_schema import schema
 from dslc.program import HOMES
 from dslc.reference.sample import sample
@@ -91,7 +91,7 @@ def test_it_takes_what_compile_prints_of_the_examples(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("vocabulary", "kind", "lines"), EVERY_SETTING)
-def test_it_takes_every_setting(vocabulary: Vocabulary, kind: str, lines: list[Line]) -> None:
+def test_it_takes_every_setting(vocabulary: Vocabulary, kind: str, lines: list[ExampleLine]) -> None:
     which = next(name for name, known in CATALOGS.items() if known is vocabulary)
     assert problems(printed(sample(vocabulary, kind, *lines), vocabulary), which) == []
 

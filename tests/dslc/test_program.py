@@ -9,11 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from dslc.blocks.agent import Agent
-from dslc.blocks.choice import Choice
-from dslc.blocks.filter import Filter
+from dslc.blocks.filter import WebhookFilter
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
-from dslc.catalog import Catalog, Row
+from dslc.catalog import Catalog, CatalogEntry
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
@@ -75,17 +75,17 @@ def test_definitions_have_the_defaults_of_the_page() -> None:
     assert (memory.store.name, memory.path, memory.retention.days) == ("markdown", "data/agents", 90)
     assert (memory.search.vector_weight, memory.search.keyword_weight) == (0.7, 0.3)
     assert (agent.max_steps, agent.enabled, agent.tools, agent.model) == (10, True, (), None)
-    assert (webhook.provider, webhook.limits.body, webhook.keep_body) == (Choice(name="custom"), 262_144, True)
+    assert (webhook.provider, webhook.limits.body, webhook.keep_body) == (Variant(name="custom"), 262_144, True)
 
 
 @pytest.mark.parametrize("value", ["1", 1, 1.0, True])
 def test_a_filter_keeps_the_type_of_what_it_compares_with(value: str | float | bool) -> None:
-    assert type(Filter(json_path="$.a", equals=value).equals) is type(value)
+    assert type(WebhookFilter(json_path="$.a", equals=value).equals) is type(value)
 
 
 def test_a_filter_compares_with_something() -> None:
     with pytest.raises(ValidationError, match="needs `equals` or `contains`"):
-        Filter(json_path="$.a")
+        WebhookFilter(json_path="$.a")
 
 
 @pytest.mark.parametrize("path", ["w", "//", "/a/../b", "/a?b", "/v1/a", "/mcp", "/a b", ""])
@@ -103,7 +103,7 @@ def test_the_installed_catalogue_can_be_read() -> None:
 
 def test_a_catalogue_with_two_rows_of_one_name_names_them() -> None:
     with pytest.raises(ValueError, match="provider has two rows called x"):
-        Catalog({"provider": (Row("x"), Row("x"))}, {})
+        Catalog({"provider": (CatalogEntry("x"), CatalogEntry("x"))}, {})
 
 
 def test_a_memory_that_clients_search_by_its_name_is_not_called_unused() -> None:

@@ -12,7 +12,7 @@ from dslc.blocks import TABLE
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import CODES, Severity
-from dslc.example import Line, line, needed, row_line
+from dslc.example import ExampleLine, line, needed, row_line
 from dslc.reference.markdown import anchors, code, sentence
 from dslc.reference.pages import pages
 from dslc.reference.sample import complete, sample
@@ -40,18 +40,21 @@ def _can_be_given(setting: Setting, vocabulary: Vocabulary) -> bool:
     return setting.type != "variant" or bool(vocabulary.rows(setting.family or ""))
 
 
-def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tuple[str, list[Line]]]:
+def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tuple[str, list[ExampleLine]]]:
     """Every setting of a body with its example, each time with what must stand beside it; groups and rows inside."""
     for setting in settings:
         if not _can_be_given(setting, vocabulary):
             continue
         for inner, body in _lines(setting.settings, vocabulary):
-            yield f"{setting.name}.{inner}", complete(vocabulary, settings, [Line(setting.name, body=tuple(body))])
+            yield (
+                f"{setting.name}.{inner}",
+                complete(vocabulary, settings, [ExampleLine(setting.name, body=tuple(body))]),
+            )
         for name, row in vocabulary.rows(setting.family or "").items():
             head = row_line(setting, row, vocabulary)
             yield f"{setting.name} {name}", complete(vocabulary, settings, [head])
             for inner, body in _lines(row.options, vocabulary):
-                filled = Line(head.key, head.value, tuple(body))
+                filled = ExampleLine(head.key, head.value, tuple(body))
                 yield f"{setting.name} {name} {inner}", complete(vocabulary, settings, [filled])
         yield setting.name, complete(vocabulary, settings, [line(setting, vocabulary)])
 
@@ -66,7 +69,7 @@ EVERY_SETTING = [
 
 
 @pytest.mark.parametrize(("vocabulary", "kind", "lines"), EVERY_SETTING)
-def test_the_example_of_every_setting_is_taken(vocabulary: Vocabulary, kind: str, lines: list[Line]) -> None:
+def test_the_example_of_every_setting_is_taken(vocabulary: Vocabulary, kind: str, lines: list[ExampleLine]) -> None:
     text = sample(vocabulary, kind, *lines)
     warned = ["P502"] if any(each.key == "insecure_allow_unverified" for each in lines) else []
     warned += ["P504"] if re.search(r"^ {8,}header ", text, re.MULTILINE) and "filter" in text else []

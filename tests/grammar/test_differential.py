@@ -18,7 +18,7 @@ from dslc.catalog import Catalog
 from dslc.diagnostics.invisible import cleaned
 from dslc.extract import read
 from dslc.parse import File, parse
-from dslc.recovery.state import Mended
+from dslc.recovery.state import Recovered
 from dslc.source import Source
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, ListValue
 from dslc.vocabulary import Vocabulary
@@ -52,7 +52,10 @@ def plain(node: Any) -> Any:
 
 def outline(file: File) -> list[Any]:
     """Return all sections of a file with their positions and blocks; a section may have several blocks."""
-    return [(piece.start, piece.offset, piece.text, [plain(block) for block in piece.blocks]) for piece in file.pieces]
+    return [
+        (section.start, section.offset, section.text, [plain(block) for block in section.blocks])
+        for section in file.sections
+    ]
 
 
 INNER_HEAD = re.compile(r"\n(?:memory|webhook|agent)[ \t]+[^\n]*\{")
@@ -78,7 +81,7 @@ def disagreement(text: str) -> str | None:
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_both_grammars_read_one_language(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without error recovery, which takes most of the time: only acceptance is compared.
-    monkeypatch.setattr("dslc.recovery.mend", lambda *_: Mended([]))
+    monkeypatch.setattr("dslc.recovery.recover", lambda *_: Recovered([]))
     for seed in range(chunk, MUTANTS // EACH, CHUNKS):
         tokens, random = program(seed), Random(seed)
         for text in ("".join(tokens), *(damaged(tokens, random) for _ in range(EACH))):

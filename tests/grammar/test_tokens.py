@@ -12,7 +12,7 @@ from dslc.catalog import Catalog
 from dslc.parse import parse
 from dslc.source import Source
 from dslc.syntax.lark_parser import tokens
-from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, read
+from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, read
 from dslc.syntax.tokens import scan
 from dslc.syntax.tree import ForeignNode
 from dslc.vocabulary import Vocabulary
@@ -30,8 +30,8 @@ _TEXTS = [case.text for case in cases() if case.tree] + ["".join(program(seed)) 
 def _ours(text: str) -> list[str]:
     """Return the blocks that the compiler reads from a text without a syntax error."""
     file = parse(Source("a", text), VOCABULARY)
-    pieces = file.pieces if file.readable else ()
-    return [piece.text for piece in pieces if not any(isinstance(block, ForeignNode) for block in piece.blocks)]
+    sections = file.sections if file.readable else ()
+    return [section.text for section in sections if not any(isinstance(block, ForeignNode) for block in section.blocks)]
 
 
 _BLOCKS = [block for text in _TEXTS for block in _ours(text)]
@@ -42,7 +42,7 @@ def _of_grammar(text: str) -> list[Found]:
     return [token for token in found if token[0] in {*_WORDS, *_BRACKETS.values()}]
 
 
-def _of_reader(row: Row) -> Iterator[Found]:
+def _of_reader(row: TextRow) -> Iterator[Found]:
     match row:
         case Atom():
             yield row.kind, row.start, row.end
@@ -91,8 +91,8 @@ def test_no_character_of_any_text_is_lost() -> None:
         assert "".join(token[0] for token in scan(text)) == text
 
 
-def _comments(row: Row) -> int:
-    inner: list[Row | None] = [row.comment]
+def _comments(row: TextRow) -> int:
+    inner: list[TextRow | None] = [row.comment]
     if isinstance(row, Entry):
         inner += [row.value, row.body]
     if isinstance(row, Group):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtime.daemon.process.root import Root, make
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.app import App
 from runtime.errors import UsageError
 from runtime.memory.indexing.indexer import Start
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Root:
 @pytest.fixture
 async def app(root: Root, tmp_path: Path) -> AsyncIterator[App]:
     program(tmp_path, RECORDER)
-    async with App.open(root, Settings.read({})) as opened:
+    async with App.open(root, ProcessSettings.read({})) as opened:
         await opened.load([tmp_path / "p.symbiont"])
         yield opened
 
@@ -86,7 +86,7 @@ async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(app: App
 async def test_it_is_opened_with_the_others_when_something_is_in_it(root: Root, tmp_path: Path) -> None:
     program(tmp_path, RECORDER)
     for memories in ({"default"}, {"default", "collection"}):
-        async with App.open(root, Settings.read({})) as app:
+        async with App.open(root, ProcessSettings.read({})) as app:
             await app.load([tmp_path / "p.symbiont"])
             assert set(app.generation.memories) == memories
             assert app.generation.memories.name_of("reviewer") == "default"

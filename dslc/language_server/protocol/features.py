@@ -10,11 +10,11 @@ from lsprotocol import types
 from dslc.diagnostics.diagnostic import Edit
 from dslc.language_server.actions import Action, actions
 from dslc.language_server.completion import complete
-from dslc.language_server.cursor_context import Spot
+from dslc.language_server.cursor_context import CursorContext
 from dslc.language_server.hover import hover
-from dslc.language_server.names import Named, Refused
-from dslc.language_server.project import Text
-from dslc.language_server.protocol.session import Session
+from dslc.language_server.names import Named, RenameRefused
+from dslc.language_server.project import DocumentText
+from dslc.language_server.protocol.session import LanguageSession
 from dslc.language_server.symbols import folds, symbols
 from dslc.language_server.text_edits import difference
 
@@ -49,26 +49,26 @@ FEATURES: Mapping[str, tuple[str, Any]] = {
 class Features:
     """Answers requests about the session's project."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: LanguageSession) -> None:
         self._session = session
         self._project = session.project
 
     def completion(self, params: types.CompletionParams) -> types.CompletionList:
         """What could be written here."""
-        text, spot, index = self._at(params)
+        text, cursor_context, index = self._at(params)
         typed = params.context.trigger_character if params.context else None
         items = []
         # A blank comes after every word: only where a value is awaited does it ask for anything.
-        if text is not None and not (typed == " " and spot.role in {"key", "kind"}):
+        if text is not None and not (typed == " " and cursor_context.role in {"key", "kind"}):
             names = self._project.names
-            found = complete(spot, index, self._project.vocabulary, names.declared, names.missing)
-            items = [self._session.wire.completion(text, offer) for offer in found]
+            found = complete(cursor_context, index, self._project.vocabulary, names.declared, names.missing)
+            items = [self._session.wire.completion(text, item) for item in found]
         return types.CompletionList(is_incomplete=False, items=items)
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
         """What is known of the word here."""
-        text, spot, _ = self._at(params)
-        found = hover(spot, self._project.vocabulary, self._project.summary)
+        text, cursor_context, _ = self._at(params)
+        found = hover(cursor_context, self._project.vocabulary, self._project.summary)
         if text is None or found is None:
             return None
         wire = self._session.wire
@@ -93,19 +93,19 @@ class Features:
 
     def prepare_rename(self, params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
         """What would be renamed here; nothing when it is no block's name."""
-        text, spot, _ = self._at(params)
-        if text is None or spot.token is None or self._project.names.at(spot) is None:
+        text, cursor_context, _ = self._at(params)
+        if text is None or cursor_context.token is None or self._project.names.at(cursor_context) is None:
             return None
-        start, end = spot.token.inner
-        where = self._session.wire.range(text, start + spot.base, end + spot.base)
-        return types.PrepareRenamePlaceholder(where, spot.token.content)
+        start, end = cursor_context.token.inner
+        where = self._session.wire.range(text, start + cursor_context.base, end + cursor_context.base)
+        return types.PrepareRenamePlaceholder(where, cursor_context.token.content)
 
     def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
         """The edits that give a block another name everywhere."""
-        _, spot, _ = self._at(params)
-        asked = self._project.names.at(spot)
+        _, cursor_context, _ = self._at(params)
+        asked = self._project.names.at(cursor_context)
         if asked is None:
-            raise Refused("only the name of a block can be changed")
+            raise RenameRefused("only the name of a block can be changed")
         edits: dict[str, list[Edit]] = {}
         for file, edit in self._project.names.renamed(*asked, params.new_name):
             edits.setdefault(file, []).append(edit)
@@ -118,7 +118,7 @@ class Features:
         """The outline of a document."""
         name = self._name(params)
         text, file = self._project.text(name), self._project.file(name)
-        return self._session.wire.symbols(text, symbols(file.pieces)) if text and file else []
+        return self._session.wire.symbols(text, symbols(file.sections)) if text and file else []
 
     def workspace_symbol(self, params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
         """The blocks whose names hold all letters asked for, in their order."""
@@ -143,7 +143,7 @@ class Features:
         text, file = self._project.text(name), self._project.file(name)
         if text is None or file is None:
             return []
-        return self._session.wire.folds(text, folds(file.pieces, file.source.text or ""))
+        return self._session.wire.folds(text, folds(file.sections, file.source.text or ""))
 
     def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
         """The edits that bring a document into canonical form; none while it has a syntax error."""
@@ -188,20 +188,20 @@ class Features:
     def _name(self, params: Any) -> str:
         return self._project.name_of(params.text_document.uri)
 
-    def _at(self, params: Any) -> tuple[Text | None, Spot, int]:
+    def _at(self, params: Any) -> tuple[DocumentText | None, CursorContext, int]:
         """The text, the spot and the index that a request is about."""
         name = self._name(params)
         self._project.settle()
         text = self._project.text(name)
         if text is None:
-            return None, Spot("nothing"), 0
+            return None, CursorContext("nothing"), 0
         index = self._session.wire.index(text, params.position)
-        return text, self._project.spot(name, index), index
+        return text, self._project.cursor_context(name, index), index
 
     def _named(self, params: Any) -> list[Named]:
         """Every place of the name that a request is about."""
-        _, spot, _ = self._at(params)
-        asked = self._project.names.at(spot)
+        _, cursor_context, _ = self._at(params)
+        asked = self._project.names.at(cursor_context)
         return self._project.names.of(*asked) if asked else []
 
 

@@ -19,9 +19,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
 from dslc.catalog import Catalog
-from dslc.language_server.names import Refused
+from dslc.language_server.names import RenameRefused
 from dslc.language_server.protocol.features import FEATURES, Features
-from dslc.language_server.protocol.session import Session
+from dslc.language_server.protocol.session import LanguageSession
 from dslc.language_server.protocol.stream import Input, Output
 from dslc.vocabulary import Vocabulary
 
@@ -79,7 +79,7 @@ def log_failure(what: str, error: BaseException) -> None:
 def build() -> Server:
     """A server with all its features."""
     server = Server()
-    session = Session(server, Vocabulary(Catalog.installed()), log_failure)
+    session = LanguageSession(server, Vocabulary(Catalog.installed()), log_failure)
     features = Features(session)
     for method, handle in session.handlers().items():
         server.feature(method)(_guarded(method, handle))
@@ -94,7 +94,7 @@ def _guarded(method: str, handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def call(params: Any) -> Any:
         try:
             return handle(params)
-        except Refused as refused:
+        except RenameRefused as refused:
             raise JsonRpcException(str(refused), _REQUEST_FAILED) from None
         except Exception as error:
             log_failure(method, error)

@@ -11,9 +11,9 @@ from pygls.capabilities import get_capability
 from pygls.lsp.server import LanguageServer
 
 from dslc import files
-from dslc.language_server.disk import look
+from dslc.language_server.disk import scan_folders
 from dslc.language_server.positions import Encoding
-from dslc.language_server.project import Change, Project
+from dslc.language_server.project import DocumentChange, Project
 from dslc.language_server.protocol.wire import Wire
 from dslc.language_server.uris import path_of
 from dslc.report.selection import MOST_IN_A_FILE
@@ -23,17 +23,17 @@ _PATIENCE = 0.05  # seconds of taking files before requests are looked at
 _LONGEST_LOOK = 5  # seconds of the first look at the disk until what is known is published
 _ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
 
-Failure = Callable[[str, BaseException], None]
+RequestFailed = Callable[[str, BaseException], None]
 
 
-class Session:
+class LanguageSession:
     """Keeps the project up to date and tells the client what changed.
 
     Edits are taken at once and checked when the loop is free, so that typing never waits for a check. `failed` is told
     of what goes wrong in the background.
     """
 
-    def __init__(self, server: LanguageServer, vocabulary: Vocabulary, failed: Failure) -> None:
+    def __init__(self, server: LanguageServer, vocabulary: Vocabulary, failed: RequestFailed) -> None:
         self._server = server
         self._failed = failed
         self.project = Project(vocabulary)
@@ -150,7 +150,7 @@ class Session:
         try:
             while self._look_again:
                 self._look_again, named, self._named = False, self._named, set()
-                seen = await asyncio.to_thread(look, list(self.project.folders), self.project.stamps, named)
+                seen = await asyncio.to_thread(scan_folders, list(self.project.folders), self.project.stamps, named)
                 loop = asyncio.get_running_loop()
                 rest = loop.time() + _PATIENCE
                 for _ in self.project.take(seen):
@@ -201,8 +201,8 @@ class Session:
             del self._sent[name]
 
 
-def _change(change: types.TextDocumentContentChangeEvent) -> Change:
+def _change(change: types.TextDocumentContentChangeEvent) -> DocumentChange:
     if isinstance(change, types.TextDocumentContentChangePartial):
         start, end = change.range.start, change.range.end
-        return Change(change.text, ((start.line, start.character), (end.line, end.character)))
-    return Change(change.text)
+        return DocumentChange(change.text, ((start.line, start.character), (end.line, end.character)))
+    return DocumentChange(change.text)

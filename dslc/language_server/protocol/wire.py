@@ -10,10 +10,10 @@ from pygls.capabilities import get_capability
 
 from dslc.diagnostics.diagnostic import Diagnostic, Edit, Label, Severity
 from dslc.language_server import markdown as prose
-from dslc.language_server.completion import Offer, Sort
+from dslc.language_server.completion import CompletionItem, Sort
 from dslc.language_server.names import Named
 from dslc.language_server.positions import indexes
-from dslc.language_server.project import Project, Text
+from dslc.language_server.project import DocumentText, Project
 from dslc.language_server.symbols import Fold, Symbol
 from dslc.source import Span
 
@@ -59,16 +59,16 @@ class Wire:
 
     # Places.
 
-    def range(self, text: Text, start: int, end: int) -> types.Range:
+    def range(self, text: DocumentText, start: int, end: int) -> types.Range:
         """A stretch of the compiler's text."""
         return types.Range(self._position(text, start), self._position(text, end))
 
     @staticmethod
-    def _position(text: Text, index: int) -> types.Position:
+    def _position(text: DocumentText, index: int) -> types.Position:
         return types.Position(*text.lines.position(index + text.skipped))
 
     @staticmethod
-    def index(text: Text, position: types.Position) -> int:
+    def index(text: DocumentText, position: types.Position) -> int:
         """The index into the compiler's text."""
         return max(text.lines.index(position.line, position.character) - text.skipped, 0)
 
@@ -153,23 +153,23 @@ class Wire:
             return types.MarkupContent(types.MarkupKind.Markdown, markdown)
         return types.MarkupContent(types.MarkupKind.PlainText, prose.plain(markdown))
 
-    def completion(self, text: Text, offer: Offer) -> types.CompletionItem:
+    def completion(self, text: DocumentText, item: CompletionItem) -> types.CompletionItem:
         """One completion."""
-        snippet = offer.snippet if self.snippets else None
+        snippet = item.snippet if self.snippets else None
         return types.CompletionItem(
-            label=offer.label,
-            kind=_OFFERS[offer.sort],
-            detail=offer.detail or None,
-            documentation=self.markup(offer.doc) if offer.doc else None,
-            sort_text=f"{offer.rank:04}",
-            filter_text=offer.label,
+            label=item.label,
+            kind=_OFFERS[item.sort],
+            detail=item.detail or None,
+            documentation=self.markup(item.doc) if item.doc else None,
+            sort_text=f"{item.rank:04}",
+            filter_text=item.label,
             insert_text_format=types.InsertTextFormat.Snippet if snippet else types.InsertTextFormat.PlainText,
             insert_text_mode=types.InsertTextMode.AdjustIndentation if snippet and "\n" in snippet else None,
-            text_edit=types.TextEdit(self.range(text, offer.start, offer.end), snippet or offer.insert),
+            text_edit=types.TextEdit(self.range(text, item.start, item.end), snippet or item.insert),
         )
 
     def symbols(
-        self, text: Text, found: Iterable[Symbol]
+        self, text: DocumentText, found: Iterable[Symbol]
     ) -> list[types.DocumentSymbol] | list[types.SymbolInformation]:
         """The symbols of a file: a tree, or the blocks alone for a client that takes no trees."""
         if self._tree:
@@ -185,7 +185,7 @@ class Wire:
             for symbol in found
         ]
 
-    def _symbol(self, text: Text, symbol: Symbol) -> types.DocumentSymbol:
+    def _symbol(self, text: DocumentText, symbol: Symbol) -> types.DocumentSymbol:
         # By recursion: the outline is at most 100 levels deep.
         whole = self.range(text, symbol.start, symbol.end)
         end = self._position(text, symbol.name_end)
@@ -199,7 +199,7 @@ class Wire:
             children=[self._symbol(text, inner) for inner in symbol.inner] or None,
         )
 
-    def folds(self, text: Text, found: Iterable[Fold]) -> list[types.FoldingRange]:
+    def folds(self, text: DocumentText, found: Iterable[Fold]) -> list[types.FoldingRange]:
         """What can be folded and takes more than one line."""
         lines, made = text.lines, {}
         for fold in found:

@@ -12,7 +12,7 @@ from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown_name
 from runtime.webhooks.deliveries import queries
-from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, Listed, Wanted
+from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, DeliveryQuery, ListedDelivery
 from runtime.webhooks.deliveries.redelivery import ENDED, send_all_again
 
 SELECTED = 10_000
@@ -104,11 +104,11 @@ async def replay(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     }
 
 
-def _wanted(context: AdminContext, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> Wanted:
+def _wanted(context: AdminContext, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> DeliveryQuery:
     status = optional_text(parameters, "status")
     if status is not None and status not in STATES:
         raise unknown_name("status", status, STATES)
-    return Wanted(
+    return DeliveryQuery(
         name=optional_text(parameters, "name"),
         states=default if status is None else (status,),
         since=moment(parameters, "since", context.clock),
@@ -116,15 +116,15 @@ def _wanted(context: AdminContext, parameters: Mapping[str, Any], default: tuple
     )
 
 
-async def _refuse_unknown_name(context: AdminContext, wanted: Wanted) -> None:
+async def _refuse_unknown_name(context: AdminContext, wanted: DeliveryQuery) -> None:
     """Raise UsageError when nothing was found because no webhook has that name, now or in what is kept."""
     if wanted.name is None or wanted.name in context.mounts:
         return
-    if not await queries.newest(context.database, Wanted(name=wanted.name), 1):
+    if not await queries.newest(context.database, DeliveryQuery(name=wanted.name), 1):
         raise unknown_name("webhook", wanted.name, context.mounts)
 
 
-def _row(row: Listed, known: Mapping[str, str]) -> dict[str, Any]:
+def _row(row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
     return {
         "id": row.id,
         "webhook": row.webhook,

@@ -12,7 +12,7 @@ from runtime.api.admin.state import AdminContext
 from runtime.clock import uuid7
 from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
-from runtime.webhooks.filters.explanation import Line, explain, sent_headers
+from runtime.webhooks.filters.explanation import ExplanationLine, explain, sent_headers
 
 
 async def explain_delivery(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _pairs(given: object) -> list[tuple[str, str]]:
     return [(name, value) for name, value in pairs]
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: ExplanationLine) -> dict[str, Any]:
     return {
         "name": line.name,
         "depth": line.depth,

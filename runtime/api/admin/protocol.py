@@ -20,26 +20,26 @@ MISDIRECTED: Final = 421
 """Status of an answer from the process of another root, which has done nothing (RFC 9110 section 15.5.20)."""
 
 
-class Outcome(NamedTuple):
+class OperationOutcome(NamedTuple):
     """The end of an answer: a result, or the error object if it `failed`."""
 
     failed: bool
     content: Any
 
 
-def read_line(line: bytes, progress: Callable[[str, int, int], None] | None) -> Outcome | None:
+def read_line(line: bytes, progress: Callable[[str, int, int], None] | None) -> OperationOutcome | None:
     """Return the outcome if this line of an answer is the last one; pass progress on. Raises ValueError."""
     read = json.loads(line)
     if "result" in read:
-        return Outcome(False, read["result"])
+        return OperationOutcome(False, read["result"])
     if "error" in read:
-        return Outcome(True, read["error"])
+        return OperationOutcome(True, read["error"])
     if "progress" in read and progress is not None:
         progress(*read["progress"])
     return None
 
 
-def read_whole(status: int, body: bytes) -> Outcome:
+def read_whole(status: int, body: bytes) -> OperationOutcome:
     """Return the outcome of an answer that is one JSON object. Raises ValueError."""
     read = json.loads(body)
-    return Outcome(True, read.get("error", {})) if status >= 400 else Outcome(False, read)
+    return OperationOutcome(True, read.get("error", {})) if status >= 400 else OperationOutcome(False, read)

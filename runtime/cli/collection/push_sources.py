@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from runtime.daemon.process.root_owner import as_invoker
 from runtime.documents import READERS, read
 from runtime.documents.document import Document, Unreadable
-from runtime.documents.folder import FoundFile, Search
+from runtime.documents.folder import FolderSearch, FoundFile
 from runtime.errors import UsageError
 
 LARGEST_TEXT = 1_000_000
@@ -78,7 +78,7 @@ class PushSources:
             raise UsageError("`-` (standard input) cannot be combined with paths")
         self._encoding = encoding
         self._uri = uri
-        search = Search()
+        search = FolderSearch()
         search.look([path for path in paths if path != "-"])
         self._places = search.places
         self.failed: list[tuple[str, str]] = [(shown(path), why) for path, why in search.failed]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.deletion import Failed, forget_each, quoted
+from runtime.cli.deletion import DeletionFailed, forget_each, quoted
 from runtime.cli.memory.options import memory_option
 from runtime.cli.terminal.input import text_or_input
 from runtime.cli.terminal.output import confirm, counted, json_option, print_json, root_option
@@ -57,14 +57,14 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
     """
     with RootClient(find_root(root)) as client:
         found: list[dict[str, Any]] = []
-        failed: list[Failed] = []
+        failed: list[DeletionFailed] = []
         for each in memory_id:
             try:
                 found.append(_shown(client, each, memory))
             except UsageError as error:
                 if len(memory_id) == 1:
                     raise
-                failed.append(Failed(each, error.line()))
+                failed.append(DeletionFailed(each, error.line()))
         # After a deletion an equal item in a Markdown file gets the deleted id, so the last one is deleted first.
         found.sort(key=lambda answer: (answer["file"] or "", answer["line"] or 0), reverse=True)
         items = list({answer["item"]["memory_id"]: answer["item"] for answer in found}.values())

@@ -17,12 +17,12 @@ GAPS = ("   ", "  ", " ")
 FOLDED = 200
 """Maximum number of rows with cells of several lines; longer tables would be unreadable."""
 
-Row = tuple[str, ...]
+TableRow = tuple[str, ...]
 Style = Callable[[str], str]
 """Returns the colour of a cell's text; empty for none."""
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Row], *, width: int | None, style: Style) -> None:
+def print_rows(columns: Sequence[str], rows: Sequence[TableRow], *, width: int | None, style: Style) -> None:
     """Print `rows`, one cell for each of `columns`. `width`: the terminal's columns; None if there is no terminal."""
     cells = [tuple(map(_one_line, row)) for row in rows]
     sizes = [max(map(cell_width, column)) for column in zip(columns, *cells, strict=True)]
@@ -62,7 +62,9 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else " ".join(text.split())
 
 
-def _plain(columns: Sequence[str], cells: Sequence[Row], sizes: Sequence[int], gap: str, style: Style) -> Iterator[str]:
+def _plain(
+    columns: Sequence[str], cells: Sequence[TableRow], sizes: Sequence[int], gap: str, style: Style
+) -> Iterator[str]:
     yield _line([click.style(name, bold=True) for name in columns], columns, sizes, gap)
     yield "─" * _total(sizes, gap)
     for row in cells:
@@ -74,7 +76,7 @@ def _line(shown: Sequence[str], plain: Sequence[str], sizes: Sequence[int], gap:
     return gap.join(padded).rstrip()
 
 
-def _blocks(columns: Sequence[str], cells: Sequence[Row], style: Style) -> Iterator[str]:
+def _blocks(columns: Sequence[str], cells: Sequence[TableRow], style: Style) -> Iterator[str]:
     """Yield each row as lines of name and cell, without empty cells."""
     size = max(map(len, columns))
     for place, row in enumerate(cells):
@@ -85,7 +87,7 @@ def _blocks(columns: Sequence[str], cells: Sequence[Row], style: Style) -> Itera
                 yield f"{click.style(name.ljust(size), bold=True)}  {_coloured(cell, style)}"
 
 
-def _folded(columns: Sequence[str], cells: Sequence[Row], sizes: Sequence[int], style: Style) -> Iterator[str]:
+def _folded(columns: Sequence[str], cells: Sequence[TableRow], sizes: Sequence[int], style: Style) -> Iterator[str]:
     """Yield rows with cells of several lines in columns of these sizes."""
     for line in _wrapped(columns, sizes):
         yield _line([click.style(part, bold=True) for part in line], line, sizes, GAPS[-1])

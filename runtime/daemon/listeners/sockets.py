@@ -20,11 +20,11 @@ from runtime.daemon.process.root import DAEMON_FILE, Root
 from runtime.daemon.process.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
 from runtime.http.connection import Shared
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 from runtime.http.server import Listener, Server
 
 BACKLOG = 1024
-OPERATORS = Limits(connections=64)
+OPERATORS = HttpLimits(connections=64)
 
 SOCKET_NAME = "symbi.sock"
 PREFIX = "symbi-"
@@ -122,7 +122,9 @@ def _answers(path: Path) -> bool:
 class Runner(web.AppRunner):
     """Runs an application behind a `Listener`."""
 
-    def __init__(self, application: web.Application, *, limits: Limits = OPERATORS, shutdown_timeout: float) -> None:
+    def __init__(
+        self, application: web.Application, *, limits: HttpLimits = OPERATORS, shutdown_timeout: float
+    ) -> None:
         super().__init__(application, shutdown_timeout=shutdown_timeout)
         self._limits = limits
 

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.url import valid_url
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.outbound.model_service import OPENAI, is_openai
 
 NONE: Final = "none"
 """The name of the embedding that makes no vectors, and of the model that writes nothing."""
-DEFAULT_MODEL: Final = Choice(name="ollama")
+DEFAULT_MODEL: Final = Variant(name="ollama")
 """The language model where neither a program nor the environment names one. Only a call that asks for one gets it: on a
 shared machine any user can listen where it is looked for."""
 _OPENAI: Final = "openai"
@@ -141,7 +141,7 @@ class Environment:
         }
         return block.model_copy(update=update)
 
-    def _embedding(self, said: Choice | None) -> Choice | None:
+    def _embedding(self, said: Variant | None) -> Variant | None:
         name = self.embedding if said is None else said.name
         if name is None:
             return None
@@ -152,7 +152,7 @@ class Environment:
         dimension = self.dimension if name in {"ollama", _OPENAI, "hashing"} else None
         return self._with(name, options, model=model, dimension=dimension)
 
-    def _model(self, said: Choice | None) -> Choice | None:
+    def _model(self, said: Variant | None) -> Variant | None:
         # Whoever says where Ollama is, or which of its models, means it to be asked.
         implied = "ollama" if self.ollama or self.summarizer_model else None
         name = self.summarizer or implied if said is None else said.name
@@ -169,7 +169,7 @@ class Environment:
         *,
         model: str | None = None,
         dimension: int | None = None,
-    ) -> Choice:
+    ) -> Variant:
         """Return the row with the program's options and those that are open."""
         # The key goes to OpenAI alone: a program that names another address names its key too.
         to_openai = name == _OPENAI and is_openai(said.get("url", OPENAI))
@@ -179,7 +179,7 @@ class Environment:
             "dimension": dimension,
             "api_key": f"secret://env/{_OPENAI_KEY}" if to_openai else None,
         }
-        return Choice(name=name, options={key: value for key, value in found.items() if value is not None} | {**said})
+        return Variant(name=name, options={key: value for key, value in found.items() if value is not None} | {**said})
 
 
 def _choice(given: Mapping[str, str], name: str) -> str | None:

@@ -31,19 +31,19 @@ _LARGEST: Final = 64 * 1024
 _ID = re.compile("[0-9a-f]{32}")
 
 
-class Identity(NamedTuple):
+class RootIdentity(NamedTuple):
     """Content of `.symbi/root.json`: an `id` of 32 hexadecimal digits, and the resolved `path` of the root's folder."""
 
     id: str
     path: str
 
 
-def identity(state: Path) -> Identity | None:
+def identity(state: Path) -> RootIdentity | None:
     """Return the record in this `.symbi`, true or not; None if there is none."""
     content = _read(state / IDENTITY_FILE)
     given, path = content.get("id"), content.get("path")
     if isinstance(given, str) and _ID.fullmatch(given) and isinstance(path, str):
-        return Identity(given, path)
+        return RootIdentity(given, path)
     return None
 
 
@@ -63,7 +63,7 @@ def identify(folder: Path, state: Path, environ: Mapping[str, str], *, entered: 
     `entered`: its entry has to be there afterwards; else it is written where it can be. Raises UsageError when it
     cannot be written, OSError when the identity cannot.
     """
-    new = Identity(secrets.token_hex(16), str(folder.resolve()))
+    new = RootIdentity(secrets.token_hex(16), str(folder.resolve()))
     try:
         entry = _entry(_made(_entries(environ)), folder)
         try:
@@ -133,7 +133,7 @@ def _entry(entries: Path, folder: Path) -> Path:
     return entries / f"{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]}.json"
 
 
-def _json(content: Identity) -> bytes:
+def _json(content: RootIdentity) -> bytes:
     return json.dumps(content._asdict(), indent=2).encode() + b"\n"
 
 

@@ -57,7 +57,7 @@ def _names(text: str) -> str:
 Names = Annotated[str, AfterValidator(_names)]
 
 
-class Settings(BaseSettings):
+class ProcessSettings(BaseSettings):
     """Settings of the process, which `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on set too."""
 
     model_config = SettingsConfigDict(env_prefix="SYMBIONT_", frozen=True, extra="ignore")
@@ -110,7 +110,7 @@ class Settings(BaseSettings):
         return self._environment
 
     @classmethod
-    def read(cls, flags: dict[str, Any]) -> Settings:
+    def read(cls, flags: dict[str, Any]) -> ProcessSettings:
         """The settings, given the flags that were set. Raises UsageError naming the flag or variable that is wrong."""
         given = {name: value for name, value in flags.items() if value is not None}
         try:

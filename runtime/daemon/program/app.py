@@ -23,7 +23,7 @@ from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
 from runtime.daemon.process.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
@@ -64,7 +64,7 @@ MOST_LINES = 20
 class App:
     """The open state of a root. The caller holds the root's lock while this is open."""
 
-    def __init__(self, root: Root, settings: Settings, database: Database, key: MasterKey, clock: Clock) -> None:
+    def __init__(self, root: Root, settings: ProcessSettings, database: Database, key: MasterKey, clock: Clock) -> None:
         self.root = root
         self.settings = settings
         self.database = database
@@ -107,7 +107,7 @@ class App:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, root: Root, settings: Settings, clock: Clock = SYSTEM) -> AsyncIterator[App]:
+    async def open(cls, root: Root, settings: ProcessSettings, clock: Clock = SYSTEM) -> AsyncIterator[App]:
         """Open the state of `root`. Raises UsageError in one line for a database or key that cannot be used."""
         key = master_key.load(root, settings.master_key, os.environ)
         async with AsyncExitStack() as stack:
@@ -432,7 +432,7 @@ class App:
         await memory.activate(self._start)
 
 
-def refuse_another_database(root: Root, settings: Settings) -> None:
+def refuse_another_database(root: Root, settings: ProcessSettings) -> None:
     """Raise UsageError when the state of `root` was last kept in PostgreSQL and `settings` name no database.
 
     Its URL may hold a password and is kept nowhere, and the file in the root would answer with other secrets.

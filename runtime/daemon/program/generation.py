@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dslc.blocks.agent import Agent
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from dslc.program import Program
 from runtime.daemon.program.memory_opening import MemoryOpener
 from runtime.daemon.program.resource_pool import Lease
@@ -26,7 +26,7 @@ from runtime.memory.memories import DEFAULT_MEMORY, Memories, declared_memory
 from runtime.memory.open_memory import OpenMemory
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable, build_route
 
-COLLECTION = Memory(name=STORE, store=Choice(name=STORE))
+COLLECTION = Memory(name=STORE, store=Variant(name=STORE))
 """The collection that needs no block. No agent uses it unless a block names it."""
 
 Activate = Callable[[OpenMemory], Awaitable[None]]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.daemon.process.embedding_environment import DEFAULT_MODEL, NONE, Environment
 from runtime.daemon.program.resource_pool import Lease, Pool
 from runtime.daemon.program.secret_resolution import Resolution
@@ -62,7 +62,7 @@ class MemoryOpener:
         index = None if missing else block.index
         indexer = await held.take(
             self.pools.indexers,
-            (store.identity, _key(index or Choice(name=INDEX))),
+            (store.identity, _key(index or Variant(name=INDEX))),
             lambda: open_indexer(
                 store,
                 index,
@@ -149,7 +149,7 @@ def _key(value: Any) -> Hashable:
     match value:
         case Secret():
             return "secret", hashlib.sha256(value.reveal()).digest()
-        case Choice():
+        case Variant():
             return value.name, _key(value.options)
         case Mapping():
             return frozenset((key, _key(item)) for key, item in value.items())

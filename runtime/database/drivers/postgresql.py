@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from runtime.database.errors import Unavailable
-from runtime.database.location import Location
+from runtime.database.location import DatabaseLocation
 
 CONNECT_SECONDS = 5
 """Maximum seconds to open a connection."""
@@ -27,7 +27,7 @@ _LATE = "symbiont_late"
 class PostgresConnections:
     """The engine for a PostgreSQL server, and all its open connections."""
 
-    def __init__(self, location: Location, *, connections: int) -> None:
+    def __init__(self, location: DatabaseLocation, *, connections: int) -> None:
         self._location = location
         self._open: WeakSet[Any] = WeakSet()
         self.engine: AsyncEngine = create_async_engine(

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from runtime.memory.item import Item
 from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.daily_log import entry_of, header
-from runtime.memory.markdown.text.document import Document, section_of
+from runtime.memory.markdown.text.document import MarkdownDocument, section_of
 from runtime.memory.store_types import Inspection
 
 MOST = 1000
@@ -37,4 +37,4 @@ def _document(agent_id: str, lasting: Sequence[Item], now: datetime) -> str:
         section = section_of(item)
         tags = tuple(tag for tag in item.tags if tag not in section.tags)
         sections[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
-    return Document.parse(b"").stamped(agent_id, now, now).adding(sections).data.decode()
+    return MarkdownDocument.parse(b"").stamped(agent_id, now, now).adding(sections).data.decode()

@@ -38,7 +38,7 @@ _PARTS_AT_ONCE: Final = 8
 """Parts that are removed in one transaction, so that others can write in between."""
 
 
-class Identity(NamedTuple):
+class ItemIdentity(NamedTuple):
     """Identifies a chunk."""
 
     agent_id: str
@@ -47,9 +47,9 @@ class Identity(NamedTuple):
     chunk_hash: str
 
 
-def identity_of(item: Item) -> Identity:
+def identity_of(item: Item) -> ItemIdentity:
     """Return the item's identity in an upsert."""
-    return Identity(item.agent_id, item.user_id, item.project_id, item.chunk_hash)
+    return ItemIdentity(item.agent_id, item.user_id, item.project_id, item.chunk_hash)
 
 
 class CollectionTransaction:
@@ -230,7 +230,7 @@ class CollectionTransaction:
         found = bulk.find(self._connection, items, _BY_ID, _REST_OF_ID, list(wanted)) if wanted else []
         return [ItemRow(*each) for each in found]
 
-    def _taken(self, given: Iterable[Item]) -> dict[str, Identity]:
+    def _taken(self, given: Iterable[Item]) -> dict[str, ItemIdentity]:
         """Return which of the brought ids are taken, and by which chunk."""
         return {row.id: _identity_in(row) for row in self._with_ids(item.memory_id for item in given)}
 
@@ -253,9 +253,9 @@ class CollectionTransaction:
         ]
         return sorted(found, key=lambda row: (row.timestamp, row.id))
 
-    def _same_chunks(self, given: Sequence[Item]) -> dict[Identity, ItemRow]:
+    def _same_chunks(self, given: Sequence[Item]) -> dict[ItemIdentity, ItemRow]:
         rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in given))
-        found: dict[Identity, ItemRow] = {}
+        found: dict[ItemIdentity, ItemRow] = {}
         for row in rows:
             found.setdefault(_identity_in(row), row)
         return found
@@ -271,7 +271,7 @@ class CollectionTransaction:
         rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in long_term))
         return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}
 
-    def _identified(self, item: Item, taken: dict[str, Identity]) -> Item:
+    def _identified(self, item: Item, taken: dict[str, ItemIdentity]) -> Item:
         """Return the item with its id, which is taken from now on."""
         wanted = item.memory_id
         if not is_id(wanted) or wanted in taken:
@@ -370,7 +370,7 @@ class CollectionTransaction:
 
 def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
     """Return the first item of each chunk with the sources of its repetitions, and the number of repetitions."""
-    first: dict[Identity, Item] = {}
+    first: dict[ItemIdentity, Item] = {}
     count = 0
     for item in given:
         count += 1
@@ -380,9 +380,9 @@ def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
     return list(first.values()), count - len(first)
 
 
-def _identity_in(row: ItemRow) -> Identity:
+def _identity_in(row: ItemRow) -> ItemIdentity:
     project = None if row.project_id is None else read(row.project_id)
-    return Identity(row.agent_id, read(row.user_id), project, row.chunk_hash)
+    return ItemIdentity(row.agent_id, read(row.user_id), project, row.chunk_hash)
 
 
 def _source_in(row: ItemRow) -> str | None:

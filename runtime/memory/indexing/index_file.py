@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.errors import UsageError
@@ -29,7 +29,7 @@ the 63 bytes of a PostgreSQL name."""
 
 async def open_indexer(
     store: Store,
-    choice: Choice | None,
+    choice: Variant | None,
     folder: Path | None,
     clock: Clock,
     options: Mapping[str, object] | None = None,
@@ -72,7 +72,7 @@ async def open_indexer(
     return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)
 
 
-def index_file(store: Store, folder: Path, choice: Choice | None = None) -> Path:
+def index_file(store: Store, folder: Path, choice: Variant | None = None) -> Path:
     """Return the file of a store's index, named for the store's identity and the kind of index unless that is the
     default one. So an index of another kind is built beside the one in use."""
     kind = "" if choice is None or choice.name == DEFAULT else f".{choice.name}"

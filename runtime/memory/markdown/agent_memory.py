@@ -26,7 +26,7 @@ from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.log_state import LogState
 from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days, entry_of
-from runtime.memory.markdown.text.document import Document, section_of
+from runtime.memory.markdown.text.document import MarkdownDocument, section_of
 from runtime.memory.markdown.text.literal_blocks import Inseparable
 from runtime.memory.store_types import Append, Part
 
@@ -50,7 +50,7 @@ class MarkdownEdit:
 
 
 WriteRequest = tuple[Item, ...] | MarkdownEdit
-Outcome = tuple[Item, ...] | Item | None | StoreError
+WriteResult = tuple[Item, ...] | Item | None | StoreError
 
 
 class AgentMemory:
@@ -68,13 +68,13 @@ class AgentMemory:
         appends, self._appends = self._appends, []
         return appends
 
-    def perform(self, works: Sequence[WriteRequest]) -> list[Outcome]:
+    def perform(self, works: Sequence[WriteRequest]) -> list[WriteResult]:
         """Do all requests under one lock: first the appends together, then the edits in order.
 
         Returns an outcome for each request: the items that were written, the edited item, None for a deletion, or the
         StoreError of that request alone. Raises an error that prevents all of them.
         """
-        outcomes: list[Outcome] = [()] * len(works)
+        outcomes: list[WriteResult] = [()] * len(works)
         appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, MarkdownEdit)]
         with self.held(create=bool(appends)) as folder:
             if appends and folder is not None:
@@ -86,7 +86,7 @@ class AgentMemory:
                     outcomes[number] = self._outcome(folder, work)
         return outcomes
 
-    def _outcome(self, folder: Folder | None, change: MarkdownEdit) -> Outcome:
+    def _outcome(self, folder: Folder | None, change: MarkdownEdit) -> WriteResult:
         try:
             return self._change(folder, change)
         except FsyncFailed:
@@ -126,7 +126,7 @@ class AgentMemory:
     def _append_long_term(
         self, folder: Folder, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
     ) -> None:
-        def add(document: Document, otherwise: datetime) -> Document:
+        def add(document: MarkdownDocument, otherwise: datetime) -> MarkdownDocument:
             there = long_term_items(self.agent_id, document, otherwise)
             keys = {delivery_key(item.source_uri) for item in there} - {None}
             # A set for each user: one user's items neither suppress nor reveal another's.
@@ -204,12 +204,12 @@ class AgentMemory:
 
     # Changing
 
-    def rewrite(self, folder: Folder, change: Callable[[Document, datetime], Document]) -> None:
+    def rewrite(self, folder: Folder, change: Callable[[MarkdownDocument, datetime], MarkdownDocument]) -> None:
         """Change `memory.md`; read it again whenever a person's edit comes in between. `change` gets its content and
         its time of modification."""
         for _ in range(_TRIES):
             before, written = self._read(folder)
-            data = change(Document.parse(before or b""), written).data
+            data = change(MarkdownDocument.parse(before or b""), written).data
             if data == (before or b""):
                 return
             folder.sweep()
@@ -240,7 +240,7 @@ class AgentMemory:
         """Return the folder, the file, its bytes, and the item's number in it. The caller closes a folder of logs."""
         data = folder.read(MEMORY)
         if data is not None:
-            items = long_term_items(self.agent_id, Document.parse(data), self.now())
+            items = long_term_items(self.agent_id, MarkdownDocument.parse(data), self.now())
             number = next((n for n, item in enumerate(items) if item.memory_id == memory_id), None)
             if number is not None:
                 return folder, MEMORY, data, number
@@ -268,7 +268,7 @@ class AgentMemory:
             with naming_item(place, name):
                 log = log.without(entry) if text is None else log.replacing(entry, text)
             return log.data, None if text is None else log_items(self.agent_id, log)[number]
-        document = Document.parse(before)
+        document = MarkdownDocument.parse(before)
         _, bullet = document.items[number]
         with naming_item(place, name):
             document = document.without(bullet) if text is None else document.replacing(bullet, text)

@@ -22,7 +22,7 @@ from runtime.memory.markdown.items import long_term_items
 from runtime.memory.markdown.long_term import MarkedBullet, look_through
 from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.daily_log import DailyLog, days
-from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.document import MarkdownDocument
 from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.store import redacted_item
 from runtime.memory.store_types import Compaction, StoreProblem
@@ -118,7 +118,7 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Rea
     """Add missing bullets to `memory.md`; return how many."""
     count = 0
 
-    def add(document: Document, otherwise: datetime) -> Document:
+    def add(document: MarkdownDocument, otherwise: datetime) -> MarkdownDocument:
         nonlocal count
         items = long_term_items(agent_memory.agent_id, document, otherwise)
         sections = [section.name for section, _ in document.items]

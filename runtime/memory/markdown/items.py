@@ -8,12 +8,12 @@ from datetime import datetime
 from runtime.memory.item import OWNER, Item, MemoryType, Provenance
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog
-from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.document import MarkdownDocument
 
 _NOTHING_KNOWN = Provenance()
 
 
-def long_term_items(agent_id: str, document: Document, otherwise: datetime) -> list[Item]:
+def long_term_items(agent_id: str, document: MarkdownDocument, otherwise: datetime) -> list[Item]:
     """Return the items of a `memory.md`, one for each of `document.items`.
 
     A bullet without a time of its own has that of the header's `Updated:`, or without a header the time `otherwise`.

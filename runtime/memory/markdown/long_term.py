@@ -18,7 +18,7 @@ from runtime.memory.markdown.items import log_items
 from runtime.memory.markdown.text.annotation import NOTHING, Annotation, take
 from runtime.memory.markdown.text.bullets import begins_something
 from runtime.memory.markdown.text.daily_log import DailyLog
-from runtime.memory.markdown.text.document import SECTIONS, Section
+from runtime.memory.markdown.text.document import SECTIONS, MarkdownSection
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank
 from runtime.memory.markdown.text.literal_blocks import opaque
 
@@ -30,7 +30,7 @@ _SECTIONS = dict(zip(("fact", "procedure", "pattern"), SECTIONS, strict=True))
 class MarkedBullet(NamedTuple):
     """A bullet marked for promotion: target section, resulting item, key in the promotion record."""
 
-    section: Section
+    section: MarkdownSection
     item: Item
     key: str
 
@@ -46,14 +46,14 @@ _HIDDEN = "it is in a code block or a comment"
 _A_DELIVERYS = "it is in the payload of a delivery"
 
 
-class Found(NamedTuple):
+class FoundBullet(NamedTuple):
     """The marked bullets of a log: those to promote, in order, and the others."""
 
     lasting: tuple[MarkedBullet, ...]
     left: tuple[Left, ...]
 
 
-def look_through(agent_id: str, log: DailyLog) -> Found:
+def look_through(agent_id: str, log: DailyLog) -> FoundBullet:
     """Return every marked bullet of a log.
 
     A bullet of an entry has the entry's time, source, tags and provenance, any other the day's; its own annotation
@@ -62,7 +62,7 @@ def look_through(agent_id: str, log: DailyLog) -> Found:
     found: list[MarkedBullet] = []
     left: list[Left] = []
     if not any(map(_MARK.search, log.lines)):
-        return Found((), ())
+        return FoundBullet((), ())
     for entry, item in zip(log.entries, log_items(agent_id, log), strict=True):
         text = item.text if entry.bullets is None else entry.bullets
         title, *below = text.replace("\r\n", "\n").split("\n")
@@ -82,7 +82,7 @@ def look_through(agent_id: str, log: DailyLog) -> Found:
                 left.append(Left(start + bullet.line + 1, _HIDDEN))
             else:
                 found.append(_lasting(day, bullet, _file(log)))
-    return Found(tuple(found), tuple(left))
+    return FoundBullet(tuple(found), tuple(left))
 
 
 def of_entry(entry: Item) -> tuple[tuple[Item, ...], bool]:
@@ -121,7 +121,7 @@ def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
     return MarkedBullet(section, item, key(section, item.text, item.user_id))
 
 
-def key(section: Section, text: str, user_id: str) -> str:
+def key(section: MarkdownSection, text: str, user_id: str) -> str:
     """Return the key of a user's text in a section: 16 hex digits of a sha256."""
     return sha256(f"{section.name}\n{chunk_hash(text)}\n{user_id}".encode()).hexdigest()[:16]
 

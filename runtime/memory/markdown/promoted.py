@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
 
-from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.document import MarkdownDocument
 from runtime.memory.markdown.text.lines import body, is_blank, newline
 
 _OPEN = "<!-- symbi flushed"
@@ -25,7 +25,7 @@ Promoted = Mapping[date, AbstractSet[str]]
 """The keys (`long_term.key`) of promoted bullets, by the day of their log."""
 
 
-def read(document: Document) -> dict[date, set[str]]:
+def read(document: MarkdownDocument) -> dict[date, set[str]]:
     """Read the records of a `memory.md`; other lines are ignored."""
     found: dict[date, set[str]] = {}
     for start, stop in _blocks(document):
@@ -36,7 +36,7 @@ def read(document: Document) -> dict[date, set[str]]:
     return found
 
 
-def write(document: Document, flushed: Promoted) -> Document:
+def write(document: MarkdownDocument, flushed: Promoted) -> MarkdownDocument:
     """Return the document with this record, at its previous place or at the end; without one if it is empty."""
     end = newline(document.lines)
     said = [f"{' '.join([day.isoformat(), *sorted(keys)])}{end}" for day, keys in sorted(flushed.items()) if keys]
@@ -51,10 +51,10 @@ def write(document: Document, flushed: Promoted) -> Document:
         block[:0] = [end] if not is_blank(lines[-1]) else []
     elif blocks and not said and start and is_blank(lines[start - 1]):
         start -= 1
-    return Document([*lines[:start], *block, *lines[stop:]])
+    return MarkdownDocument([*lines[:start], *block, *lines[stop:]])
 
 
-def _blocks(document: Document) -> Iterator[tuple[int, int]]:
+def _blocks(document: MarkdownDocument) -> Iterator[tuple[int, int]]:
     return (block for block in document.opaque if document.lines[block[0]].startswith(_OPEN))
 
 

@@ -21,7 +21,7 @@ from runtime.memory.item import Item
 from runtime.memory.markdown.agent_memory import LOGS, MEMORY, part_name
 from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days
-from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.document import MarkdownDocument
 from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.markdown.unread import Unread, unread
 from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
@@ -29,7 +29,7 @@ from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, Sto
 _CHECKED = 100_000  # files of which is remembered what is to be said of them
 
 
-class File(NamedTuple):
+class MarkdownFile(NamedTuple):
     """One file of an agent that a scan may have to read: `memory.md`, or the log of a day."""
 
     archive: MarkdownReader
@@ -58,7 +58,7 @@ class MarkdownReader:
         with root:
             return tuple(name for name in root.names() if is_name(name) and _has_memory(root, name))
 
-    def files(self, agent_id: str, wanted: Scan) -> list[File]:
+    def files(self, agent_id: str, wanted: Scan) -> list[MarkdownFile]:
         """Return the files of an agent that may hold wanted items, in the order of the scan."""
         with opened(self.root, agent_id) as folder:
             found = [] if folder is None else _days(folder)
@@ -71,7 +71,7 @@ class MarkdownReader:
         memory = [None] if wanted.memory_type != "episodic" else []
         days_or_memory: list[date | None] = [*memory, *found]
         ordered = reversed(days_or_memory) if wanted.newest_first else days_or_memory
-        return [File(self, agent_id, day, wanted.newest_first) for day in ordered]
+        return [MarkdownFile(self, agent_id, day, wanted.newest_first) for day in ordered]
 
     def parts_of(self, agents: Sequence[str], alone: bool) -> tuple[Part, ...]:
         """Return the parts of these agents. An unreadable folder raises StoreError if `alone`; otherwise it has one
@@ -126,7 +126,7 @@ class MarkdownReader:
         if data is None or status is None:
             return []
         if day is None:
-            document = Document.parse(data)
+            document = MarkdownDocument.parse(data)
             items = long_term_items(agent_id, document, datetime.fromtimestamp(status.st_mtime, UTC))
             lines = [bullet.start for _, bullet in document.items]
         else:

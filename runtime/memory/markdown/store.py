@@ -27,7 +27,7 @@ from runtime.memory.errors import NoSuchItem, StoreError
 from runtime.memory.files.store import FileStore
 from runtime.memory.files.writable import unwritable
 from runtime.memory.item import Item
-from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, Outcome, WriteRequest
+from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, WriteRequest, WriteResult
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.reader import MarkdownReader
 from runtime.memory.markdown.user_removal import forget_user
@@ -60,7 +60,7 @@ class MarkdownStore(FileStore[MarkdownReader]):
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(root, clock, MarkdownReader)
-        self._groups: OrderedDict[str, WriteBatcher[WriteRequest, Outcome]] = OrderedDict()
+        self._groups: OrderedDict[str, WriteBatcher[WriteRequest, WriteResult]] = OrderedDict()
 
     @property
     def identity(self) -> str:
@@ -151,12 +151,12 @@ class MarkdownStore(FileStore[MarkdownReader]):
             await group.drain()
         self._threads.shutdown(wait=False)
 
-    def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, Outcome]:
+    def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, WriteResult]:
         group = self._groups.get(agent_id)
         if group is None:
             agent_memory = AgentMemory(self.root, agent_id, self._clock)
 
-            async def write(works: Sequence[WriteRequest]) -> Sequence[Outcome]:
+            async def write(works: Sequence[WriteRequest]) -> Sequence[WriteResult]:
                 outcomes = await self._writing(partial(agent_memory.perform, works))
                 for growth in agent_memory.appends():
                     self._notify_append(growth)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from runtime.memory.markdown.long_term import look_through
 from runtime.memory.markdown.text.bullets import is_break
 from runtime.memory.markdown.text.daily_log import DailyLog
-from runtime.memory.markdown.text.document import SECTIONS, Document
+from runtime.memory.markdown.text.document import SECTIONS, MarkdownDocument
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank
 
 _NAMES = {section.name.casefold(): section.name for section in SECTIONS}
@@ -31,7 +31,7 @@ class Unread(NamedTuple):
 
 def unread(agent_id: str, day: date | None, data: bytes) -> list[Unread]:
     """Return the text of `memory.md`, or of a day's log, that is not an item; one finding for each kind."""
-    found = _in_document(Document.parse(data)) if day is None else _in_log(agent_id, DailyLog.parse(day, data))
+    found = _in_document(MarkdownDocument.parse(data)) if day is None else _in_log(agent_id, DailyLog.parse(day, data))
     first: dict[str, list[int]] = {}
     for line, message in found:
         first.setdefault(message, []).append(line)
@@ -41,7 +41,7 @@ def unread(agent_id: str, day: date | None, data: bytes) -> list[Unread]:
     ]
 
 
-def _in_document(document: Document) -> Iterator[tuple[int, str]]:
+def _in_document(document: MarkdownDocument) -> Iterator[tuple[int, str]]:
     within = False
     for heading in document.headings:
         within = heading.section is not None if heading.level <= 2 else within

@@ -13,7 +13,7 @@ from runtime.memory.item import OWNER
 from runtime.memory.markdown.agent_memory import LOGS, MEMORY, AgentMemory, naming_item
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, days
-from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.document import MarkdownDocument
 
 _TRIES = 50  # of a replacement, each against a person's edit that came in between
 
@@ -35,7 +35,7 @@ def forget_user(agent_memory: AgentMemory, user_id: str) -> int:
 def _from_memory(agent_memory: AgentMemory, folder: Folder, user_id: str) -> int:
     count = 0
 
-    def without(document: Document, otherwise: datetime) -> Document:
+    def without(document: MarkdownDocument, otherwise: datetime) -> MarkdownDocument:
         nonlocal count
         theirs = [bullet for _, bullet in document.items if _is_of(bullet.annotation, user_id)]
         count = len(theirs)

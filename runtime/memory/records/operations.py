@@ -28,7 +28,7 @@ class Mark(NamedTuple):
     facts: dict[str, Any]
 
 
-class Failure(NamedTuple):
+class OperationFailure(NamedTuple):
     """A failed write: `refused` at these gates, or an `error`."""
 
     status: Literal["refused", "error"]
@@ -49,7 +49,7 @@ class Forget(NamedTuple):
     user_id: str
 
 
-WriteRequest = Write | Mark | Failure | Cleanup | Forget
+WriteRequest = Write | Mark | OperationFailure | Cleanup | Forget
 
 
 @dataclass

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.values.types import As
+from dslc.blocks.variant import Variant
 
 Gate = Literal["governance", "tdd_proof", "evidence", "risk_tier"]
 
@@ -24,7 +24,7 @@ class RecordsOptions(BaseModel):
         "and then passed, or why there is none. `evidence`: the files that support it. `risk_tier`: "
         "GREEN, YELLOW or RED.",
     )
-    remote: Annotated[Choice | None, As("variant", family="remote")] = Field(
+    remote: Annotated[Variant | None, As("variant", family="remote")] = Field(
         default=None,
         description="The remote that gets a redacted copy of every record, with its own options. A record is "
         "stored locally first, and sent later if the remote is unavailable.",

@@ -14,8 +14,8 @@ from runtime.memory.records.files import evidence, outbox, state
 from runtime.memory.records.files.atomic_files import flush, publish, stage
 from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.name_index import RecordNameIndex
-from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, Damaged, decode, encode
-from runtime.memory.records.operations import Failure, Mark, Performed
+from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, DamagedRecord, decode, encode
+from runtime.memory.records.operations import Mark, OperationFailure, Performed
 from runtime.memory.store_types import Append
 
 
@@ -25,7 +25,7 @@ def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: dat
     state.write_state(folder, session_id, {"status": "stored", "id": record_id, "time": rfc3339(now), "remote": waits})
 
 
-def write_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> None:
+def write_failure(folder: Folder, work: OperationFailure, now: datetime, clock: Clock) -> None:
     """Note a failed write in `STATE.json`; an error also as evidence."""
     write = {"status": work.status, "id": None, "time": rfc3339(now), "remote": None}
     told = {"gates": list(work.gates)} if work.status == "refused" else {"error": work.error}
@@ -42,7 +42,7 @@ def mark(
     data = folder.read(name)
     try:
         record = decode(name, agent_id, data)
-    except Damaged:
+    except DamagedRecord:
         if work.done:
             _prove_sending(folder, work, now)
     else:

@@ -22,7 +22,7 @@ from runtime.memory.item import Item
 from runtime.memory.records.files import evidence, folder_index, outbox, state
 from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.name_index import RecordNameIndex
-from runtime.memory.records.files.record import LARGEST, Damaged, Record, decode, read_name, type_of
+from runtime.memory.records.files.record import LARGEST, DamagedRecord, Record, decode, read_name, type_of
 from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
 BATCH, BATCH_BYTES = 128, 8 * 1024 * 1024
@@ -133,7 +133,7 @@ class RecordReader:
                 assert folder is not None
                 try:
                     found.append((load(folder, agent_id, name).item, ItemLocation(str(folder.path / name), None)))
-                except Damaged as error:
+                except DamagedRecord as error:
                     self._report(name_index, folder, name, str(error))
         return sorted(found, key=lambda pair: (pair[0].timestamp, Path(pair[1].file).name))
 
@@ -206,9 +206,9 @@ class RecordReader:
             for name in names:
                 try:
                     load(folder, agent_id, name)
-                except (Damaged, StoreError) as error:
+                except (DamagedRecord, StoreError) as error:
                     problems.append(StoreProblem(str(folder.path / name), str(error)))
-                    if isinstance(error, Damaged):
+                    if isinstance(error, DamagedRecord):
                         self._report(name_index, folder, name, str(error))
                 known = read_name(name)
                 if known is not None and ids.get(known.id, name) != name:
@@ -239,11 +239,11 @@ def load(folder: Folder, agent_id: str, name: str) -> Record:
     """Read one record. Raises Damaged, StoreError."""
     status = folder.status(name)
     if status is not None and status.st_size > LARGEST:
-        raise Damaged(f"it has {status.st_size} bytes, and no record has more than {LARGEST}")
+        raise DamagedRecord(f"it has {status.st_size} bytes, and no record has more than {LARGEST}")
     try:
         return decode(name, agent_id, folder.read(name))
     except StoreError as error:
-        raise Damaged(error.line()) from error
+        raise DamagedRecord(error.line()) from error
 
 
 def _batches(names: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
@@ -22,7 +22,7 @@ from runtime.memory.item import Item, is_id
 from runtime.memory.records import gates as gate
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.files.record import delivery_id, fields_of
-from runtime.memory.records.operations import Cleanup, Done, Failure, Forget, Mark, Write, WriteRequest
+from runtime.memory.records.operations import Cleanup, Done, Forget, Mark, OperationFailure, Write, WriteRequest
 from runtime.memory.records.options import RecordsOptions
 from runtime.memory.records.reader import RecordReader
 from runtime.memory.records.readiness import problems_of
@@ -73,7 +73,7 @@ class RecordsStore(FileStore[RecordReader]):
         self._groups: dict[str, tuple[RecordWriter, WriteBatcher[WriteRequest, Done]]] = {}
         self._sync = RemoteSync(str(self.root), clock, self._claim, self._outgoing, self._mark)
         self._options = RecordsOptions()
-        self._given: Choice | None = None
+        self._given: Variant | None = None
         self._remote: Remote | None = None
         self._remote_off: str | None = None
         self._behind: set[str] = set()
@@ -161,9 +161,9 @@ class RecordsStore(FileStore[RecordReader]):
         """Note a failed write in `STATE.json`, if possible."""
         session = item.provenance.session_id
         if isinstance(error, gate.GateOpen):
-            failure = Failure("refused", session, gates=error.gates)
+            failure = OperationFailure("refused", session, gates=error.gates)
         else:
-            failure = Failure("error", session, error=error.line())
+            failure = OperationFailure("error", session, error=error.line())
         with contextlib.suppress(StoreError):
             await self._group(item.agent_id).put(failure)
 

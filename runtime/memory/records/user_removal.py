@@ -16,7 +16,7 @@ from runtime.memory.item import rfc3339
 from runtime.memory.records.files import evidence, outbox, state
 from runtime.memory.records.files.atomic_files import flush
 from runtime.memory.records.files.name_index import RecordNameIndex
-from runtime.memory.records.files.record import Damaged, decode
+from runtime.memory.records.files.record import DamagedRecord, decode
 from runtime.memory.records.outcome import prove
 
 
@@ -26,7 +26,7 @@ def names_of(folder: Folder, agent_id: str, name_index: RecordNameIndex, user_id
     with name_index.lock:
         names = sorted(name_index.sizes)
     for name in names:
-        with contextlib.suppress(Damaged):
+        with contextlib.suppress(DamagedRecord):
             if decode(name, agent_id, folder.read(name)).item.user_id == user_id:
                 found.append(name)
     return found

@@ -27,9 +27,18 @@ from runtime.memory.records.files.atomic_files import discard, flush, publish, s
 from runtime.memory.records.files.day_tail import DayTail
 from runtime.memory.records.files.folder_index import FolderIndex, is_current
 from runtime.memory.records.files.name_index import STAMP, RecordNameIndex
-from runtime.memory.records.files.record import Damaged, decode, delivery_id, encode, fields_of, name_of
+from runtime.memory.records.files.record import DamagedRecord, decode, delivery_id, encode, fields_of, name_of
 from runtime.memory.records.files.recovery import recover
-from runtime.memory.records.operations import Cleanup, Done, Failure, Forget, Mark, Performed, Write, WriteRequest
+from runtime.memory.records.operations import (
+    Cleanup,
+    Done,
+    Forget,
+    Mark,
+    OperationFailure,
+    Performed,
+    Write,
+    WriteRequest,
+)
 from runtime.memory.records.outcome import mark, tell_stored, write_failure
 from runtime.memory.records.user_removal import forget, names_of
 
@@ -70,7 +79,7 @@ class RecordWriter:
         them."""
         result = Performed([Done() for _ in works])
         writes = [(number, work) for number, work in enumerate(works) if isinstance(work, Write)]
-        create = any(isinstance(work, Write | Failure) for work in works)
+        create = any(isinstance(work, Write | OperationFailure) for work in works)
         with self._held(create=create) as folder:
             if folder is None:
                 return result
@@ -81,7 +90,7 @@ class RecordWriter:
                     match work:
                         case Mark():
                             mark(folder, self.agent_id, self.name_index, work, self._now(), result)
-                        case Failure():
+                        case OperationFailure():
                             write_failure(folder, work, self._now(), self._clock)
                         case Cleanup():
                             self._tidy(folder, work)
@@ -221,7 +230,7 @@ class RecordWriter:
         name = self.name_index.ids.get(wanted)
         if name is None:
             return item
-        with contextlib.suppress(Damaged, StoreError):
+        with contextlib.suppress(DamagedRecord, StoreError):
             if decode(name, self.agent_id, folder.read(name)).item.chunk_hash == item.chunk_hash:
                 return None
         return item.changed(memory_id=uuid7(self._clock))

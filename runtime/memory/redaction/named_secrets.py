@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.memory.redaction.pattern import DONE, Found, Pattern
+from runtime.memory.redaction.pattern import DONE, FoundSecret, Pattern
 from runtime.memory.redaction.placeholders import (
     is_code,
     is_quantity,
@@ -67,7 +67,7 @@ def _is_constant(name: bytes, sign: bytes, value: bytes) -> bool:
     return shouted and b" = " in sign and is_word(value)
 
 
-def _is_setting(found: Found) -> bool:
+def _is_setting(found: FoundSecret) -> bool:
     value = found.value
     done = DONE.match(found.data, found.begin)
     if done is not None:  # with more behind it, it was a piece of what is set
@@ -86,13 +86,13 @@ def _is_setting(found: Found) -> bool:
     return assigned or _is_made_up(found) or _is_alone(found, name)
 
 
-def _is_mixed_setting(found: Found) -> bool:
+def _is_mixed_setting(found: FoundSecret) -> bool:
     """True if the value of an ambiguous name, such as `stripe_key=…`, looks like a secret."""
     value = found.value
     return len(value) >= 20 and all(kind.search(value) for kind in _MIXED) and _is_setting(found)
 
 
-def _is_made_up(found: Found) -> bool:
+def _is_made_up(found: FoundSecret) -> bool:
     """True if a value after a colon is not prose, a number, a date, a person or an issue."""
     value, ends = found.value, _ENDS.fullmatch(found.after) is not None
     if _MADE_UP.search(value) is None or is_reference(value) or (is_quantity(value) and not ends):
@@ -100,7 +100,7 @@ def _is_made_up(found: Found) -> bool:
     return len(value) >= 6 or ends
 
 
-def _is_alone(found: Found, name: bytes) -> bool:
+def _is_alone(found: FoundSecret, name: bytes) -> bool:
     """True for `DB_PASSWORD: opensesame`, or `password: opensesame` on a line of its own, as in YAML."""
     yaml = not found.before.strip(b" ") and (
         _PASSWORD.fullmatch(name) is not None or (b"_" in name and _LOWER.fullmatch(found.value) is not None)
@@ -171,7 +171,7 @@ def _flag(names: bytes) -> bytes:
     return rb"--(?:[a-z-]+-)?(?:" + names + rb")[ \t]+[\"']?([^\s\"'`$<>{}\[\]|;&-][^\s\"'`;&|]*)"
 
 
-def _is_flag(found: Found) -> bool:
+def _is_flag(found: FoundSecret) -> bool:
     return not stands_in(found.value) and _MADE_UP.search(found.value) is not None
 
 
@@ -180,15 +180,15 @@ def _told(name: bytes) -> bytes:
     return rb"\b(?i:" + name + rb")[ \t]+(?i:is|was|to|as|=)[ \t]+(?:now[ \t]+)?[\"'`]([^\s\"'`]{6,})[\"'`]"
 
 
-def _is_told(found: Found) -> bool:
+def _is_told(found: FoundSecret) -> bool:
     return not stands_in(found.value) and not is_code(found.value) and _is_made_up(found)
 
 
-def _is_phrase(found: Found) -> bool:
+def _is_phrase(found: FoundSecret) -> bool:
     return not stands_in(found.value) and not is_sentence(found.value)
 
 
-def _is_content(found: Found) -> bool:
+def _is_content(found: FoundSecret) -> bool:
     return not stands_in(found.value)
 
 

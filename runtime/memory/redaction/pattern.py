@@ -12,7 +12,7 @@ DONE = re.compile(rb"\[REDACTED:[a-z0-9_]+\]")
 _NEAR = 200  # bytes of a line that a judgement may look at
 
 
-class Found(NamedTuple):
+class FoundSecret(NamedTuple):
     """A match in `data`: it begins at `start`; the value that would be replaced is `begin` to `end`."""
 
     data: bytes
@@ -49,4 +49,4 @@ class Pattern(NamedTuple):
 
     type: str
     regex: bytes
-    holds: Callable[[Found], bool] = lambda _found: True
+    holds: Callable[[FoundSecret], bool] = lambda _found: True

@@ -12,7 +12,7 @@ import re2
 
 from runtime.memory.redaction.lookalikes import undisguised
 from runtime.memory.redaction.named_secrets import SETTINGS
-from runtime.memory.redaction.pattern import DONE, Found, Pattern
+from runtime.memory.redaction.pattern import DONE, FoundSecret, Pattern
 from runtime.memory.redaction.token_formats import FORMS
 
 PATTERNS: tuple[Pattern, ...] = (*FORMS, *SETTINGS)
@@ -65,7 +65,7 @@ def _replace(pattern: Pattern, regex: Any, data: bytes) -> bytes:
         group = next((number for number in range(1, regex.groups + 1) if match.group(number) is not None), 0)
         start, end = match.span(group)
         done = DONE.match(data, start)
-        if (done is not None and done.end() >= end) or not pattern.holds(Found(data, match.start(), start, end)):
+        if (done is not None and done.end() >= end) or not pattern.holds(FoundSecret(data, match.start(), start, end)):
             continue
         pieces += [data[at:start], b"[REDACTED:%s]" % pattern.type.encode()]
         at = end

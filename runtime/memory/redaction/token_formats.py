@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.memory.redaction.pattern import DONE, Found, Pattern
+from runtime.memory.redaction.pattern import DONE, FoundSecret, Pattern
 
 _STAND_IN = re.compile(
     rb"\$.*|\{.*|<.*|%[A-Z_]+%|x{3,}|.{0,12}(?:\*+|\.{3,}|\xe2\x80\xa6)\W*", re.IGNORECASE | re.DOTALL
@@ -18,22 +18,22 @@ _STAND_IN = re.compile(
 _UPPER, _LOWER, _DIGIT = re.compile(rb"[A-Z]"), re.compile(rb"[a-z]"), re.compile(rb"[0-9]")
 
 
-def _is_value(found: Found) -> bool:
+def _is_value(found: FoundSecret) -> bool:
     """True unless the value is a variable or a placeholder."""
     return DONE.match(found.value) is not None or _STAND_IN.fullmatch(found.value) is None
 
 
-def _is_mixed(found: Found) -> bool:
+def _is_mixed(found: FoundSecret) -> bool:
     return all(kind.search(found.value) for kind in (_UPPER, _LOWER, _DIGIT))
 
 
-def _is_bearer(found: Found) -> bool:
+def _is_bearer(found: FoundSecret) -> bool:
     value = found.value
     both = _UPPER.search(value) is not None and _LOWER.search(value) is not None
     return _DIGIT.search(value) is not None or (both and len(value) >= 20) or len(value.partition(b"-")[0]) >= 24
 
 
-def _is_credential(found: Found) -> bool:
+def _is_credential(found: FoundSecret) -> bool:
     """True for a credential after `Authorization:`; without a scheme it may be prose ("Authorization: required")."""
     if not _is_value(found):
         return False

@@ -67,7 +67,7 @@ class Wanted:
         return self.strategy == "abstractive" or self.provider is not None or self.model is not None
 
 
-class Made(NamedTuple):
+class MadeSummary(NamedTuple):
     """How a summary was made: the row and the model, or none."""
 
     provider: str | None = None
@@ -89,7 +89,7 @@ class Summary(NamedTuple):
     one, although none is configured."""
 
     item: Item
-    made: Made
+    made: MadeSummary
     fell_back: str | None = None
     left_out: bool = False
     not_configured: bool = False
@@ -163,9 +163,9 @@ async def _existing(memory: OpenMemory, wanted: Wanted, key: str) -> Item | None
     return None
 
 
-def _made(summary: Item) -> Made:
+def _made(summary: Item) -> MadeSummary:
     provider, stroke, model = (summary.provenance.author or "").partition("/")
-    return Made(provider, model) if stroke else Made()
+    return MadeSummary(provider, model) if stroke else MadeSummary()
 
 
 def _is_made_as(there: Item, wanted: Wanted) -> bool:
@@ -188,7 +188,7 @@ class _Written(NamedTuple):
     """A text, how it was made, and why not by a model."""
 
     text: str
-    made: Made
+    made: MadeSummary
     fell_back: str | None = None
 
 
@@ -199,14 +199,16 @@ async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_wo
         try:
             chosen = _chosen(memory, wanted)
             if chosen is not None:
-                return _Written(await _abstract(chosen, items, wanted, max_words), Made(chosen.name, chosen.model))
+                return _Written(
+                    await _abstract(chosen, items, wanted, max_words), MadeSummary(chosen.name, chosen.model)
+                )
         except (ModelUnavailable, ModelRefused) as error:
             if wanted.strategy == "abstractive":
                 raise
             fell_back = error.line()
     texts = [item.text for item in items]
     # Texts may be nothing but full stops.
-    return _Written(extract(texts, max_words) or bounded(" ".join(texts), max_words), Made(), fell_back)
+    return _Written(extract(texts, max_words) or bounded(" ".join(texts), max_words), MadeSummary(), fell_back)
 
 
 def _is_configured(memory: OpenMemory) -> bool:

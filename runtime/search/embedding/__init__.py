@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.extension_table import LazyRow, table_of
 from runtime.search.embedding.embedder import Embedder
@@ -73,7 +73,7 @@ def default_embedding() -> str | None:
     return "local" if missing() is None else None
 
 
-async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -> Embedder | None:
+async def open_embedding(choice: Variant | None, options: Mapping[str, object]) -> Embedder | None:
     """Open the embedding that a memory declares, or the default one (`default_embedding`). The caller closes it. Makes
     no call.
 

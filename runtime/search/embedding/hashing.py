@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.text import readable
 
@@ -29,7 +29,7 @@ _FACTOR = 0x9E3779B1
 """Odd, so that it has an inverse modulo 2^32."""
 
 
-class HashingOptions(Group):
+class HashingOptions(GroupModel):
     """How large the vectors of the embedding for tests are."""
 
     dimension: int = Field(default=256, ge=8, le=4096, description="The dimension of vectors.")

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.minilm import model
 from runtime.search.embedding.text import is_blank, readable
@@ -29,7 +29,7 @@ _LONGEST = 8 * 1024
 _NICENESS = 10
 
 
-class LocalOptions(Group):
+class LocalOptions(GroupModel):
     """There is nothing to set."""
 
 

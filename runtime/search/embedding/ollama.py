@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.outbound.http import CallFailed, HttpCaller
@@ -23,7 +23,7 @@ from runtime.search.embedding.remote import RemoteEmbedder, Service
 _EMBED = "embed"
 
 
-class OllamaOptions(Group):
+class OllamaOptions(GroupModel):
     """Where Ollama is, and which of its models makes the vectors."""
 
     url: Url = Field(default="http://localhost:11434", description="The URL of Ollama, without `/api`.")

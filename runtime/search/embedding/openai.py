@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.outbound.http import CallFailed, HttpCaller
@@ -27,7 +27,7 @@ from runtime.secrets.secret import Secret
 _WHOSE = "the embedding openai"
 
 
-class OpenAIOptions(Group):
+class OpenAIOptions(GroupModel):
     """Which service and model make the vectors, and the key that it wants."""
 
     url: Url = Field(default=OPENAI, description="The base URL of the service; `/embeddings` is appended.")

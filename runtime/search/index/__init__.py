@@ -11,7 +11,7 @@ from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.extension_table import LazyRow, table_of
 from runtime.search.index.index import Index, IndexPlace
@@ -68,7 +68,7 @@ NAMELESS = "memory"
 
 
 async def open_index(
-    choice: Choice | None,
+    choice: Variant | None,
     path: Path | None,
     options: Mapping[str, object],
     *,

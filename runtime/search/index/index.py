@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,7 +166,7 @@ class Index(ABC):
         with numbers that are not finite; then none is stored."""
 
     @abstractmethod
-    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Matched:
+    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
         """Return the entries that contain one or more of `words`, or have a neighbour that does, by BM25, which is
         above 0.
 
@@ -177,7 +177,7 @@ class Index(ABC):
 
     @abstractmethod
     async def nearest(
-        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
         """Return the entries nearest to `vector` by cosine, -1 to 1, and in addition to `limit` those of the keys
         `also` that pass; entries without a vector are left out. Raises EmbeddingMismatch for a vector of another
@@ -193,14 +193,14 @@ class Index(ABC):
 
     @abstractmethod
     async def newest(
-        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
+        self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
     ) -> Sequence[IndexEntry]:
         """Return up to `limit` (1 or more) wanted entries, newest first; of equal times the greatest id first.
         `before`: only entries after this time and id in that order. `begins`: only ids with this beginning; with
         `WHOLE_ID` characters it is a whole id."""
 
     @abstractmethod
-    async def authors(self, wanted: Filter) -> Sequence[str]:
+    async def authors(self, wanted: EntryFilter) -> Sequence[str]:
         """Return the authors of the wanted entries, by name."""
 
     @abstractmethod

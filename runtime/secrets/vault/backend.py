@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.secrets.backend import Backend, SecretContext, Unresolved
+from runtime.secrets.backend import SecretBackend, SecretContext, Unresolved
 from runtime.secrets.vault.login import VaultSettings
 from runtime.secrets.vault.session import VaultSession
 
@@ -47,7 +47,7 @@ async def keep(context: SecretContext) -> None:
     await _session(context).keep()
 
 
-VAULT = Backend(
+VAULT = SecretBackend(
     name="vault",
     title="HashiCorp Vault",
     doc="`secret://vault/PATH` or `secret://vault/PATH#FIELD`: a KV secret, version 1 or 2, of the Vault or OpenBao at "

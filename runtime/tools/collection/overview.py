@@ -31,7 +31,7 @@ from runtime.tools.collection.types import (
     CollectionState,
     Dimension,
     MadeCollection,
-    Metrics,
+    MetricsReport,
     ToolCounts,
 )
 from runtime.tools.context import Context
@@ -77,7 +77,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
     )
 
 
-async def metrics(context: Context, collection: Collection = None) -> Metrics:
+async def metrics(context: Context, collection: Collection = None) -> MetricsReport:
     """Count the items of each collection or of one, and one's own calls of each tool."""
     only = None if collection is None else await find_collection(context, collection)
     memories = await collection_memories(context) if only is None else [only.memory]
@@ -86,7 +86,7 @@ async def metrics(context: Context, collection: Collection = None) -> Metrics:
         wanted = [each for each in await counted(context, memory) if only is None or each["name"] == only.name]
         found += [await _measured(context, memory, fields) for fields in wanted]
     called = counted_calls(user_filter(context, None))
-    return Metrics(
+    return MetricsReport(
         collections=found,
         tools={name: ToolCounts(calls=each.calls, failures=each.failures) for name, each in called.items()},
     )

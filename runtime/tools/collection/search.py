@@ -8,13 +8,13 @@ from typing import Final
 from runtime.clock import utc
 from runtime.errors import UsageError
 from runtime.memory.redaction.redact import redact
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from runtime.tools.collection.access import find_collection
 from runtime.tools.collection.types import (
     AllTags,
     Collection,
-    Hit,
+    CollectionHit,
     Limit,
     Project,
     Query,
@@ -59,7 +59,7 @@ async def search(
     were understood, and `notes` report limitations of the search.
     """
     target = await find_collection(context, collection)
-    wanted = Filter(
+    wanted = EntryFilter(
         agent=target.name,
         type=memory_type,
         user=user_filter(context, None),
@@ -76,7 +76,7 @@ async def search(
     except UsageError as error:
         raise wrong("query_text", str(error), hint=error.hint) from None
     found = await memory.search(question, context.progress)
-    hits = [Hit(**fields_of(hit.item, target.name), **scores_of(hit)) for hit in found.hits]
+    hits = [CollectionHit(**fields_of(hit.item, target.name), **scores_of(hit)) for hit in found.hits]
     return SearchResult(
         hits=hits,
         context=in_lines(hits),
@@ -96,7 +96,7 @@ async def search(
     )
 
 
-def in_lines(hits: Sequence[Hit]) -> str:
+def in_lines(hits: Sequence[CollectionHit]) -> str:
     """The hits as a prompt has them: `[1] 2026-11-20 semantic, SOURCE: TEXT`, each in one line, bounded."""
     lines: list[str] = []
     room = LONGEST_CONTEXT

@@ -212,7 +212,7 @@ class KeptMemory(Payload):
     provenance: Provenance
 
 
-class Hit(Payload, Scores):
+class CollectionHit(Payload, Scores):
     """The hits."""
 
 
@@ -234,7 +234,7 @@ class UsedFilters(_Result):
 class SearchResult(_Result):
     """The hits, best first."""
 
-    hits: list[Hit]
+    hits: list[CollectionHit]
     context: str = Field(description="The hits as numbered lines for a prompt.")
     used_filters: UsedFilters
     notes: list[str] = Field(description="Notes about the search.")
@@ -295,7 +295,7 @@ class ToolCounts(_Result):
     failures: int
 
 
-class Metrics(_Result):
+class MetricsReport(_Result):
     """The number of items and of tool calls."""
 
     collections: list[CollectionMetrics]

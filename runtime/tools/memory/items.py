@@ -13,7 +13,7 @@ from runtime.memory.newest import newest
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Capability
 from runtime.memory.store_types import Position, position_of
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.index.index import WHOLE_ID
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
@@ -36,7 +36,7 @@ from runtime.tools.memory.types import (
     Since,
     Until,
     User,
-    Wanted,
+    WantedSummary,
 )
 
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -48,7 +48,7 @@ async def memory_list(
     *,
     limit: Newest = 50,
     agent: AnyAgent = None,
-    type: Wanted = None,  # noqa: A002 - the word of the design
+    type: WantedSummary = None,  # noqa: A002 - the word of the design
     tag: AnyTag = [],  # noqa: B006 - never changed
     all_tags: AllTags = [],  # noqa: B006
     since: Since = None,
@@ -59,7 +59,7 @@ async def memory_list(
 ) -> MemoryItems:
     """List the items of one agent or of all, newest first."""
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
-    wanted = Filter(
+    wanted = EntryFilter(
         agent=agent,
         user=user_filter(context, await asked_user(context, user)),
         type=kind,
@@ -134,7 +134,7 @@ async def _found(
 ) -> Sequence[tuple[Item, OpenMemory]]:
     """Return the item with this id or unique prefix, in every memory that has it; items of other users do not exist
     for the caller. Raises NotFound, and UsageError for several matches."""
-    wanted = Filter(agent=agent, user=user_filter(context, None))
+    wanted = EntryFilter(agent=agent, user=user_filter(context, None))
     found: list[tuple[Item, OpenMemory]] = []
     for each in named(context, memory):
         found += [(item, each) for item in await newest(each, wanted, 2, prefix=begins)]

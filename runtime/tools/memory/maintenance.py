@@ -16,7 +16,7 @@ from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, everywhere, items_of, named, places, user_filter
 from runtime.tools.memory.types import (
     Agent,
-    AgentMemory,
+    AgentMemoryState,
     AnyAgent,
     Compacted,
     CompactedMemory,
@@ -30,8 +30,8 @@ from runtime.tools.memory.types import (
     Reindexed,
     ReindexedMemories,
     User,
-    Verified,
     VerifiedMemories,
+    VerifiedStores,
 )
 
 log = structlog.get_logger("symbiont.memory")
@@ -164,7 +164,7 @@ async def memory_verify(context: Context, agent: AnyAgent = None, memory: Memory
     return VerifiedMemories(agents=found, good=good)
 
 
-async def _verified(memory: OpenMemory, agent: str) -> Verified:
+async def _verified(memory: OpenMemory, agent: str) -> VerifiedStores:
     files, problems = await memory.store.verify(agent)
     said = [_difficulty(problem) for problem in problems]
     items = 0
@@ -177,14 +177,14 @@ async def _verified(memory: OpenMemory, agent: str) -> Verified:
             # One that is known already names its file.
             if not any(each.severity == "error" and each.file in str(error) for each in problems):
                 said.append(Difficulty(file=part.name, message=error.line(), severity="error"))
-    return Verified(agent=agent, memory=memory.name, files=files, items=items, problems=said)
+    return VerifiedStores(agent=agent, memory=memory.name, files=files, items=items, problems=said)
 
 
-async def _measured(memory: OpenMemory, agent: str) -> AgentMemory:
+async def _measured(memory: OpenMemory, agent: str) -> AgentMemoryState:
     stats = await memory.store.stats(agent)
     problems = [_difficulty(problem) for problem in stats.problems]
     index = await _index(memory, agent)
-    return AgentMemory(
+    return AgentMemoryState(
         agent=agent,
         memory=memory.name,
         files=stats.files,
@@ -198,7 +198,7 @@ async def _measured(memory: OpenMemory, agent: str) -> AgentMemory:
     )
 
 
-async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
+async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemoryState:
     """Return the statistics of one user's items; files and index are shared by all users."""
     days: list[date] = []
     items: int | None
@@ -213,7 +213,7 @@ async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
     else:
         items = len(found)
         days = [item.timestamp.date() for item in found if item.memory_type == "episodic"]
-    return AgentMemory(
+    return AgentMemoryState(
         agent=agent,
         memory=memory.name,
         files=None,

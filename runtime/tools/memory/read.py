@@ -11,7 +11,7 @@ from runtime.errors import UsageError
 from runtime.memory.open_memory import FoundHit, OpenMemory
 from runtime.memory.redaction.redact import redact
 from runtime.search.engine import BY_KEYWORD
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, kept, moment, places, sees_all, shown, tags_of, user_filter
@@ -34,7 +34,7 @@ from runtime.tools.memory.types import (
     Threshold,
     Until,
     User,
-    Wanted,
+    WantedSummary,
     scores_of,
 )
 
@@ -47,7 +47,7 @@ async def memory_search(
     query: Query,
     *,
     limit: Hits = 10,
-    type: Wanted = None,  # noqa: A002 - the word of the design
+    type: WantedSummary = None,  # noqa: A002 - the word of the design
     tag: AnyTag = [],  # noqa: B006 - never changed
     all_tags: AllTags = [],  # noqa: B006
     since: Since = None,
@@ -66,7 +66,7 @@ async def memory_search(
     report limitations, for instance that vectors were not available.
     """
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
-    wanted = Filter(
+    wanted = EntryFilter(
         agent=agent,
         type=kind,
         user=user_filter(context, await asked_user(context, user)),

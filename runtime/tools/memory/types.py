@@ -41,7 +41,7 @@ MemoryName = Annotated[
 ]
 
 Kind = Literal["fact", "pattern", "procedure", "episode", "semantic", "procedural", "episodic"]
-Wanted = Annotated[
+WantedSummary = Annotated[
     Kind | None,
     Field(description="Only items of this type. `fact` is `semantic`, and so is `pattern`, with that tag."),
 ]
@@ -276,7 +276,7 @@ class ImportedLines(_Result):
     refused: int
 
 
-class AgentMemory(_Result):
+class AgentMemoryState(_Result):
     """The items of an agent in one memory."""
 
     agent: str
@@ -308,7 +308,7 @@ class MemoryState(_Result):
 class MemoryStats(_Result):
     """The number of items."""
 
-    agents: list[AgentMemory]
+    agents: list[AgentMemoryState]
     memories: list[MemoryState]
 
 
@@ -377,7 +377,7 @@ class ReindexedMemories(_Result):
     memories: list[Reindexed]
 
 
-class Verified(_Result):
+class VerifiedStores(_Result):
     """The number of items of an agent that were read, and the problems."""
 
     agent: str
@@ -390,5 +390,5 @@ class Verified(_Result):
 class VerifiedMemories(_Result):
     """The number of items read, and the problems."""
 
-    agents: list[Verified]
+    agents: list[VerifiedStores]
     good: bool

@@ -23,7 +23,7 @@ ID_LENGTH: Final = 36
 _ID = re.compile(r"[0-9a-f-]{1,36}\Z")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Criteria of deliveries. Times are Unix milliseconds: from `since`, before `until`."""
 
     name: str | None = None
@@ -49,7 +49,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return conditions
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True):
+class ListedDelivery(msgspec.Struct, frozen=True, kw_only=True):
     """One delivery in its current state. Times are Unix milliseconds."""
 
     id: str
@@ -74,7 +74,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str | None
 
 
-_SHOWN = Listed.__struct_fields__
+_SHOWN = ListedDelivery.__struct_fields__
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,14 +92,14 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery with its stored request: `body` is None if it is not available, for the reason `why`."""
 
-    row: Listed
+    row: ListedDelivery
     headers: HeaderPairs
     body: bytes | None
     why: str | None
     runs: tuple[Ran, ...]
 
 
-async def newest(database: Database, wanted: Wanted, limit: int) -> list[Listed]:
+async def newest(database: Database, wanted: DeliveryQuery, limit: int) -> list[ListedDelivery]:
     """Return the newest `limit` deliveries, newest first."""
     query = select(*(deliveries.c[name] for name in _SHOWN)).where(*wanted.where())
     async with database.read() as connection:
@@ -107,7 +107,7 @@ async def newest(database: Database, wanted: Wanted, limit: int) -> list[Listed]
     return [_listed(row) for row in rows]
 
 
-async def oldest_ids(database: Database, wanted: Wanted, limit: int, after: str = "") -> list[str]:
+async def oldest_ids(database: Database, wanted: DeliveryQuery, limit: int, after: str = "") -> list[str]:
     """Return the ids of the oldest `limit` deliveries after the id `after`, oldest first."""
     query = select(deliveries.c.id).where(*wanted.where(), deliveries.c.id > after)
     async with database.read() as connection:
@@ -159,9 +159,9 @@ async def show(database: Database, delivery_id: str) -> Shown:
     return Shown(row=_listed(row), headers=headers, body=body, why=why or None, runs=tuple(map(_ran, history)))
 
 
-def _listed(row: Any) -> Listed:
+def _listed(row: Any) -> ListedDelivery:
     fields = {name: getattr(row, name) for name in _SHOWN}
-    return Listed(**{**fields, "verified": bool(row.verified)})
+    return ListedDelivery(**{**fields, "verified": bool(row.verified)})
 
 
 def _ran(row: Any) -> Ran:

@@ -24,7 +24,7 @@ _TESTS = ("equals", "one_of", "contains", "matches", "exists")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplanationLine:
     """One filter, or a part of one.
 
     `name`: `event`, `filter_1`, or a nested part: `any`, `filter`, `not`. `depth`: 0 for the filters themselves.
@@ -51,7 +51,7 @@ class Explanation:
     event: str | None
     refusing: str | None
     refused: str | None
-    lines: tuple[Line, ...] = field(default=())
+    lines: tuple[ExplanationLine, ...] = field(default=())
 
     @property
     def wanted(self) -> bool:
@@ -66,7 +66,7 @@ def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -
     payload = row.payload(body, seen.get("content-type"))
     action = compile_sources(row.action, malformed="malformed_event") if row.action else None
     filters = compile_filters(webhook.filter, webhook.event, action)
-    lines: list[Line] = []
+    lines: list[ExplanationLine] = []
     event = refusing = refused = None
     try:
         event = compile_sources(row.event, malformed="malformed_event")(seen, payload)
@@ -98,33 +98,35 @@ def _row(webhook: Webhook) -> Provider:
 
 def _event(
     webhook: Webhook, filters: Filters, event: str | None, refused: str | None, headers: Headers, payload: Payload
-) -> Line:
+) -> ExplanationLine:
     """`refused`: why the event is unknown, if it is None."""
     names = ", ".join(map(_written, webhook.event))
     says = f"event {names}" if len(webhook.event) == 1 else f"event [{names}]"
     if event is None:
-        return Line("event", 0, says, (), 0, None if refused else False, refused)
+        return ExplanationLine("event", 0, says, (), 0, None if refused else False, refused)
     try:
-        return Line("event", 0, says, (_written(event),), 1, filters.wants(event, headers, payload))
+        return ExplanationLine("event", 0, says, (_written(event),), 1, filters.wants(event, headers, payload))
     except Refused as caught:  # the action is in the payload
-        return Line("event", 0, says, (_written(event),), 1, None, caught.reason)
+        return ExplanationLine("event", 0, says, (_written(event),), 1, None, caught.reason)
 
 
-def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[Line]:
+def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[ExplanationLine]:
     """Explain the rule, then its nested parts. The language bounds the depth."""
     inner = list(_inner(depth, rule, headers, payload))
     verdict, refused = _verdict(rule, headers, payload)
     values, found = _values(rule, headers, payload)
     holds = verdict if verdict is None or name != "not" else not verdict
-    yield Line(name, depth, _says(rule), values, found, holds, refused)
+    yield ExplanationLine(name, depth, _says(rule), values, found, holds, refused)
     yield from inner
 
 
-def _inner(depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[Line]:
+def _inner(depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[ExplanationLine]:
     for group in getattr(rule, "any", ()):
         parts = [list(_lines("filter", depth + 2, each, headers, payload)) for each in group.filter]
         verdicts = [part[0].holds for part in parts]
-        yield Line("any", depth + 1, "", holds=True if True in verdicts else None if None in verdicts else False)
+        yield ExplanationLine(
+            "any", depth + 1, "", holds=True if True in verdicts else None if None in verdicts else False
+        )
         for part in parts:
             yield from part
     for each in getattr(rule, "not_", ()):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 
 # A DNS name, since it is echoed in a header.
 _ORIGIN = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
@@ -30,11 +30,11 @@ class Permission:
         return "OPTIONS: `WebHook-Request-Origin` is allowed"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             origin = request.headers.one("webhook-request-origin", repeated="ambiguous_header")
             if origin is None or not _ORIGIN.fullmatch(origin):
                 return None
             fields = (("Allow", "POST"), ("WebHook-Allowed-Origin", origin), ("WebHook-Allowed-Rate", "*"))
-            return Answer(fields=fields)
+            return StaticAnswer(fields=fields)
 
         return respond

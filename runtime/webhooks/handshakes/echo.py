@@ -11,7 +11,7 @@ from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,12 @@ class JsonEcho:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         where, echo, equals = compile_path(self.where), compile_path(self.echo), self.equals
 
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             body = payload.value_or_none()
             if equals not in where(body):
                 return None
             challenge = safe_challenge(next(iter(echo(body)), None))
-            return None if challenge is None else Answer(body=challenge)
+            return None if challenge is None else StaticAnswer(body=challenge)
 
         return respond
 
@@ -63,7 +63,7 @@ class QueryEcho:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         expected = None if self.token is None else self.token.encode("utf-8", "surrogateescape")
 
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             parameters = query_parameters(request.query)
             challenge = safe_challenge(parameters.get(self.echo))
             if challenge is None or any(parameters.get(name) != value for name, value in self.fixed):
@@ -72,7 +72,7 @@ class QueryEcho:
                 given = parameters.get(self.token_name, "").encode("utf-8", "surrogateescape")
                 if expected is None or not hmac.compare_digest(given, expected):
                     raise Refused("wrong_verify_token")
-            return Answer(body=challenge)
+            return StaticAnswer(body=challenge)
 
         return respond
 
@@ -92,7 +92,7 @@ class FormPing:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         ping = re.compile(rb"%b=[0-9]{1,20}" % re.escape(self.name.encode()))
 
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
-            return Answer() if ping.fullmatch(request.body) else None
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
+            return StaticAnswer() if ping.fullmatch(request.body) else None
 
         return respond

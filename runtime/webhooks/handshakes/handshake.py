@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl
 
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 
-HandshakeResponder = Callable[[WebhookRequest, Payload], Answer | None]
+HandshakeResponder = Callable[[WebhookRequest, Payload], StaticAnswer | None]
 """Answers a handshake; None if the request is not one. Raises only `Refused`."""
 
 # Providers send fewer than 100 characters; the bound keeps a sender from having a document echoed.
@@ -100,4 +100,4 @@ class Present:
         return f"{', '.join(self.methods)}: 200"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        return lambda request, payload: Answer()
+        return lambda request, payload: StaticAnswer()

@@ -13,7 +13,7 @@ from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_para
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 
 # The token is signed for anyone who asks, so its characters cannot form a body or a template's text.
 _TOKEN = re.compile(r"[A-Za-z0-9_=-]{1,128}", re.ASCII)
@@ -42,7 +42,7 @@ class JsonProof:
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         where, find, equals = compile_path(self.where), compile_path(self.token), self.equals
 
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             body = payload.value_or_none()
             if equals not in where(body):
                 return None
@@ -51,7 +51,7 @@ class JsonProof:
                 return None
             proof = hmac.digest(secrets[0], token.encode(), "sha256").hex()
             answer = msgspec.json.encode({self.token_name: token, self.proof_name: proof})
-            return Answer(200, "application/json", answer)
+            return StaticAnswer(200, "application/json", answer)
 
         return respond
 
@@ -73,11 +73,11 @@ class QueryProof:
         return f"GET: the HMAC of `{self.token}`"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             token = query_parameters(request.query).get(self.token, "")
             if not secrets or not _TOKEN_OF_A_QUERY.fullmatch(token):
                 return None
             proof = base64.b64encode(hmac.digest(secrets[0], token.encode(), "sha256")).decode()
-            return Answer(200, "application/json", msgspec.json.encode({self.name: f"sha256={proof}"}))
+            return StaticAnswer(200, "application/json", msgspec.json.encode({self.name: f"sha256={proof}"}))
 
         return respond

@@ -13,7 +13,7 @@ from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
@@ -110,7 +110,7 @@ ADYEN = Provider(
     key_form="hexadecimal of the key",
     event=(f"{_FIRST}.eventCode",),
     delivery_id=(f"{_ITEM}.pspReference + {_ITEM}.eventCode + {_ITEM}.success",),
-    answer=Answer(body=b"[accepted]"),
+    answer=StaticAnswer(body=b"[accepted]"),
     summary_fields=(
         SummaryField("event", (f"{_FIRST}.eventCode",)),
         SummaryField("success", (f"{_FIRST}.success",)),

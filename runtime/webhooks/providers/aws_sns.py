@@ -22,7 +22,7 @@ from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
@@ -170,7 +170,7 @@ class Confirmation:
         return "POST of a confirmation: its URL is logged, for you to open"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             message = payload.value_or_none()
             if not isinstance(message, dict) or message.get("Type") != "SubscriptionConfirmation":
                 return None
@@ -182,7 +182,7 @@ class Confirmation:
                 url=url if ours else None,
                 hint="open the URL once to confirm" if ours else "the URL is not Amazon's: do not open it",
             )
-            return Answer()
+            return StaticAnswer()
 
         return respond
 

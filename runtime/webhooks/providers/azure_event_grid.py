@@ -16,7 +16,7 @@ from runtime.webhooks.providers.jwt import Texts
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.token import Token
 
@@ -36,14 +36,14 @@ class Validation:
         return "POST: `validationCode` is echoed as JSON"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             if b"SubscriptionValidation" not in request.body:
                 return None
             match payload.value_or_none():
                 case [{"eventType": kind, "data": {"validationCode": code}}] if kind == _VALIDATION:
                     if safe_challenge(code) is None:
                         return None
-                    return Answer(200, "application/json", json.dumps({"validationResponse": code}).encode())
+                    return StaticAnswer(200, "application/json", json.dumps({"validationResponse": code}).encode())
             return None
 
         return respond

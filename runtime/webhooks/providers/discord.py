@@ -9,7 +9,7 @@ from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.public_key import PublicKey
 
 _SCHEME = PublicKey(
@@ -26,7 +26,7 @@ class Ping:
     """Answer a signed body whose `type` is this number with `answer`."""
 
     type: int
-    answer: Answer
+    answer: StaticAnswer
     signed: bool = True
     methods: tuple[str, ...] = ("POST",)
 
@@ -35,7 +35,7 @@ class Ping:
         return f"POST of `$.type` {self.type}: {self.answer.status}"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             body = payload.value_or_none()
             return self.answer if isinstance(body, dict) and body.get("type") == self.type else None
 
@@ -48,9 +48,9 @@ DISCORD = Provider(
     doc="Discord interactions: commands, components, modals. The secret is the application's public key.",
     doc_url="https://docs.discord.com/developers/interactions/overview",
     scheme=_SCHEME,
-    handshake=Ping(type=1, answer=Answer(200, "application/json", b'{"type":1}')),
+    handshake=Ping(type=1, answer=StaticAnswer(200, "application/json", b'{"type":1}')),
     # Deferred answer: Discord shows that the app is thinking until its message is edited.
-    answer=Answer(200, "application/json", b'{"type":5}'),
+    answer=StaticAnswer(200, "application/json", b'{"type":5}'),
     event=("$.type",),
     delivery_id=("$.id",),
     summary_fields=(
@@ -68,8 +68,8 @@ DISCORD_EVENTS = Provider(
     doc="Events that Discord sends to an app. The secret is the application's public key.",
     doc_url="https://docs.discord.com/developers/events/webhook-events",
     scheme=_SCHEME,
-    handshake=Ping(type=0, answer=Answer(204, "application/json", b"")),
-    answer=Answer(204, "application/json", b""),
+    handshake=Ping(type=0, answer=StaticAnswer(204, "application/json", b"")),
+    answer=StaticAnswer(204, "application/json", b""),
     event=("$.event.type",),
     summary_fields=(
         SummaryField("application", ("$.application_id",)),

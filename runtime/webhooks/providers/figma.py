@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.providers.provider import Provider, SummaryField
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.token import BodyToken, without
 
 FIGMA = Provider(
@@ -13,7 +13,7 @@ FIGMA = Provider(
     doc_url="https://developers.figma.com/docs/rest-api/webhooks-security/",
     scheme=BodyToken(field="passcode"),
     decoder=without("passcode"),
-    answer=Answer(200),
+    answer=StaticAnswer(200),
     event=("$.event_type",),
     delivery_id=("$.webhook_id + $.timestamp",),
     summary_fields=(

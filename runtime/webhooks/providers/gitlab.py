@@ -8,12 +8,12 @@ from runtime.webhooks.keys.shared_secret import base64_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
-from runtime.webhooks.schemes.signature_header import Listed
+from runtime.webhooks.schemes.signature_header import ListHeader
 from runtime.webhooks.schemes.token import Token
 
 _SIGNED = Hmac(
     header="webhook-signature",
-    form=Listed("v1,", " "),
+    form=ListHeader("v1,", " "),
     encoding="base64",
     payload="{id}.{timestamp}.{body}",
     timestamp_header="webhook-timestamp",

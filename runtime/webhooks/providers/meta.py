@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import SecretReference
 from runtime.webhooks.handshakes.echo import QueryEcho
 from runtime.webhooks.providers.provider import Provider, SummaryField
@@ -16,7 +16,7 @@ from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Prefixed
 
 
-class MetaOptions(Group):
+class MetaOptions(GroupModel):
     """The verify token with which Meta checks the address."""
 
     verify_token: SecretReference | None = Field(

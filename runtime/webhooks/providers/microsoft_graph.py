@@ -9,7 +9,7 @@ from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_para
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.token import BodyToken, without
 
 # Graph sends `Validation: Testing client application reachability for subscription Request-Id: …`.
@@ -28,11 +28,11 @@ class Validation:
         return "POST: `validationToken` is echoed"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             token = query_parameters(request.query).get("validationToken", "")
             if request.body or not _TOKEN.fullmatch(token):
                 return None
-            return Answer(body=token.encode())
+            return StaticAnswer(body=token.encode())
 
         return respond
 

@@ -15,7 +15,7 @@ from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.token import Token
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9._~+/=-]{1,256}")
@@ -33,13 +33,13 @@ class Verification:
         return "GET: `X-Okta-Verification-Challenge` is echoed as JSON"
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> Answer | None:
+        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
             challenge = request.headers.one("x-okta-verification-challenge", repeated="ambiguous_header")
             if challenge is None:
                 return None
             if not _CHALLENGE.fullmatch(challenge):
                 raise Refused("malformed_event")
-            return Answer(200, "application/json", json.dumps({"verification": challenge}).encode())
+            return StaticAnswer(200, "application/json", json.dumps({"verification": challenge}).encode())
 
         return respond
 

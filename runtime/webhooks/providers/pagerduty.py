@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
-from runtime.webhooks.schemes.signature_header import Listed
+from runtime.webhooks.schemes.signature_header import ListHeader
 
 PAGERDUTY = Provider(
     name="pagerduty",
     title="PagerDuty",
     doc="PagerDuty's V3 webhooks.",
     doc_url="https://developer.pagerduty.com/docs/webhooks/webhook-signatures/",
-    scheme=Hmac(header="X-PagerDuty-Signature", form=Listed("v1=", ",")),
+    scheme=Hmac(header="X-PagerDuty-Signature", form=ListHeader("v1=", ",")),
     event=("$.event.event_type",),
     delivery_id=("$.event.id",),
     summary_fields=(

@@ -14,7 +14,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.handshakes.handshake import Handshake
 from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.payload import Decoder, Payload, decode_json
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.scheme import Scheme
 
 
@@ -63,7 +63,7 @@ class Provider:
     content_type: str = "application/json"
     decoder: Decoder = decode_json
     handshake: Handshake | None = None
-    answer: Answer | None = None
+    answer: StaticAnswer | None = None
     summary_fields: tuple[SummaryField, ...] = ()
     options: type[BaseModel] | None = None
     configure: Callable[[Provider, Any], Provider] | None = None

@@ -11,11 +11,11 @@ from dataclasses import replace
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.keys.shared_secret import base64_key, text_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.public_key import PublicKey
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
-from runtime.webhooks.schemes.signature_header import Listed
+from runtime.webhooks.schemes.signature_header import ListHeader
 
 
 def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_key) -> Hmac:
@@ -23,7 +23,7 @@ def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_k
     mixed."""
     return Hmac(
         header=f"{family}-signature",
-        form=Listed("v1,", " "),
+        form=ListHeader("v1,", " "),
         encoding="base64",
         payload="{id}.{timestamp}.{body}",
         timestamp_header=f"{family}-timestamp",
@@ -41,7 +41,7 @@ def openai_key(secret: bytes) -> bytes:
 _ASYMMETRIC = PublicKey(
     key=ed25519_key,
     header="webhook-signature",
-    form=Listed("v1a,", " "),
+    form=ListHeader("v1a,", " "),
     payload="{id}.{timestamp}.{body}",
     timestamp_header="webhook-timestamp",
     id_header="webhook-id",
@@ -146,7 +146,7 @@ SUPABASE = replace(
     scheme=_symmetric(),
     event=("$.email_data.email_action_type",),
     # Auth waits for the answer: an object, empty to change nothing.
-    answer=Answer(200, "application/json", b"{}"),
+    answer=StaticAnswer(200, "application/json", b"{}"),
     summary_fields=(
         SummaryField("user", ("$.user.id", "$.user_id")),
         SummaryField("email", ("$.user.email",)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.providers.provider import Provider, SummaryField
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.token import Token
 
 TELEGRAM = Provider(
@@ -13,7 +13,7 @@ TELEGRAM = Provider(
     doc_url="https://core.telegram.org/bots/api#setwebhook",
     scheme=Token(header="X-Telegram-Bot-Api-Secret-Token"),
     # Telegram would execute a JSON answer as a call of the bot.
-    answer=Answer(200),
+    answer=StaticAnswer(200),
     # An update has one kind, which is the name of its content.
     event=("key:update_id",),
     delivery_id=("$.update_id",),

@@ -11,13 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_form, json_or_form
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
@@ -111,7 +111,7 @@ def _ports(url: str) -> list[str]:
     return list(dict.fromkeys((url, bare.geturl(), numbered.geturl())))
 
 
-class TwilioOptions(Group):
+class TwilioOptions(GroupModel):
     """The expected one of Twilio's two kinds of signatures."""
 
     algorithm: Literal["sha1", "sha256"] = Field(
@@ -136,7 +136,7 @@ TWILIO = Provider(
     event=("$.EventType", "$.MessageStatus", "$.SmsStatus", "$.CallStatus", "$[0].type"),
     delivery_id=("header:I-Twilio-Idempotency-Token",),
     # Twilio logs any answer that is neither TwiML nor empty as an error of the webhook.
-    answer=Answer(200, "text/xml; charset=utf-8", b"<Response/>"),
+    answer=StaticAnswer(200, "text/xml; charset=utf-8", b"<Response/>"),
     options=TwilioOptions,
     configure=_configure,
     summary_fields=(

@@ -31,7 +31,7 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.routing.route import Route, RouteTable
 from runtime.webhooks.schemes.scheme import KeyNeeded
 from runtime.webhooks.verification.verifier import Verified
@@ -40,15 +40,15 @@ log = structlog.get_logger("symbiont.receiver")
 
 HEALTH_PATH: Final = "/healthz"
 
-Judged = Answer | tuple[Verified, str | None]
+Judged = StaticAnswer | tuple[Verified, str | None]
 """The answer to a handshake, or the verified delivery and the filter that refuses it, see `Filters.refusing`."""
 
 Fetch = Callable[[KeyNeeded, str], Awaitable[None]]
 """Fetches the keys that a check needs, so that `Keys` has them. Raises `Refused` if they are unavailable."""
 
 _JSON: Final = "application/json"
-_FILTERED: Final = Answer(200, _JSON, b'{"status":"filtered"}')
-_HEALTHY: Final = Answer(200, _JSON, b'{"status":"ok"}')
+_FILTERED: Final = StaticAnswer(200, _JSON, b'{"status":"filtered"}')
+_HEALTHY: Final = StaticAnswer(200, _JSON, b'{"status":"ok"}')
 
 
 async def _no_fetch(_needed: KeyNeeded, _address: str) -> None:
@@ -185,7 +185,7 @@ class Receiver:
         request = WebhookRequest(headers, arrival.body, method, route.public_url, head.query, self._keys)
         arrival.payload = verifier.payload(request)
         judged = await self._judge(arrival, route, request)
-        if isinstance(judged, Answer):
+        if isinstance(judged, StaticAnswer):
             self._note(arrival, "handshake", "handshake", judged.status)
             return answered(judged)
         verified, refusing = judged
@@ -197,7 +197,7 @@ class Receiver:
         self._metrics.decided(route, candidate, decision, headers, arrival.began)
         return self._decided(arrival, verifier.provider.answer, decision)
 
-    def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> Response:
+    def _decided(self, arrival: _Arrival, answer: StaticAnswer | None, decision: Decision) -> Response:
         """Return the answer to a decision. Raises `Refused`."""
         if decision.verdict == "limited":
             raise Refused("rate_limited", fields=rate_limits.fields(decision.quotas, decision.retry_after))

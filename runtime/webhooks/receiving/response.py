@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from runtime.http.response import JSON, Response, refusal
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.routing.route import Route
 
 # A challenge is echoed unchanged: no browser may interpret it as anything but plain text.
 _NOSNIFF = b"X-Content-Type-Options: nosniff\r\n"
 
 
-def answered(answer: Answer) -> Response:
+def answered(answer: StaticAnswer) -> Response:
     """Return an answer that a provider's row prescribes."""
     fields = "".join(f"{name}: {value}\r\n" for name, value in answer.fields).encode("ascii")
     return Response(answer.status, answer.content_type, answer.body, _NOSNIFF + fields)

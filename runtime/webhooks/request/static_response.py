@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 
-class Answer(NamedTuple):
+class StaticAnswer(NamedTuple):
     """The response: `body` as it is sent. `fields`: names and values of more headers, without line ends."""
 
     status: int = 200
@@ -14,5 +14,5 @@ class Answer(NamedTuple):
     fields: tuple[tuple[str, str], ...] = ()
 
 
-OK: Final = Answer()
+OK: Final = StaticAnswer()
 """For senders that accept only 200 as success, and do not use a delivery's id."""

@@ -49,7 +49,7 @@ BARE = Prefixed()
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListHeader:
     """A list of signatures, each after `prefix`: `v1,… v1,…`, `v1=…,v1=…`.
 
     An entry with another prefix is another version and is ignored, so it is never accepted as this one.

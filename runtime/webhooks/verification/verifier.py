@@ -16,7 +16,7 @@ from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.field_source import Read, compile_sources
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.scheme import Check, Match
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.verification.secret_rotation import bind
@@ -73,7 +73,7 @@ class Verifier:
 
     def handshake_response(
         self, request: WebhookRequest, payload: Payload, *, signed: bool, secret_index: int | None = None
-    ) -> Answer | None:
+    ) -> StaticAnswer | None:
         """Return the answer to a handshake, or None if the request is not one.
 
         Call with `signed=False` before the check, for handshakes without a signature, and with `signed=True` after it,

@@ -13,7 +13,7 @@ from runtime.memory.item import Item
 from runtime.memory.markdown import promoted
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.markdown.text.annotation import Annotation, Origin
-from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.document import MarkdownDocument
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store_types import Scan
 from tests.clocks import ManualClock
@@ -49,8 +49,8 @@ def test_every_key_of_an_annotation_is_on_the_page() -> None:
 
 def test_what_was_taken_over_is_said_as_the_page_shows_it() -> None:
     (block,) = re.findall(r"```\n(<!-- symbi flushed\n.*?)```", PAGE, re.DOTALL)
-    keys = promoted.read(Document.parse(block.encode()))
-    assert promoted.write(Document.parse(b""), keys).data.decode() == block
+    keys = promoted.read(MarkdownDocument.parse(block.encode()))
+    assert promoted.write(MarkdownDocument.parse(b""), keys).data.decode() == block
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Summarize
+from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.identity.caller import Caller
 from runtime.memory.summary.abstractive import MOST_CHARACTERS
@@ -39,8 +39,8 @@ async def test_the_example_is_what_is_answered_and_the_prompt_what_is_sent(
 ) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     async with serving("ollama") as service:
-        choice = Choice(name="ollama", options={"url": service.url}) if by_model else Choice(name="none")
-        block = Memory(name="notes", store=Choice(name="collection"), summarize=Summarize(model=choice))
+        choice = Variant(name="ollama", options={"url": service.url}) if by_model else Variant(name="none")
+        block = Memory(name="notes", store=Variant(name="collection"), summarize=Summarize(model=choice))
         async with App(database, clock).remembering(tmp_path, block) as app:
             context = app.context(Caller("owner", frozenset({"read", "write", "admin"})))
             for note in NOTES:

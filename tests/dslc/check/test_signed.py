@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dslc.catalog import Catalog, Row
+from dslc.catalog import Catalog, CatalogEntry
 from dslc.compiler import analyse
 from dslc.setting import Setting
 from dslc.source import Source
@@ -19,7 +19,8 @@ _OPTIONS = (
 
 def warned(filters: str, options: str = "", **row: object) -> list[str]:
     """The codes for a webhook with these filters, of a provider of this row."""
-    catalog = Catalog({"provider": (Row("them", options=_OPTIONS, **row),), "secret": (Row("env"),)}, BLOCKS)  # type: ignore[arg-type]
+    provider = CatalogEntry("them", options=_OPTIONS, **row)  # type: ignore[arg-type]
+    catalog = Catalog({"provider": (provider,), "secret": (CatalogEntry("env"),)}, BLOCKS)
     text = f'webhook w {{ path "/w" provider them {{ {options} }} secret "secret://env/A" {filters} }}'
     return [each.code for each in analyse([Source("w", text)], catalog).diagnostics]
 

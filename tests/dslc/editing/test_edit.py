@@ -15,7 +15,7 @@ from dslc.editing.format import layout
 from dslc.parse import File, parse
 from dslc.program import Program
 from dslc.source import Source, Span
-from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, Verbatim
+from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, Verbatim
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import programs
@@ -70,7 +70,7 @@ def read(text: str | bytes) -> File:
     return file
 
 
-def tree(row: Row) -> Any:
+def tree(row: TextRow) -> Any:
     """What a row says, without its layout and comments."""
     match row:
         case Atom() | Verbatim():
@@ -86,7 +86,7 @@ def blocks(file: File) -> list[Any]:
     return [tree(row) for row in layout(file) if not isinstance(row, Comment)]
 
 
-def comments(rows: list[Row]) -> list[str]:
+def comments(rows: list[TextRow]) -> list[str]:
     """All comments, in any order."""
     found = []
     for row in rows:

@@ -179,8 +179,8 @@ _PIECES = (
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(_PIECES), max_size=25), st.booleans())
-def test_fixing_ends_and_makes_nothing_worse(pieces: list[str], unsafe: bool) -> None:
-    before = _analyse([Source("a.symbiont", " ".join(pieces))])
+def test_fixing_ends_and_makes_nothing_worse(sections: list[str], unsafe: bool) -> None:
+    before = _analyse([Source("a.symbiont", " ".join(sections))])
     done = fix(before, _analyse, unsafe=unsafe)
     (source,) = done.compilation.sources
     assert _analyse([source]).diagnostics == done.compilation.diagnostics

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dslc.compiler import analyse
-from dslc.diagnostics.collector import Findings
+from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.editing.format import WIDEST, formatted
 from dslc.files import find, read
 from dslc.parse import parse
@@ -82,7 +82,7 @@ def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int,
         at = end
         if token is None or token.type == "_COMMA":
             continue
-        said = text_of(token, Findings("")) if "STRING" in token.type else str(token)
+        said = text_of(token, DiagnosticCollector("")) if "STRING" in token.type else str(token)
         tokens.append((token.type, said))
         line_begins = False
     return tokens, comments
@@ -91,7 +91,7 @@ def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int,
 def foreign_blocks(text: str) -> list[str]:
     """The blocks of the wider language in a text."""
     file = parse(Source("a.symbiont", text), _VOCABULARY)
-    return [piece.text for piece in file.pieces if isinstance(piece.blocks[0], ForeignNode)]
+    return [section.text for section in file.sections if isinstance(section.blocks[0], ForeignNode)]
 
 
 def assert_laws(text: str) -> None:
@@ -389,5 +389,5 @@ _PIECES = (
 
 @_SETTINGS
 @given(st.lists(st.sampled_from(_PIECES), max_size=30), st.sampled_from(["", " "]))
-def test_any_text_is_refused_for_a_reason_or_formatted(pieces: list[str], between: str) -> None:
-    _is_refused_or_formatted(between.join(pieces))
+def test_any_text_is_refused_for_a_reason_or_formatted(sections: list[str], between: str) -> None:
+    _is_refused_or_formatted(between.join(sections))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dslc.language_server.completion import Offer, complete
-from dslc.language_server.cursor_context import Spot
+from dslc.language_server.completion import CompletionItem, complete
+from dslc.language_server.cursor_context import CursorContext
 from dslc.language_server.hover import hover
-from dslc.language_server.project import Change, Project
+from dslc.language_server.project import DocumentChange, Project
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 
@@ -22,27 +22,27 @@ def project(**texts: str) -> Project:
     return made
 
 
-def at_cursor(marked: str, **others: str) -> tuple[Project, Spot, int]:
+def at_cursor(marked: str, **others: str) -> tuple[Project, CursorContext, int]:
     """The project of a text with a cursor in it and of others, the spot of the cursor, and its index."""
     index = marked.index(CURSOR)
     made = project(here=marked.replace(CURSOR, "", 1), **others)
-    return made, made.spot(HERE, index), index
+    return made, made.cursor_context(HERE, index), index
 
 
-def offers(marked: str, **others: str) -> list[Offer]:
+def items(marked: str, **others: str) -> list[CompletionItem]:
     """What is offered at the cursor."""
-    made, spot, index = at_cursor(marked, **others)
-    return complete(spot, index, made.vocabulary, made.names.declared, made.names.missing)
+    made, cursor_context, index = at_cursor(marked, **others)
+    return complete(cursor_context, index, made.vocabulary, made.names.declared, made.names.missing)
 
 
 def labels(marked: str, **others: str) -> list[str]:
     """The labels of what is offered at the cursor, best first."""
-    return [offer.label for offer in sorted(offers(marked, **others), key=lambda offer: offer.rank)]
+    return [item.label for item in sorted(items(marked, **others), key=lambda item: item.rank)]
 
 
 def accepted(marked: str, label: str, *, snippet: bool = False, **others: str) -> str:
     """The text after accepting one of the offers."""
-    chosen = next(offer for offer in offers(marked, **others) if offer.label == label)
+    chosen = next(item for item in items(marked, **others) if item.label == label)
     text = marked.replace(CURSOR, "", 1)
     new = chosen.snippet if snippet and chosen.snippet else chosen.insert
     return text[: chosen.start] + new + text[chosen.end :]
@@ -50,11 +50,11 @@ def accepted(marked: str, label: str, *, snippet: bool = False, **others: str) -
 
 def said(marked: str, **others: str) -> str:
     """What hovering at the cursor says."""
-    made, spot, _ = at_cursor(marked, **others)
-    found = hover(spot, made.vocabulary, made.summary)
+    made, cursor_context, _ = at_cursor(marked, **others)
+    found = hover(cursor_context, made.vocabulary, made.summary)
     return found.markdown if found else ""
 
 
 def typed(made: Project, text: str) -> None:
     """Replace the text under `HERE`."""
-    made.change(HERE, 2, [Change(text)])
+    made.change(HERE, 2, [DocumentChange(text)])

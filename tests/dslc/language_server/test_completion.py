@@ -13,7 +13,7 @@ from dslc.parse import parse
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
-from tests.dslc.language_server.programs import accepted, labels, offers
+from tests.dslc.language_server.programs import accepted, items, labels
 
 KINDS = ["memory", "webhook", "agent"]
 WEBHOOK = ["path", "provider", "secret", "agent", "memory", "event", "filter", "limits", "allow_from", "concurrency",
@@ -142,7 +142,7 @@ def test_a_chosen_backend_keeps_the_path_and_the_quotes() -> None:
 
 
 def test_no_offer_shows_the_secret_that_stands_there() -> None:
-    assert "hunter2" not in repr(offers('webhook w { secret "hun|ter2" }'))
+    assert "hunter2" not in repr(items('webhook w { secret "hun|ter2" }'))
 
 
 def test_durations_and_sizes_have_examples_within_their_bounds() -> None:
@@ -188,13 +188,13 @@ def test_a_word_is_replaced_whole() -> None:
 
 
 def test_what_a_variant_needs_comes_with_it() -> None:
-    chosen = next(offer for offer in offers("webhook w { provider st| }") if offer.label == "strict")
+    chosen = next(item for item in items("webhook w { provider st| }") if item.label == "strict")
     assert chosen.snippet is not None
     assert "audience" in chosen.snippet
 
 
 def test_documentation_comes_along() -> None:
-    chosen = next(offer for offer in offers("memory m { | }") if offer.label == "retention")
+    chosen = next(item for item in items("memory m { | }") if item.label == "retention")
     assert "90d" in chosen.doc
     assert "How long" in chosen.doc
 
@@ -237,6 +237,6 @@ agent a {}
 )
 def test_any_place_of_a_broken_text_can_be_asked_about(cursor: int, at: int, junk: str) -> None:
     text = _TEXT[:at] + junk + _TEXT[at:]
-    for offer in offers(text[:cursor] + "|" + text[cursor:]):
-        assert 0 <= offer.start <= cursor <= max(offer.end, cursor) <= len(text)
-        assert "\n" not in text[offer.start : offer.end]
+    for item in items(text[:cursor] + "|" + text[cursor:]):
+        assert 0 <= item.start <= cursor <= max(item.end, cursor) <= len(text)
+        assert "\n" not in text[item.start : item.end]

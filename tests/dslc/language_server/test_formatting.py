@@ -11,12 +11,12 @@ _TEXTS = st.lists(st.sampled_from(["a\n", "b\n", "}\n", "\n", "c\r\n", "d\u2028"
 
 
 def _edited(old: str, new: str) -> str:
-    pieces, at = [], 0
+    sections, at = [], 0
     for start, end, text in difference(old, new):
         assert at <= start <= end
-        pieces += [old[at:start], text]
+        sections += [old[at:start], text]
         at = end
-    return "".join([*pieces, old[at:]])
+    return "".join([*sections, old[at:]])
 
 
 @given(_TEXTS, _TEXTS)

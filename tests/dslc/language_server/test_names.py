@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dslc.editing.edit import apply
-from dslc.language_server.names import Refused
+from dslc.language_server.names import RenameRefused
 from dslc.language_server.project import Project
 from tests.dslc.language_server.programs import HERE, at_cursor, project, typed
 
@@ -39,12 +39,12 @@ def test_quotes_stay_and_come_where_they_are_needed() -> None:
 
 @pytest.mark.parametrize("new", ["", "a b", "é", "..", "x" * 65, "n\n"])
 def test_what_is_no_name_is_refused(new: str) -> None:
-    with pytest.raises(Refused, match="name"):
+    with pytest.raises(RenameRefused, match="name"):
         _renamed(project(**_TEXTS), "memory", "notes", new)
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(Refused, match="another agent is called b"):
+    with pytest.raises(RenameRefused, match="another agent is called b"):
         _renamed(project(**_TEXTS), "agent", "a", "b")
 
 
@@ -64,8 +64,8 @@ def test_a_name_that_is_taken_is_refused() -> None:
     ],
 )
 def test_the_name_at_a_place_is_known(text: str, expected: tuple[str, str] | None) -> None:
-    made, spot, _ = at_cursor(text)
-    assert made.names.at(spot) == expected
+    made, cursor_context, _ = at_cursor(text)
+    assert made.names.at(cursor_context) == expected
 
 
 def test_a_block_of_the_wider_language_declares_its_name_alone() -> None:

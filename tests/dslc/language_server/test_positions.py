@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dslc.language_server.positions import Encoding, Lines, indexes, units
-from dslc.language_server.project import Change, Text
+from dslc.language_server.project import DocumentChange, DocumentText
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 TEXTS = st.text(alphabet=st.sampled_from('aé😀\u2028\x0c "#\r\n'), max_size=40)
@@ -65,8 +65,8 @@ def test_bytes_that_are_no_text_are_counted_somehow() -> None:
 
 @given(TEXTS, TEXTS, st.sampled_from(ENCODINGS), st.data())
 def test_an_edit_changes_what_it_names(text: str, new: str, encoding: Encoding, data: st.DataObject) -> None:
-    before = Text("a", text, encoding)
+    before = DocumentText("a", text, encoding)
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     places = before.lines.position(start), before.lines.position(end)
     start, end = (before.lines.index(*place) for place in places)  # not within CRLF
-    assert before.changed([Change(new, places)]).text == text[:start] + new + text[end:]
+    assert before.changed([DocumentChange(new, places)]).text == text[:start] + new + text[end:]

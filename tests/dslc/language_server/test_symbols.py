@@ -42,14 +42,14 @@ memory open {{
 def _symbols(text: str) -> list[Symbol]:
     file = project(here=text).file(HERE)
     assert file is not None
-    return list(symbols(file.pieces))
+    return list(symbols(file.sections))
 
 
 def _folds(text: str) -> list[tuple[str, str]]:
     """The first and the last line of each fold over several lines."""
     file = project(here=text).file(HERE)
     assert file is not None
-    stretches = [text[fold.start : fold.end].split("\n") for fold in folds(file.pieces, text)]
+    stretches = [text[fold.start : fold.end].split("\n") for fold in folds(file.sections, text)]
     return [(lines[0].strip(), lines[-1].strip()) for lines in stretches if len(lines) > 1]
 
 

@@ -10,7 +10,7 @@ from lark import Token
 from dslc import recovery
 from dslc.compiler import analyse
 from dslc.recovery import EXPLANATIONS, FORESIGHT
-from dslc.recovery.state import Mender
+from dslc.recovery.state import RecoveryState
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.recovery.mistakes import slips
@@ -62,7 +62,7 @@ def test_without_any_rule_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("table", ["FORESIGHT", "EXPLANATIONS"])
 def test_a_rule_that_repairs_nothing_is_no_endless_loop(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def idle(_mender: Mender, _token: Token) -> bool:
+    def idle(_mender: RecoveryState, _token: Token) -> bool:
         return True
 
     monkeypatch.setattr(recovery, table, (idle,))
@@ -71,8 +71,8 @@ def test_a_rule_that_repairs_nothing_is_no_endless_loop(table: str, monkeypatch:
 
 
 def test_no_rule_feeds_what_the_grammar_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(mender: Mender) -> NoReturn:
-        raise AssertionError(mender.text)
+    def refused(state: RecoveryState) -> NoReturn:
+        raise AssertionError(state.text)
 
     monkeypatch.setattr(recovery, "_abandon", refused)
     _check([slip.text for slip in slips()[::100]])

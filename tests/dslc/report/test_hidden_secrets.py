@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from dslc.blocks import KINDS
-from dslc.blocks.choice import Choice
 from dslc.blocks.values.types import SecretReference
+from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
-from dslc.catalog import Catalog, Row
+from dslc.catalog import Catalog, CatalogEntry
 from dslc.comparison.difference import difference
 from dslc.comparison.report import render as render_difference
 from dslc.comparison.report import render_json
@@ -205,7 +205,7 @@ def test_a_difference_tells_that_a_password_changed_and_shows_neither() -> None:
 
 def test_a_secret_of_an_unknown_kind_is_hidden_where_a_warning_names_it() -> None:
     option = Setting("whatever", "secret")
-    catalog = Catalog({"index": (Row("vast", options=(option,)),)}, BLOCKS)
+    catalog = Catalog({"index": (CatalogEntry("vast", options=(option,)),)}, BLOCKS)
     done = analyse([Source("a.symbiont", f'memory größe {{ index vast {{ whatever "ö{_SECRET}" }} }}\n')], catalog)
     report = FORMATS["text"].render(done, colour=False)
     assert "P501" in report
@@ -254,7 +254,7 @@ def test_no_repr_of_a_definition_shows_it() -> None:
         name="w",
         path="/w",
         secret=(_SECRET,),
-        provider=Choice(name="custom", options={"key": _SECRET, "in": [{"x": _SECRET}]}),
+        provider=Variant(name="custom", options={"key": _SECRET, "in": [{"x": _SECRET}]}),
     )
     program = Program(webhooks={"w": webhook})
     assert _SECRET not in f"{webhook!r}{webhook}{program!r}{webhook.provider.options!r}{webhook.provider}"

@@ -89,8 +89,8 @@ def test_any_text_with_lone_surrogates_and_all(content: str) -> None:
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=40), st.sampled_from(["", " "]))
-def test_any_pieces_of_the_language(pieces: list[str], between: str) -> None:
-    compiled(between.join(pieces))
+def test_any_pieces_of_the_language(sections: list[str], between: str) -> None:
+    compiled(between.join(sections))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -131,7 +131,7 @@ def test_huge_numbers(place: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece",
+    "section",
     [
         "limits ({\n",
         "secret [ {\n",
@@ -157,9 +157,9 @@ def test_huge_numbers(place: str, value: str) -> None:
         pytest.param("\ufeff", marks=LONG),
     ],
 )
-def test_ten_thousand_of_one_thing(piece: str) -> None:
-    compiled(piece * 10_000)
-    compiled("memory m {\n" + piece * 10_000)
+def test_ten_thousand_of_one_thing(section: str) -> None:
+    compiled(section * 10_000)
+    compiled("memory m {\n" + section * 10_000)
 
 
 @pytest.mark.parametrize(

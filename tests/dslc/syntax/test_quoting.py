@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.diagnostics.collector import Findings
+from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.syntax.quoting import named, quoted
 from dslc.value_reading.string_literals import text_of
 from grammar.parser import load
@@ -16,9 +16,9 @@ _PARSER = load()
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_a_quoted_text_is_one_string_on_one_line_that_says_it(text: str) -> None:
-    findings = Findings("")
+    collector = DiagnosticCollector("")
     (token,) = _PARSER.lex(quoted(text))
-    assert (token.type, text_of(token, findings), findings.found) == ("STRING", text, [])
+    assert (token.type, text_of(token, collector), collector.found) == ("STRING", text, [])
     assert str(token).isprintable()
 
 

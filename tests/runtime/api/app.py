@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from dslc.program import Program
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.handler import ApiRequest, ApiResponse, RestHandler
@@ -29,10 +29,10 @@ from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
 from tests.clocks import ManualClock
 
-NOTES = Memory(name="notes", path="notes", embedding=Choice(name="hashing"))
+NOTES = Memory(name="notes", path="notes", embedding=Variant(name="hashing"))
 """Vectors that mean nothing, and need no model."""
 COLLECTION = Memory(
-    name="collection", store=Choice(name="collection"), embedding=Choice(name="hashing", options={"dimension": 64})
+    name="collection", store=Variant(name="collection"), embedding=Variant(name="hashing", options={"dimension": 64})
 )
 """What is there without a block."""
 

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.api.rest.handler import ApiResponse
 from runtime.database.connection import Database
 from tests.clocks import ManualClock
@@ -401,7 +401,7 @@ async def test_a_search_says_what_it_could_not_read_and_a_user_is_not_told_where
 
 
 async def test_records_are_neither_compacted_nor_purged(app: App, tmp_path: Path) -> None:
-    block = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
+    block = Memory(name="audit", path="audit", store=Variant(name="records"), embedding=Variant(name="hashing"))
     admin = await app.token("root", "admin")
     async with app.remembering(tmp_path, block):
         await remember(app, admin, "kept for good", memory="audit")
@@ -413,8 +413,8 @@ async def test_records_are_neither_compacted_nor_purged(app: App, tmp_path: Path
 
 
 async def test_no_gate_tells_a_user_which_files_the_machine_has(app: App, tmp_path: Path) -> None:
-    gated = Choice(name="records", options={"gates": ("evidence",)})
-    block = Memory(name="audit", path="audit", store=gated, embedding=Choice(name="hashing"))
+    gated = Variant(name="records", options={"gates": ("evidence",)})
+    block = Memory(name="audit", path="audit", store=gated, embedding=Variant(name="hashing"))
     (tmp_path / "there").touch()
     user, admin = await app.token("ada", "write"), await app.token("root", "admin")
     async with app.remembering(tmp_path, block):
@@ -430,7 +430,7 @@ async def test_no_gate_tells_a_user_which_files_the_machine_has(app: App, tmp_pa
 async def test_one_search_finds_what_an_agent_has_in_several_memories(app: App, tmp_path: Path) -> None:
     token = await app.token()
     await remember(app, token, "the blue one")
-    block = Memory(name="other", path="other", embedding=Choice(name="hashing"))
+    block = Memory(name="other", path="other", embedding=Variant(name="hashing"))
     async with app.remembering(tmp_path, block):
         await remember(app, token, "the blue two", memory="other")
         found = (await get(app, token, "/reviewer/search", query="blue"))["hits"]

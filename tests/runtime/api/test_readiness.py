@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Summarize
+from dslc.blocks.variant import Variant
 from runtime import extras
 from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
 from runtime.api.admin.state import AdminContext
@@ -57,14 +57,14 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     await opened.close()
 
 
-async def look(tmp_path: Path, database: Database, clock: ManualClock, choice: Choice | None) -> Looked:
+async def look(tmp_path: Path, database: Database, clock: ManualClock, choice: Variant | None) -> Looked:
     memory = await open_memory(Memory(name="notes", embedding=choice), tmp_path, index_folder=None, clock=clock)
     return Looked(tmp_path, database, {"notes": memory}, clock)
 
 
 @pytest.fixture
 async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[Looked]:
-    made = await look(tmp_path, database, clock, Choice(name="hashing"))
+    made = await look(tmp_path, database, clock, Variant(name="hashing"))
     yield made
     await made.memories["notes"].close()
 
@@ -140,7 +140,7 @@ async def test_many_reasons_are_not_all_listed(app: Looked) -> None:
 async def test_a_damaged_record_is_named_once_with_what_is_wrong_with_it(
     tmp_path: Path, database: Database, clock: ManualClock
 ) -> None:
-    declared = Memory(name="notes", store=Choice(name="records"), embedding=Choice(name="hashing"))
+    declared = Memory(name="notes", store=Variant(name="records"), embedding=Variant(name="hashing"))
     memory = await open_memory(declared, tmp_path, index_folder=None, clock=clock)
     app = Looked(tmp_path, database, {"notes": memory}, clock)
     await memory.store.append([fact("kept for good")])
@@ -175,7 +175,7 @@ async def test_what_the_environment_says_in_vain_is_told(app: Looked) -> None:
 
 async def test_an_embedding_that_the_environment_turns_off_is_well(app: Looked) -> None:
     memory = app.memories["notes"]
-    memory.block = Memory(name="notes", embedding=Choice(name="none"))
+    memory.block = Memory(name="notes", embedding=Variant(name="none"))
     memory._embedder = None
     assert await app.row("embedding of notes") == (
         "GREEN",
@@ -184,10 +184,10 @@ async def test_an_embedding_that_the_environment_turns_off_is_well(app: Looked) 
 
 
 async def summaries(
-    tmp_path: Path, database: Database, clock: ManualClock, model: Choice | None, summarizer: Model | None = None
+    tmp_path: Path, database: Database, clock: ManualClock, model: Variant | None, summarizer: Model | None = None
 ) -> tuple[str, str]:
     """What is told of a collection's summaries."""
-    declared = Memory(name="notes", store=Choice(name="collection"), summarize=Summarize(model=model))
+    declared = Memory(name="notes", store=Variant(name="collection"), summarize=Summarize(model=model))
     memory = await open_memory(declared, tmp_path, index_folder=None, clock=clock, database=database)
     memory.summarizer = memory.summarizer or summarizer
     try:
@@ -200,19 +200,19 @@ async def test_who_writes_the_summaries_of_a_collection_is_told(
     tmp_path: Path, database: Database, clock: ManualClock
 ) -> None:
     async with serving("ollama") as service:
-        there = Choice(name="ollama", options={"url": service.url})
+        there = Variant(name="ollama", options={"url": service.url})
         assert await summaries(tmp_path, database, clock, there) == ("GREEN", "ollama, llama3.1:8b")
-    away = Choice(name="ollama", options={"url": "http://localhost:1"})
+    away = Variant(name="ollama", options={"url": "http://localhost:1"})
     level, text = await summaries(tmp_path, database, clock, away)
     assert (level, "the model ollama does not answer" in text) == ("YELLOW", True)
-    level, text = await summaries(tmp_path, database, clock, Choice(name="openai"))
+    level, text = await summaries(tmp_path, database, clock, Variant(name="openai"))
     assert (level, "needs a key for OpenAI" in text) == ("YELLOW", True)
 
 
 async def test_that_nobody_writes_them_is_well_where_nobody_was_asked_to(
     tmp_path: Path, database: Database, clock: ManualClock
 ) -> None:
-    away = await open_model(Choice(name="ollama"), {"url": "http://localhost:1"})
-    for model, summarizer in ((Choice(name="none"), None), (None, None), (None, away)):
+    away = await open_model(Variant(name="ollama"), {"url": "http://localhost:1"})
+    for model, summarizer in ((Variant(name="none"), None), (None, None), (None, away)):
         level, text = await summaries(tmp_path, database, clock, model, summarizer)
         assert (level, text.partition(":")[0]) == ("GREEN", "made of the items' own sentences")

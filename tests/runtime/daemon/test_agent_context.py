@@ -10,7 +10,7 @@ import pytest
 from runtime.agents.turn import AgentContext
 from runtime.daemon import server
 from runtime.daemon.process.root import Root
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
 from runtime.daemon.server import Daemon
@@ -59,7 +59,7 @@ async def test_an_agent_acts_for_the_user_of_its_turn(tmp_path: Path, monkeypatc
     monkeypatch.setattr(server, "act", act)
     file = write_program(tmp_path, PROGRAM)
     (tmp_path / ".symbi").mkdir(0o700)
-    async with App.open(Root(tmp_path), Settings.read({})) as app:
+    async with App.open(Root(tmp_path), ProcessSettings.read({})) as app:
         await app.load([file])
         daemon = Daemon(app, Notifier({}))
         log = RunLog(app.database, app.clock, "r1", 1)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from runtime.documents.folder import Search
+from runtime.documents.folder import FolderSearch
 
 
-def search(*paths: Path | str) -> Search:
-    found = Search()
+def search(*paths: Path | str) -> FolderSearch:
+    found = FolderSearch()
     found.look([str(path) for path in paths])
     return found
 

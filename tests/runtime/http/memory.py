@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from runtime.http.error import HttpError
-from runtime.http.head import Head
+from runtime.http.head import RequestHead
 from runtime.http.request import Request
 from runtime.http.response import Response, failure
 from runtime.http.server import Server
@@ -62,7 +62,7 @@ class Exchange(NamedTuple):
     """`taken`: the head and body of each request that the handler was given whole. `statuses`: of each answer. `ended`:
     whether the connection did. `error`: of the last answer, when it is a refusal."""
 
-    taken: list[tuple[Head, bytes]]
+    taken: list[tuple[RequestHead, bytes]]
     statuses: list[int]
     ended: bool
     error: str | None
@@ -75,7 +75,7 @@ def exchange(*pieces: bytes) -> Exchange:
 
 async def play(*pieces: bytes) -> Exchange:
     """Send `pieces`, one after the other, where an event loop runs already."""
-    taken: list[tuple[Head, bytes]] = []
+    taken: list[tuple[RequestHead, bytes]] = []
 
     async def handle(request: Request) -> Response:
         if request.head.path == "/unread":

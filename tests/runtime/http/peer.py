@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from runtime.http.error import HttpError
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 from runtime.http.request import Request
 from runtime.http.response import Response, failure
 from runtime.http.server import Handler, Server
@@ -136,7 +136,9 @@ class Serving:
         listener.setblocking(False)
         loop = new_loop()
         given = {name: limits[name] for name in ("refuse", "behind_proxies") if name in limits}
-        server = Server(handler, Limits(**{name: each for name, each in limits.items() if name not in given}), **given)
+        server = Server(
+            handler, HttpLimits(**{name: each for name, each in limits.items() if name not in given}), **given
+        )
         serving = cls(server, listener.getsockname(), loop)
         loop.set_exception_handler(lambda _, context: serving.errors.append(context))
         thread = threading.Thread(target=loop.run_forever, name="listener")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.http.head import CHUNKED, Head
-from runtime.http.limits import Limits
+from runtime.http.head import CHUNKED, RequestHead
+from runtime.http.limits import HttpLimits
 from tests.runtime.http.memory import exchange
 
-LIMITS = Limits()
+LIMITS = HttpLimits()
 
 
 def head(*lines: str, start: str = "POST /hooks/a HTTP/1.1", host: bool = True) -> bytes:
     return "\r\n".join([start, *(["Host: x"] if host else []), *lines]).encode("latin-1")
 
 
-def parse(data: bytes) -> Head:
+def parse(data: bytes) -> RequestHead:
     """What a handler is given of the head `data`."""
     said = exchange(data + b"\r\n\r\n", b"0\r\n\r\n" * 4)
     assert said.taken, said

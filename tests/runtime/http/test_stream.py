@@ -13,7 +13,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from runtime.daemon.listeners.sockets import Runner, bind, listen
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 from runtime.http.stream import StreamSender
 from tests.clocks import until
 
@@ -35,7 +35,7 @@ class Serving:
         cls,
         chunks: Callable[[Serving], Chunks],
         *,
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         heartbeat_seconds: float = 60,
         **ends: bytes,
     ) -> AsyncIterator[Serving]:
@@ -47,7 +47,7 @@ class Serving:
         application = web.Application()
         application.router.add_get("/", handle)
         application.on_shutdown.append(streams.stop)
-        runner = Runner(application, limits=limits or Limits(), shutdown_timeout=SECONDS)
+        runner = Runner(application, limits=limits or HttpLimits(), shutdown_timeout=SECONDS)
         with bind("--admin-listen", "127.0.0.1:0") as listener:
             host, port = listener.getsockname()
             serving = cls(runner, f"http://{host}:{port}/")
@@ -136,7 +136,7 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
         finally:
             serving.ended.append("closed")
 
-    limits = Limits(write_seconds=0.3)
+    limits = HttpLimits(write_seconds=0.3)
     async with Serving.started(lambda _: generate, limits=limits) as serving, reading(serving.url):
         await until(lambda: bool(serving.ended))
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from runtime.mcp import progress_notifications
-from runtime.mcp.backend import Failed, Progress
+from runtime.mcp.backend import BackendFailure, Progress
 from runtime.mcp.progress_notifications import with_progress
 from runtime.mcp.side_thread import SideThread
 from runtime.tools.failure import Failure
@@ -78,7 +78,7 @@ async def test_work_that_says_nothing_is_not_told_of() -> None:
     ],
 )
 def test_a_failure_reads_the_same_through_a_socket_as_in_this_process(failure: Failure) -> None:
-    assert Failed(failure.json()).line() == failure.line()
+    assert BackendFailure(failure.json()).line() == failure.line()
 
 
 async def test_what_waits_for_ever_beside_the_loop_holds_up_nobody() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import structlog
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.memory.compaction_schedule import COMPACTION_AT, DAY, SPREAD, TICK_SECONDS, Compactor
 from runtime.memory.errors import FsyncFailed, StoreError
@@ -39,7 +39,7 @@ class App:
 
 @pytest.fixture
 async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
-    blocks = [Memory(name=name, path=f"data/{name}", embedding=Choice(name="hashing")) for name in ("one", "two")]
+    blocks = [Memory(name=name, path=f"data/{name}", embedding=Variant(name="hashing")) for name in ("one", "two")]
     opened = {each.name: await open_memory(each, tmp_path, index_folder=None, clock=clock) for each in blocks}
     yield App(opened)
     for memory in opened.values():
@@ -197,7 +197,7 @@ async def test_a_collection_keeps_its_entries_unless_its_block_says_for_how_long
     tmp_path: Path, clock: ManualClock, database: Database
 ) -> None:
     """It may be the only memory of an agent."""
-    told = Choice(name="collection"), Choice(name="hashing")
+    told = Variant(name="collection"), Variant(name="hashing")
     blocks = [
         Memory(name="all", store=told[0], embedding=told[1]),
         Memory(name="month", store=told[0], embedding=told[1], retention=timedelta(days=30)),

@@ -9,33 +9,33 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.memory.item import Item
 from runtime.memory.newest import newest
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.memory.store_types import position_of
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, fact, item
 
 FILTERS = (
-    Filter(),
-    Filter(agent="reviewer"),
-    Filter(agent="nobody"),
-    Filter(user="ada"),
-    Filter(type="episodic"),
-    Filter(tags_all=frozenset({"a", "b"})),
-    Filter(tags_any=frozenset({"a", "b"}), agent="planner"),
-    Filter(tags_all=frozenset({"none"})),
-    Filter(since=WHEN - timedelta(days=2), until=WHEN),
+    EntryFilter(),
+    EntryFilter(agent="reviewer"),
+    EntryFilter(agent="nobody"),
+    EntryFilter(user="ada"),
+    EntryFilter(type="episodic"),
+    EntryFilter(tags_all=frozenset({"a", "b"})),
+    EntryFilter(tags_any=frozenset({"a", "b"}), agent="planner"),
+    EntryFilter(tags_all=frozenset({"none"})),
+    EntryFilter(since=WHEN - timedelta(days=2), until=WHEN),
 )
 
 
 @pytest.fixture(params=["markdown", "records"])
 async def memory(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> AsyncIterator[OpenMemory]:
-    block = Memory(name="notes", path="agents", store=Choice(name=request.param), embedding=Choice(name="hashing"))
+    block = Memory(name="notes", path="agents", store=Variant(name=request.param), embedding=Variant(name="hashing"))
     opened = await open_memory(block, tmp_path, index_folder=tmp_path / "index", clock=clock)
     yield opened
     await opened.close()
@@ -53,7 +53,7 @@ async def fill(memory: OpenMemory) -> None:
         )
 
 
-async def pages(memory: OpenMemory, wanted: Filter, size: int) -> list[Item]:
+async def pages(memory: OpenMemory, wanted: EntryFilter, size: int) -> list[Item]:
     found: list[Item] = []
     before = None
     while page := await newest(memory, wanted, size, before=before):
@@ -68,7 +68,7 @@ async def away(*_: Any) -> Any:
 
 @pytest.mark.parametrize("wanted", FILTERS, ids=range(len(FILTERS)))
 async def test_the_index_says_what_the_store_would(
-    memory: OpenMemory, wanted: Filter, monkeypatch: pytest.MonkeyPatch
+    memory: OpenMemory, wanted: EntryFilter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(memory)
     said = await pages(memory, wanted, 2)
@@ -84,11 +84,11 @@ async def test_no_item_is_read_from_the_store_where_the_index_knows_them(
     memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(memory)
-    assert await newest(memory, Filter(), 3)
+    assert await newest(memory, EntryFilter(), 3)
     monkeypatch.setattr(memory.store, "scan", None)
     monkeypatch.setattr(memory.store, "read", None)
-    assert len(await newest(memory, Filter(), 3)) == 3
-    assert await newest(memory, Filter(tags_all=frozenset({"none"})), 3) == []
+    assert len(await newest(memory, EntryFilter(), 3)) == 3
+    assert await newest(memory, EntryFilter(tags_all=frozenset({"none"})), 3) == []
 
 
 async def test_what_is_in_no_index_yet_comes_from_the_store(
@@ -100,28 +100,28 @@ async def test_what_is_in_no_index_yet_comes_from_the_store(
         return ["the index is still being built"]
 
     monkeypatch.setattr(memory, "catch_up", lacking)
-    found = await newest(memory, Filter(agent="reviewer"), 1)
+    found = await newest(memory, EntryFilter(agent="reviewer"), 1)
     assert [each.timestamp for each in found] == [WHEN]
 
 
 async def test_an_item_is_found_by_the_beginning_of_its_id(memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     await fill(memory)
-    one = (await newest(memory, Filter(user="ada"), 1))[0]
+    one = (await newest(memory, EntryFilter(user="ada"), 1))[0]
     for _ in ("index", "store"):
-        assert one in await newest(memory, Filter(), 9, prefix=one.memory_id[:5])
-        assert await newest(memory, Filter(), 9, prefix=one.memory_id) == [one]
-        assert await newest(memory, Filter(user="bob"), 9, prefix=one.memory_id) == []
+        assert one in await newest(memory, EntryFilter(), 9, prefix=one.memory_id[:5])
+        assert await newest(memory, EntryFilter(), 9, prefix=one.memory_id) == [one]
+        assert await newest(memory, EntryFilter(user="bob"), 9, prefix=one.memory_id) == []
         monkeypatch.setattr(memory.indexer.index, "newest", away)
 
 
 async def test_what_a_person_writes_is_listed_at_once(tmp_path: Path, clock: ManualClock) -> None:
-    block = Memory(name="notes", path="agents", embedding=Choice(name="hashing"))
+    block = Memory(name="notes", path="agents", embedding=Variant(name="hashing"))
     opened = await open_memory(block, tmp_path, index_folder=None, clock=clock)
     await opened.store.append([fact("The walnut")])
-    assert [each.text for each in await newest(opened, Filter(), 9)] == ["The walnut"]
+    assert [each.text for each in await newest(opened, EntryFilter(), 9)] == ["The walnut"]
     file = tmp_path / "agents" / "reviewer" / "memory.md"
     file.write_text(file.read_text().replace("- The walnut", "- The hazel\n- The oak"))
-    assert {each.text for each in await newest(opened, Filter(), 9)} == {"The hazel", "The oak"}
+    assert {each.text for each in await newest(opened, EntryFilter(), 9)} == {"The hazel", "The oak"}
     file.unlink()
-    assert await newest(opened, Filter(), 9) == []
+    assert await newest(opened, EntryFilter(), 9) == []
     await opened.close()

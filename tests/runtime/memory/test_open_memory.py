@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
-from dslc.blocks.memory import Memory, Search
+from dslc.blocks.memory import Memory, MemorySearch
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.memory import open_memory as module
 from runtime.memory.errors import Unsupported
 from runtime.memory.item import Item, Provenance
-from runtime.memory.open_memory import Found, OpenMemory, open_memory
+from runtime.memory.open_memory import FoundItems, OpenMemory, open_memory
 from runtime.search.embedding import default_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.hashing import HashingEmbedder
-from runtime.search.engine import Answer
-from runtime.search.entry import Filter
+from runtime.search.engine import SearchAnswer
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.question import Question
 from tests.clocks import ManualClock
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-HASHING = Choice(name="hashing")
+HASHING = Variant(name="hashing")
 
 
 def block(**fields: Any) -> Memory:
@@ -45,11 +45,11 @@ async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[OpenMemory
     await opened.close()
 
 
-async def ask(memory: OpenMemory, text: str, agent: str | None = "reviewer", **more: Any) -> Found:
-    return await memory.search(Question(text=text, now=WHEN, wanted=Filter(agent=agent), **more))
+async def ask(memory: OpenMemory, text: str, agent: str | None = "reviewer", **more: Any) -> FoundItems:
+    return await memory.search(Question(text=text, now=WHEN, wanted=EntryFilter(agent=agent), **more))
 
 
-def texts(found: Found) -> list[str]:
+def texts(found: FoundItems) -> list[str]:
     return [hit.item.text for hit in found.hits]
 
 
@@ -114,12 +114,12 @@ async def test_the_declared_weights_are_taken_where_none_are_given(
 ) -> None:
     asked: list[tuple[float | None, float | None, int]] = []
 
-    async def searched(index: object, embedder: object, question: Question, **_: object) -> Answer:
+    async def searched(index: object, embedder: object, question: Question, **_: object) -> SearchAnswer:
         asked.append((question.vector_weight, question.keyword_weight, question.limit))
-        return Answer((), ())
+        return SearchAnswer((), ())
 
     monkeypatch.setattr(module, "search", searched)
-    declared = block(search=Search(vector_weight=0.5, keyword_weight=0.5))
+    declared = block(search=MemorySearch(vector_weight=0.5, keyword_weight=0.5))
     opened = await open_memory(declared, tmp_path, index_folder=None, clock=clock)
     await opened.search(Question(text="walnut", now=WHEN))
     await opened.search(Question(text="walnut", now=WHEN, vector_weight=0.0, keyword_weight=1.0, limit=3))
@@ -322,7 +322,7 @@ async def test_a_memory_whose_embedding_cannot_be_opened_runs_by_keyword(
         raise UsageError("the package onnxruntime is not installed", hint="pip install onnxruntime")
 
     monkeypatch.setattr(module, "open_embedding", absent)
-    opened = await open_memory(block(embedding=Choice(name="local")), tmp_path, index_folder=None, clock=clock)
+    opened = await open_memory(block(embedding=Variant(name="local")), tmp_path, index_folder=None, clock=clock)
     await opened.store.append([fact("The walnut"), fact("The hazel")])
     assert opened.embedding is None
     found = await ask(opened, "walnut")
@@ -337,7 +337,7 @@ async def test_a_memory_whose_embedding_cannot_be_opened_runs_by_keyword(
 
 
 async def test_append_only_memories_are_never_deleted_or_compacted(tmp_path: Path, clock: ManualClock) -> None:
-    opened = await open_memory(block(store=Choice(name="records")), tmp_path, index_folder=None, clock=clock)
+    opened = await open_memory(block(store=Variant(name="records")), tmp_path, index_folder=None, clock=clock)
     (saved,) = await opened.store.append([fact("The walnut", provenance=Provenance(task="Name it"))])
     hit = (await ask(opened, "walnut")).hits[0]
     assert hit.item == saved
@@ -354,7 +354,7 @@ async def test_the_real_model_finds_what_is_meant(tmp_path: Path, clock: ManualC
     if default_embedding() is None:
         pytest.skip("the extra local is not installed")
     opened = await open_memory(
-        block(embedding=Choice(name="local")), tmp_path, index_folder=tmp_path / "index", clock=clock
+        block(embedding=Variant(name="local")), tmp_path, index_folder=tmp_path / "index", clock=clock
     )
     assert opened.embedding == "local"
     said = ["She adopted a kitten last spring", "The build runs on two machines", "Invoices are sent on Mondays"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.errors import Retry, UsageError
 from runtime.models import MODELS, open_model
 from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
@@ -301,29 +301,29 @@ async def test_a_service_that_does_not_list_its_models_is_there(opened: Open, se
 
 async def test_a_model_that_is_not_in_the_table_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no model claude") as caught:
-        await open_model(Choice(name="claude"), {})
+        await open_model(Variant(name="claude"), {})
     assert caught.value.hint == "there are none, ollama, openai"
 
 
 @pytest.mark.parametrize("name", MODELS)
 async def test_options_that_it_does_not_take_are_named(name: str) -> None:
     with pytest.raises(UsageError, match=f"the model {name} is given options that it does not take") as caught:
-        await open_model(Choice(name=name), {"temprature": 1})
+        await open_model(Variant(name=name), {"temprature": 1})
     assert "temprature" in str(caught.value.hint)
 
 
 async def test_openai_without_a_key_says_how_to_give_one() -> None:
     with pytest.raises(UsageError, match="needs a key for OpenAI") as caught:
-        await open_model(Choice(name="openai"), {})
+        await open_model(Variant(name="openai"), {})
     assert "secret://env/OPENAI_API_KEY" in str(caught.value.hint)
 
 
 async def test_a_key_that_was_not_resolved_is_not_sent() -> None:
     with pytest.raises(UsageError, match="the key of the model openai could not be resolved"):
-        await open_model(Choice(name="openai"), {"api_key": "secret://env/OPENAI_API_KEY"})
+        await open_model(Variant(name="openai"), {"api_key": "secret://env/OPENAI_API_KEY"})
 
 
 async def test_a_key_that_no_header_may_hold_is_refused_and_not_shown() -> None:
     with pytest.raises(UsageError) as caught:
-        await open_model(Choice(name="openai"), {"api_key": Secret(b"two words", "env KEY")})
+        await open_model(Variant(name="openai"), {"api_key": Secret(b"two words", "env KEY")})
     assert caught.value.line() == "the key of the model openai, env KEY, contains characters that no key may have"

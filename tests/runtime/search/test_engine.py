@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from runtime.errors import UsageError
 from runtime.search import fusion
 from runtime.search.embedding.embedder import Embedder
-from runtime.search.engine import Answer, search
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.engine import SearchAnswer, search
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
@@ -117,7 +117,7 @@ def question(text: str, **more: Any) -> Question:
     return Question(**(fields | more))
 
 
-def ids(answer: Answer) -> list[str]:
+def ids(answer: SearchAnswer) -> list[str]:
     return [hit.entry.id for hit in answer.hits]
 
 
@@ -160,7 +160,7 @@ async def test_each_hit_tells_how_well_it_fits_by_itself(index: Index) -> None:
 
 
 async def test_relevance_does_not_depend_on_what_else_is_found(index: Index) -> None:
-    alone = question("painted boat", wanted=Filter(since=HARBOUR_DAY + timedelta(days=1)))
+    alone = question("painted boat", wanted=EntryFilter(since=HARBOUR_DAY + timedelta(days=1)))
     every = {hit.entry.id: hit for hit in (await search(index, Concepts(), question("painted boat", limit=99))).hits}
     for hit in (await search(index, Concepts(), alone)).hits:
         assert hit.relevance == every[hit.entry.id].relevance
@@ -257,7 +257,7 @@ async def test_where_two_are_named_neither_is_preferred(index: Index) -> None:
 async def test_authors_of_what_is_not_wanted_are_no_names(index: Index) -> None:
     other = entry(0, "c1", "Painted", "Nothing.", 0, agent="other", group="other/0", part="other")
     await index.put("other", "other", "1", [other])
-    answer = await search(index, None, question("painted", wanted=Filter(agent="keeper")))
+    answer = await search(index, None, question("painted", wanted=EntryFilter(agent="keeper")))
     assert set(ids(answer)[:2]) == {"a3", "b3"}
 
 
@@ -299,14 +299,14 @@ async def test_the_same_question_finds_what_is_nearer_to_its_time(index: Index) 
 
 async def test_only_what_is_wanted_is_found(index: Index) -> None:
     since = HARBOUR_DAY + timedelta(days=10)
-    answer = await search(index, Concepts(), question("boat", wanted=Filter(since=since)))
+    answer = await search(index, Concepts(), question("boat", wanted=EntryFilter(since=since)))
     assert {hit.entry.id for hit in answer.hits} == {"a3", "b3", "a4", "b4"}
-    assert (await search(index, Concepts(), question("boat", wanted=Filter(agent="nobody")))).hits == ()
+    assert (await search(index, Concepts(), question("boat", wanted=EntryFilter(agent="nobody")))).hits == ()
 
 
 async def test_an_empty_index_answers_nothing() -> None:
     empty = await open_index(None, None, {})
-    assert await search(empty, None, question("boat", vector_weight=0)) == Answer((), ())
+    assert await search(empty, None, question("boat", vector_weight=0)) == SearchAnswer((), ())
     assert (await search(empty, Concepts(), question("boat"))).hits == ()
     await empty.close()
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.search import fusion
-from runtime.search.dates import Span
+from runtime.search.dates import TimeSpan
 
-MAY = Span(datetime(2023, 5, 1, tzinfo=UTC), datetime(2023, 6, 1, tzinfo=UTC))
+MAY = TimeSpan(datetime(2023, 5, 1, tzinfo=UTC), datetime(2023, 6, 1, tzinfo=UTC))
 
 
 def floats(*numbers: float) -> fusion.Floats:
@@ -95,13 +95,13 @@ def test_closeness_fades_on_both_sides_and_never_ends() -> None:
 @pytest.mark.parametrize(
     ("span", "days"),
     [
-        (Span(datetime(2023, 5, 3, tzinfo=UTC), datetime(2023, 5, 4, tzinfo=UTC)), 3),
+        (TimeSpan(datetime(2023, 5, 3, tzinfo=UTC), datetime(2023, 5, 4, tzinfo=UTC)), 3),
         (MAY, 31 / 4),
-        (Span(datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)), 365 / 4),
+        (TimeSpan(datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)), 365 / 4),
     ],
     ids=["day", "month", "year"],
 )
-def test_closeness_falls_to_1_of_e_in_three_days_or_a_quarter_of_the_span(span: Span, days: float) -> None:
+def test_closeness_falls_to_1_of_e_in_three_days_or_a_quarter_of_the_span(span: TimeSpan, days: float) -> None:
     off = timedelta(days=days)
     each = fusion.closeness(microseconds(span.start - off, span.end + off), [span])
     assert each.tolist() == pytest.approx([1 / math.e, 1 / math.e])
@@ -136,7 +136,7 @@ def test_relevance_adds_what_one_of_meaning_and_words_leaves_open(
 
 
 def test_of_several_spans_the_nearest_counts() -> None:
-    july = Span(datetime(2023, 7, 1, tzinfo=UTC), datetime(2023, 8, 1, tzinfo=UTC))
+    july = TimeSpan(datetime(2023, 7, 1, tzinfo=UTC), datetime(2023, 8, 1, tzinfo=UTC))
     times = microseconds(MAY.start, july.start, datetime(2023, 6, 20, tzinfo=UTC))
     each = fusion.closeness(times, [MAY, july]).tolist()
     assert each[:2] == [1, 1]

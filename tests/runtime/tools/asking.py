@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.identity.caller import OWNER_CALLER, Caller
@@ -25,12 +25,12 @@ from tests.runtime.api.app import App
 ADA = Caller("ada", frozenset({"write"}))
 BOB = Caller("bob", frozenset({"write"}))
 READER = Caller("ada", frozenset({"read"}))
-HASHING = Choice(name="hashing", options={"dimension": 64})
+HASHING = Variant(name="hashing", options={"dimension": 64})
 
 
 def collection(name: str, **options: Any) -> Memory:
     """A memory that is a collection, with small chunks."""
-    store = Choice(name="collection", options={"chunk_size": 100, "chunk_overlap": 40, **options})
+    store = Variant(name="collection", options={"chunk_size": 100, "chunk_overlap": 40, **options})
     return Memory(name=name, store=store, embedding=HASHING)
 
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 from jsonschema import Draft202012Validator
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.errors import NotFound
 from runtime.identity.caller import Caller, Forbidden
 from runtime.tools.resources import RESOURCES, SCHEMES, path_in
@@ -55,8 +55,8 @@ async def test_health_says_what_makes_vectors_and_whether_the_index_answers(ask:
 
 async def test_settings_are_those_in_effect_and_hold_no_secret(tmp_path: Path) -> None:
     key = "sk-" + "a1B2" * 10
-    openai = Choice(name="openai", options={"url": "http://127.0.0.1:1/v1", "model": "m", "api_key": key})
-    declared = Memory(name="notes", store=Choice(name="collection", options={"chunk_size": 300}), embedding=openai)
+    openai = Variant(name="openai", options={"url": "http://127.0.0.1:1/v1", "model": "m", "api_key": key})
+    declared = Memory(name="notes", store=Variant(name="collection", options={"chunk_size": 300}), embedding=openai)
     async with asking(tmp_path, declared) as ask:
         settings = await ask.read("settings", OWNER_CALLER)
         (notes,) = settings["memories"]

@@ -22,7 +22,7 @@ _TITLE = "# Agent Memory:"
 _UPDATED = "Updated:"
 
 
-class Section(NamedTuple):
+class MarkdownSection(NamedTuple):
     """A section of items: their memory type, and the tags that its name stands for."""
 
     name: str
@@ -31,15 +31,15 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("Facts", "semantic", ()),
-    Section("Procedures", "procedural", ()),
-    Section("Learned Patterns", "semantic", (PATTERN,)),
+    MarkdownSection("Facts", "semantic", ()),
+    MarkdownSection("Procedures", "procedural", ()),
+    MarkdownSection("Learned Patterns", "semantic", (PATTERN,)),
 )
 """The sections of the first design (section 1, Markdown Format), in the order in which they are written."""
 _BY_NAME = {section.name.casefold(): section for section in SECTIONS}
 
 
-def section_of(item: Item) -> Section:
+def section_of(item: Item) -> MarkdownSection:
     """Return the section of a long-term item. Raises ValueError for an episodic one, which belongs to a log."""
     if item.memory_type == "episodic":
         raise ValueError("an episodic item belongs to a log")
@@ -54,7 +54,7 @@ class Heading(NamedTuple):
 
     line: int
     level: int
-    section: Section | None
+    section: MarkdownSection | None
 
 
 class _Said(NamedTuple):
@@ -65,7 +65,7 @@ class _Said(NamedTuple):
     annotation: Annotation
 
 
-class Document:
+class MarkdownDocument:
     """A parsed `memory.md`. Immutable: changes return a new one."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -75,8 +75,8 @@ class Document:
         self.items = tuple(self._read())
 
     @classmethod
-    def parse(cls, data: bytes) -> Document:
-        """Parse a document. Every text is valid; `Document.parse(data).data == data`."""
+    def parse(cls, data: bytes) -> MarkdownDocument:
+        """Parse a document. Every text is valid; `MarkdownDocument.parse(data).data == data`."""
         return cls(split(data))
 
     @property
@@ -94,7 +94,7 @@ class Document:
         except (ValueError, OverflowError):
             return None
 
-    def adding(self, new: Mapping[str, Iterable[tuple[str, Annotation]]]) -> Document:
+    def adding(self, new: Mapping[str, Iterable[tuple[str, Annotation]]]) -> MarkdownDocument:
         """Return the document with these bullets (text, annotation) at the end of their sections; missing sections are
         created."""
         document = self
@@ -105,7 +105,7 @@ class Document:
                 document = document._with_items(section, lines)
         return document
 
-    def replacing(self, bullet: Bullet, text: str) -> Document:
+    def replacing(self, bullet: Bullet, text: str) -> MarkdownDocument:
         """Return the document with another text in this bullet; its marker and its annotation stay. Raises
         Inseparable."""
         number = next(number for number, (_, each) in enumerate(self.items) if each.start == bullet.start)
@@ -121,20 +121,20 @@ class Document:
 
         return self._with_instead([bullet], lines, wanted)
 
-    def without(self, *gone: Bullet) -> Document:
+    def without(self, *gone: Bullet) -> MarkdownDocument:
         """Return the document without the lines of these bullets. Raises Inseparable."""
         starts = {bullet.start for bullet in gone}
         wanted = [said for said, (_, each) in zip(self._said(), self.items, strict=True) if each.start not in starts]
         guard = f"{GUARD}{newline(self.lines)}"
         return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
 
-    def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_Said]) -> Document:
+    def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_Said]) -> MarkdownDocument:
         """Return the document with the lines of each bullet replaced, guarded where needed, and verify the result."""
         for guarded in (False, True):
             changed = list(self.lines)
             for bullet in sorted(gone, reverse=True, key=lambda bullet: bullet.start):
                 changed[bullet.start : bullet.end] = lines(guarded=guarded)
-            document = Document(changed)
+            document = MarkdownDocument(changed)
             if document._said() == wanted:
                 return document
         raise Inseparable(gone[0].start + 1)
@@ -142,16 +142,16 @@ class Document:
     def _said(self) -> list[_Said]:
         return [_Said(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]
 
-    def dated(self, otherwise: datetime) -> Document:
+    def dated(self, otherwise: datetime) -> MarkdownDocument:
         """Return the document with an explicit time for every bullet without one: that of the header, or else
         `otherwise`. So they keep it when the header changes."""
         at, lines = self.updated_at or otherwise, list(self.lines)
         for _, bullet in reversed(self.items):
             if bullet.annotation.at is None:
                 lines[bullet.start : bullet.end] = bullets.dated(lines[bullet.start : bullet.end], at, newline(lines))
-        return Document(lines)
+        return MarkdownDocument(lines)
 
-    def stamped(self, agent_id: str, time: datetime, otherwise: datetime) -> Document:
+    def stamped(self, agent_id: str, time: datetime, otherwise: datetime) -> MarkdownDocument:
         """Return the document with this time in its header; an empty document gets a header, one whose header a person
         removed does not. Bullets keep their times (see `dated`)."""
         stamp = f"{_UPDATED} {rfc3339(time.replace(microsecond=0))}"
@@ -161,13 +161,13 @@ class Document:
         end = newline(lines)
         if title is None:
             bom, rest = ("\ufeff", "".join(lines)[1:]) if lines and lines[0][0] == "\ufeff" else ("", "".join(lines))
-            return Document([f"{bom}{_TITLE} {agent_id}{end}", f"{stamp}{end}", *split(rest.encode())])
+            return MarkdownDocument([f"{bom}{_TITLE} {agent_id}{end}", f"{stamp}{end}", *split(rest.encode())])
         if at is not None:
             lines[at] = stamp + lines[at][len(lines[at].rstrip("\r\n")) :]
         elif body(lines[title]).startswith(_TITLE):
             lines[title] = lines[title].rstrip("\r\n") + end
             lines.insert(title + 1, f"{stamp}{end}")
-        return Document(lines)
+        return MarkdownDocument(lines)
 
     def _updated_line(self) -> int | None:
         """Return the index of the header's second line, right under the title."""
@@ -177,7 +177,7 @@ class Document:
                 return below
         return None
 
-    def _read(self) -> Iterable[tuple[Section, Bullet]]:
+    def _read(self) -> Iterable[tuple[MarkdownSection, Bullet]]:
         section = None
         for number, heading in enumerate(self.headings):
             section = heading.section if heading.level <= 2 else section
@@ -198,13 +198,13 @@ class Document:
             at = stop
         yield from bullets.read(self.lines, at, last)
 
-    def _with_items(self, section: Section, new: list[str]) -> Document:
+    def _with_items(self, section: MarkdownSection, new: list[str]) -> MarkdownDocument:
         for number, heading in enumerate(self.headings):
             if heading.section == section:
                 return self._with_items_below(number, new)
         return self._with_section(section, new)
 
-    def _with_items_below(self, number: int, new: list[str]) -> Document:
+    def _with_items_below(self, number: int, new: list[str]) -> MarkdownDocument:
         """Insert after the section's last bullet, or without one after the text of the section."""
         heading, stop = self.headings[number], self._stop(number)
         ends = [bullet.end for bullet in self._bullets_below(number)]
@@ -216,7 +216,7 @@ class Document:
         after = [end] if at < len(self.lines) and not is_blank(self.lines[at]) and at == stop else []
         return self._with_lines(at, [*before, *new, *after])
 
-    def _with_section(self, section: Section, new: list[str]) -> Document:
+    def _with_section(self, section: MarkdownSection, new: list[str]) -> MarkdownDocument:
         """Insert the section before the first one that follows it in the fixed order, or at the end."""
         later = SECTIONS[SECTIONS.index(section) + 1 :]
         at = next((heading.line for heading in self.headings if heading.section in later), len(self.lines))
@@ -225,11 +225,11 @@ class Document:
         after = [end] if at < len(self.lines) else []
         return self._with_lines(at, [*before, f"## {section.name}{end}", *new, *after])
 
-    def _with_lines(self, at: int, new: list[str]) -> Document:
+    def _with_lines(self, at: int, new: list[str]) -> MarkdownDocument:
         lines = list(self.lines)
         if at and not lines[at - 1].endswith("\n"):
             lines[at - 1] += newline(lines)
-        return Document([*lines[:at], *new, *lines[at:]])
+        return MarkdownDocument([*lines[:at], *new, *lines[at:]])
 
 
 def _headings(lines: Sequence[str], blocks: Sequence[tuple[int, int]]) -> Iterable[Heading]:

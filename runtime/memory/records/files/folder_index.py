@@ -18,7 +18,7 @@ from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, rfc3339
 from runtime.memory.records.files.atomic_files import flush, publish, stage
 from runtime.memory.records.files.name_index import RecordNameIndex, digest_of
-from runtime.memory.records.files.record import Damaged, decode, type_of
+from runtime.memory.records.files.record import DamagedRecord, decode, type_of
 from runtime.memory.store_types import Scan
 
 NAME = "index.json"
@@ -84,7 +84,7 @@ class FolderIndex:
     def _read(self, folder: Folder, name_index: RecordNameIndex, name: str) -> _Known | None:
         try:
             item = decode(name, self._agent_id, folder.read(name)).item
-        except Damaged as error:
+        except DamagedRecord as error:
             name_index.report(folder, name, str(error))
             self._damaged.add(name)
             return None

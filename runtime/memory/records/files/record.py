@@ -36,7 +36,7 @@ _TYPES = {"semantic": "fact", "procedural": "procedure", "episodic": "episode"}
 _MEMORY_TYPES = {"pattern": "semantic", "fact": "semantic", "procedure": "procedural", "episode": "episodic"}
 
 
-class Damaged(Exception):  # noqa: N818 - it says what is the case
+class DamagedRecord(Exception):  # noqa: N818 - it says what is the case
     """The file is not a complete, unchanged record; the text says why."""
 
 
@@ -142,36 +142,36 @@ def decode(name: str, agent_id: str, data: bytes | None) -> Record:
     fields = _fields(data)
     known, own = read_name(name), fields.get("id")
     if not isinstance(own, str) or not own:
-        raise Damaged("it has no id")
+        raise DamagedRecord("it has no id")
     if known is None or own != known.id:
-        raise Damaged("its id is not the one in its name")
+        raise DamagedRecord("its id is not the one in its name")
     given = fields.get("checksum")
     if not isinstance(given, str):
-        raise Damaged("it has no checksum")
+        raise DamagedRecord("it has no checksum")
     if given != _checksum(fields):
-        raise Damaged("its checksum is not that of its content: it was changed after it was written")
+        raise DamagedRecord("its checksum is not that of its content: it was changed after it was written")
     if fields.get("agent_id", agent_id) != agent_id:
-        raise Damaged("it is another agent's")
+        raise DamagedRecord("it is another agent's")
     try:
         item = _item(fields, agent_id)
     except (ValidationError, KeyError, TypeError, ValueError, OverflowError):
-        raise Damaged("its fields are none that this version reads") from None
+        raise DamagedRecord("its fields are none that this version reads") from None
     if name != name_of(item):
-        raise Damaged("its date is not the one in its name")
+        raise DamagedRecord("its date is not the one in its name")
     return Record(fields, item)
 
 
 def _fields(data: bytes | None) -> dict[str, Any]:
     if data is None:
-        raise Damaged("it is gone")
+        raise DamagedRecord("it is gone")
     if not data.strip(b"\0 \t\r\n"):
-        raise Damaged("it is empty")
+        raise DamagedRecord("it is empty")
     try:
         fields = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise Damaged("it is not whole: what is in it is not JSON") from None
+        raise DamagedRecord("it is not whole: what is in it is not JSON") from None
     if not isinstance(fields, dict):
-        raise Damaged("what is in it is no JSON object")
+        raise DamagedRecord("what is in it is no JSON object")
     return fields
 
 

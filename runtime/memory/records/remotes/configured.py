@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.clock import Clock
 from runtime.errors import UsageError
 from runtime.memory.records.remotes import REMOTES
@@ -16,7 +16,7 @@ from runtime.secrets.secret import Secret
 def check(memory: Memory) -> None:
     """Raise UsageError for options, as written in the program, that the remote does not take."""
     remote = memory.store.options.get("remote")
-    if not isinstance(remote, Choice):
+    if not isinstance(remote, Variant):
         return
     row = REMOTES.get(remote.name)
     if row is None:
@@ -30,7 +30,7 @@ def check(memory: Memory) -> None:
         ) from None
 
 
-def opened(choice: Choice | None, clock: Clock) -> tuple[Remote | None, str | None]:
+def opened(choice: Variant | None, clock: Clock) -> tuple[Remote | None, str | None]:
     """Return the remote, or why it cannot be used."""
     if choice is None:
         return None, None
@@ -40,12 +40,12 @@ def opened(choice: Choice | None, clock: Clock) -> tuple[Remote | None, str | No
         return None, f"nothing is sent to {choice.name}: {off}"
 
 
-def same(one: Choice | None, other: Choice | None) -> bool:
+def same(one: Variant | None, other: Variant | None) -> bool:
     """True if both are the same remote with equal options, secrets included."""
     return _revealed(one) == _revealed(other)
 
 
-def _revealed(choice: Choice | None) -> object:
+def _revealed(choice: Variant | None) -> object:
     if choice is None:
         return None
     return choice.name, {

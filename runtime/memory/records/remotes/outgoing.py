@@ -9,7 +9,7 @@ from typing import Any
 from runtime.memory.errors import StoreBusy
 from runtime.memory.files import lock
 from runtime.memory.records.files import outbox
-from runtime.memory.records.files.record import Damaged
+from runtime.memory.records.files.record import DamagedRecord
 from runtime.memory.records.reader import RecordReader, load
 from runtime.memory.records.remotes.sync import OutgoingRecord
 from runtime.memory.redaction.redact import redact
@@ -36,7 +36,7 @@ def read_outgoing(reader: RecordReader, note: outbox.Note) -> OutgoingRecord | N
             return None
         try:
             fields = load(folder, note.agent_id, note.record).fields
-        except Damaged as error:
+        except DamagedRecord as error:
             return OutgoingRecord(None, str(error))
     sent = fields.get("remote_store_attempted") is True and fields.get("remote_store_error") is None
     return OutgoingRecord(None if sent else redacted(fields))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.index.embedded.schema import (
     AGENT,
     AUTHOR,
@@ -134,7 +134,7 @@ class Rows:
         self.given[at] += 1
         self._link_neighbours(touched)
 
-    def wanted(self, filters: Filter) -> Mask:
+    def wanted(self, filters: EntryFilter) -> Mask:
         """Return the keys up to `end` that pass, without regard to tags and sources."""
         mask = self.alive[: self.end].copy()
         for name in ("agent", "user", "project", "type"):

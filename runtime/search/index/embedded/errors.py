@@ -7,7 +7,7 @@ import sqlite3
 from runtime.search.errors import IndexFailed
 
 
-class Damaged(Exception):  # noqa: N818 - named for the decision: the file is thrown away and made again
+class DamagedIndex(Exception):  # noqa: N818 - named for the decision: the file is thrown away and made again
     """The file is not, or no longer, an index of this version."""
 
 
@@ -23,12 +23,12 @@ _HINTS = {
 }
 
 
-def judged(error: Exception, name: str) -> Damaged | IndexFailed:
+def judged(error: Exception, name: str) -> DamagedIndex | IndexFailed:
     """Return the error to raise instead of SQLite's; `name` is the file or "in memory"."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     kind = code & 0xFF
     if kind in _DAMAGE or code in _READS_TOO_LITTLE:
-        return Damaged(str(error))
+        return DamagedIndex(str(error))
     return IndexFailed(
         f"the index {name} could not be read or written: {error}",
         hint=_HINTS.get(kind, "delete it while nothing uses it: it is made again from the store"),

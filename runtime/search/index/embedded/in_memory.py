@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.embedded.bm25 import scores
 from runtime.search.index.embedded.columns import QUESTION_MARKS, Rows
-from runtime.search.index.embedded.errors import Damaged
+from runtime.search.index.embedded.errors import DamagedIndex
 from runtime.search.index.embedded.index_file import IndexFile
 from runtime.search.index.embedded.matrix import Matrix, best, unit
 from runtime.search.index.embedded.schema import COLUMNS, entry_of, microseconds, place_of, said_of
@@ -47,7 +47,7 @@ class IndexInMemory:
             self._load()
         except ERRORS as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
-                raise Damaged(str(error)) from error
+                raise DamagedIndex(str(error)) from error
             raise
 
     def _load(self) -> None:
@@ -65,7 +65,7 @@ class IndexInMemory:
             self._measure(sizes)
             counted += len(sizes)
         if counted != np.count_nonzero(self.rows.alive):
-            raise Damaged("there are entries whose words are not indexed")
+            raise DamagedIndex("there are entries whose words are not indexed")
         meta = dict(connection.execute("SELECT name, value FROM meta"))
         self.model: str | None = meta.get("model")
         self.dimension: int | None = meta.get("dimension")
@@ -74,7 +74,7 @@ class IndexInMemory:
             embedded = [key for key, _ in vectors]
             self._alive(embedded, "vectors")
             if not self.dimension or {len(vector) for _, vector in vectors} != {4 * self.dimension}:
-                raise Damaged("there are vectors of another dimension")
+                raise DamagedIndex("there are vectors of another dimension")
             read = np.frombuffer(b"".join(vector for _, vector in vectors), np.float32)
             self.embed(np.array(embedded, np.int64), read.reshape(-1, self.dimension), self.model)
 
@@ -104,18 +104,18 @@ class IndexInMemory:
         """True if the vectors are of another model, or of another dimension if that is given."""
         return self.model is not None and (self.model != model or dimension not in {None, self.dimension})
 
-    def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Matched:
+    def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
         """See `Index.keyword`."""
         rows = self.rows
         phrases = self.tokenizer.phrases(words)
         places = [self.occurrences.postings(phrase, self.file.reading) for phrase in phrases]
-        sums = scores(places, rows, rows.wanted(Filter(agent=wanted.agent, user=wanted.user)))
+        sums = scores(places, rows, rows.wanted(EntryFilter(agent=wanted.agent, user=wanted.user)))
         keys = np.flatnonzero((sums.scores > 0) & self.wanted(wanted))
         keys, found = best(keys, sums.scores[keys], limit)
         return Matched(rows.handles(keys), found, sums.shares[keys])
 
     def nearest(
-        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
         """See `Index.nearest`."""
         query = unit(np.asarray(vector, np.float32)[None], self.dimension)[0]
@@ -144,7 +144,7 @@ class IndexInMemory:
         return {handle: found[key] for handle, key in zip(handles, keys, strict=True) if key in found}
 
     def newest(
-        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None, begins: str
+        self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None, begins: str
     ) -> Sequence[IndexEntry]:
         """See `Index.newest`."""
         mask = self.wanted(wanted)
@@ -166,7 +166,7 @@ class IndexInMemory:
         found = self._entries([key for _, _, key in order[:limit]])
         return [found[key] for _, _, key in order[:limit]]
 
-    def authors(self, wanted: Filter) -> list[str]:
+    def authors(self, wanted: EntryFilter) -> list[str]:
         """See `Index.authors`."""
         said = np.bincount(self.rows.author[: self.rows.end][self.wanted(wanted)], minlength=1)
         return sorted(self.rows.authors[number - 1] for number in np.flatnonzero(said).tolist() if number)
@@ -188,12 +188,12 @@ class IndexInMemory:
 
     def stats(self, agent: str | None, user: str | None) -> IndexStats:
         """See `Index.stats`."""
-        mask = self.rows.wanted(Filter(agent=agent, user=user))
+        mask = self.rows.wanted(EntryFilter(agent=agent, user=user))
         embedded = int(np.count_nonzero(mask & self.rows.embedded[: self.rows.end]))
         model, dimension = (self.model, self.dimension) if embedded else (None, None)
         return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes())
 
-    def wanted(self, wanted: Filter) -> NDArray[np.bool_]:
+    def wanted(self, wanted: EntryFilter) -> NDArray[np.bool_]:
         """Return the keys that pass."""
         mask = self.rows.wanted(wanted)
         if wanted.source is not None:
@@ -246,7 +246,7 @@ class IndexInMemory:
 
     def _alive(self, keys: list[int], what: str) -> None:
         if keys[0] < 1 or keys[-1] >= self.rows.end or not self.rows.alive[keys].all():
-            raise Damaged(f"there are {what} without an entry")
+            raise DamagedIndex(f"there are {what} without an entry")
 
 
 def _listed(keys: Sequence[int]) -> str:
@@ -271,7 +271,7 @@ def _integers(size: bytes) -> list[int]:
             read.append(number)
             number = 0
     if len(read) != 2:
-        raise Damaged("a count of words cannot be read")
+        raise DamagedIndex("a count of words cannot be read")
     return read
 
 

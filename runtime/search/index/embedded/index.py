@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.embedded import writes
 from runtime.search.index.embedded.access import Access, Apply
 from runtime.search.index.embedded.in_memory import IndexInMemory
@@ -115,11 +115,11 @@ class EmbeddedIndex(Index):
 
         return await self._access.write(work)
 
-    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Matched:
+    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
         return await self._access.read(lambda loaded: loaded.keyword(words, wanted, limit))
 
     async def nearest(
-        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
         return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit, also))
 
@@ -130,11 +130,11 @@ class EmbeddedIndex(Index):
         return await self._access.read(lambda loaded: loaded.entries(keys))
 
     async def newest(
-        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
+        self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
     ) -> Sequence[IndexEntry]:
         return await self._access.read(lambda loaded: loaded.newest(wanted, limit, before, begins))
 
-    async def authors(self, wanted: Filter) -> Sequence[str]:
+    async def authors(self, wanted: EntryFilter) -> Sequence[str]:
         tagged = wanted.tags_any or wanted.tags_all  # only the file knows which entries these are
         look = self._access.read if tagged else self._access.glance
         return await look(lambda loaded: loaded.authors(wanted))

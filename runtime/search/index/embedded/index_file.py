@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from runtime.search.index.embedded import schema
-from runtime.search.index.embedded.errors import Damaged, judged, os_failed
+from runtime.search.index.embedded.errors import DamagedIndex, judged, os_failed
 from runtime.search.index.embedded.sqlcipher import ERRORS, connect
 
 _BUSY_SECONDS = 10
@@ -50,7 +50,7 @@ class IndexFile:
         except ERRORS as error:
             self.close()
             if key is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
-                raise Damaged("it is sealed with another key, or damaged") from error
+                raise DamagedIndex("it is sealed with another key, or damaged") from error
             raise judged(error, self.name) from error
         except BaseException:
             self.close()
@@ -136,9 +136,9 @@ class IndexFile:
         if not found and not version:
             return False
         if version != schema.VERSION:
-            raise Damaged(f"its schema is {version}, that of this program {schema.VERSION}")
+            raise DamagedIndex(f"its schema is {version}, that of this program {schema.VERSION}")
         if not found.issuperset(schema.NAMES):
-            raise Damaged("tables are missing")
+            raise DamagedIndex("tables are missing")
         return True
 
     def _version(self) -> int:
@@ -156,7 +156,7 @@ def open_file(path: Path | None, key: bytes | None = None) -> tuple[IndexFile, s
         raise os_failed(error, str(path)) from error
     try:
         return IndexFile(path, key), None
-    except Damaged as damage:
+    except DamagedIndex as damage:
         throw_away(path)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return IndexFile(path, key), str(damage)

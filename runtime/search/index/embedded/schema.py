@@ -68,7 +68,7 @@ many small segments that it must merge."""
 _WORDS_OF_A_PAGE = 8050
 """Bytes of words that are stored together, as many as fit into a page of the file."""
 
-Row = tuple[Any, ...]
+StoredRow = tuple[Any, ...]
 """The values of COLUMNS."""
 ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
 
@@ -110,7 +110,7 @@ def said_by(entry: IndexEntry) -> Said:
     )
 
 
-def row_of(entry: IndexEntry, said: Said, part: int) -> Row:
+def row_of(entry: IndexEntry, said: Said, part: int) -> StoredRow:
     """Return the row of an entry in the part with that key."""
     place = packed((entry.line, entry.order, entry.rest))
     return entry.id, entry.hash, about(entry.author, entry.time), entry.text, packed(said), part, place

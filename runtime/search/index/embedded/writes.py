@@ -25,8 +25,8 @@ from runtime.search.index.embedded.schema import (
     SAYING,
     TAGS,
     TEXT,
-    Row,
     Said,
+    StoredRow,
     forgot,
     place_of,
     row_of,
@@ -45,9 +45,9 @@ _INDEX = "INSERT INTO words (rowid, text, about) SELECT key, text, about FROM en
 _UNINDEX = "INSERT INTO words (words, rowid, text, about) VALUES ('delete', ?, ?, ?)"
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
-Kept = dict[str, tuple[int, Row]]
+Kept = dict[str, tuple[int, StoredRow]]
 """Existing rows by id, with their keys."""
-NewEntry = tuple[Row, Said, int]
+NewEntry = tuple[StoredRow, Said, int]
 """A row to write, its content, and its order."""
 
 
@@ -175,7 +175,7 @@ def _fresh(entries: Sequence[IndexEntry], part: int) -> dict[str, NewEntry]:
     return {entry.id: (row_of(entry, said := said_by(entry), part), said, entry.order) for entry in entries}
 
 
-def _found(rows: Iterable[Row]) -> Kept:
+def _found(rows: Iterable[StoredRow]) -> Kept:
     return {row[1 + ID]: (row[0], row[1:]) for row in rows}
 
 
@@ -194,7 +194,7 @@ def _merge(
     if unknown and rows.end > 1:
         there = {**there, **_existing(connection, rows.of_ids(unknown))}
     new: list[NewEntry] = []
-    changed: list[tuple[int, Row, NewEntry]] = []
+    changed: list[tuple[int, StoredRow, NewEntry]] = []
     moved: list[tuple[int, NewEntry]] = []
     for identity, one in fresh.items():
         found = there.get(identity)
@@ -213,7 +213,7 @@ def _merge(
     return len(new) + len(changed), len(fresh) - len(new) - len(changed)
 
 
-def _rest(row: Row) -> str:
+def _rest(row: StoredRow) -> str:
     rest: str = place_of(row[PLACE])[2]
     return rest
 
@@ -225,7 +225,7 @@ def _insert(connection: sqlite3.Connection, rows: Rows, new: list[NewEntry], del
     delta.put(keys, new)
 
 
-def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, NewEntry]], delta: Delta) -> None:
+def _change(connection: sqlite3.Connection, changed: list[tuple[int, StoredRow, NewEntry]], delta: Delta) -> None:
     keys, new = [key for key, _, _ in changed], [one for _, _, one in changed]
     _unindex(connection, [(key, row) for key, row, _ in changed])
     connection.executemany(_UPDATE, ((*row, key) for key, (row, _, _) in zip(keys, new, strict=True)))
@@ -236,7 +236,7 @@ def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, NewEnt
     delta.unembedded += stale
 
 
-def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: Delta) -> None:
+def _remove(connection: sqlite3.Connection, gone: list[tuple[int, StoredRow]], delta: Delta) -> None:
     _unindex(connection, gone)
     keys = [(key,) for key, _ in gone]
     connection.executemany("DELETE FROM entries WHERE key = ?", keys)
@@ -268,7 +268,7 @@ def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
     return _LISTED, (_json(keys),)
 
 
-def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, Row]]) -> None:
+def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, StoredRow]]) -> None:
     if rows:
         forgot(connection)
     connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))

@@ -14,7 +14,7 @@ from runtime.database.location import locate
 from runtime.errors import UsageError
 from runtime.search.errors import IndexFailed
 from runtime.search.index.postgres.errors import RebuildNeeded, failed, gone, lost
-from runtime.search.index.postgres.schema import Made, lock_of, quoted, ready
+from runtime.search.index.postgres.schema import CreatedTables, lock_of, quoted, ready
 
 T = TypeVar("T")
 Work = Callable[[Any], Awaitable[T]]
@@ -28,7 +28,7 @@ _IDLE_SECONDS = 60
 _log = structlog.get_logger("symbiont.index")
 
 
-class PostgresConnections:
+class IndexConnections:
     """One schema on one server. It connects at the first use, and again after a lost connection.
 
     Every method raises IndexFailed, with the host and the database but never a password.
@@ -49,7 +49,7 @@ class PostgresConnections:
         self.shown = location.shown
         self.schema = schema
         self.seconds = seconds
-        self.made = Made((), "public")
+        self.made = CreatedTables((), "public")
         self._dsn = location.dsn
         self._name = name
         self._size = pool

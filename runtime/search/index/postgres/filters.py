@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.index.embedded.schema import microseconds
 from runtime.search.index.postgres.stemming import code, kept
 
@@ -21,7 +21,7 @@ class Where:
         self.values.append(value)
         self._conditions.append(condition.replace("?", f"${len(self.values)}"))
 
-    def wanted(self, filters: Filter) -> Where:
+    def wanted(self, filters: EntryFilter) -> Where:
         """Return the conditions of a filter."""
         self.scope(filters.agent, filters.user)
         for name in ("project", "type"):

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.schema import Made, quoted
+from runtime.search.index.postgres.schema import CreatedTables, quoted
 from runtime.search.index.postgres.stemming import code
 
 FROM_VECTORS: Final = 10_000
@@ -48,7 +48,7 @@ class Graph(NamedTuple):
         )
 
 
-def graph_of(options: PostgresOptions, dimension: int, made: Made) -> Graph | None:
+def graph_of(options: PostgresOptions, dimension: int, made: CreatedTables) -> Graph | None:
     """Return the index for vectors of this dimension; None: they are searched exactly."""
     if options.exact or dimension > LONGEST_HALFVEC:
         return None

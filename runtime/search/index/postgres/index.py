@@ -13,14 +13,14 @@ from pydantic import BaseModel
 
 from dslc.blocks.values.secret import is_reference
 from runtime.errors import UsageError
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.schema import about
 from runtime.search.index.embedded.tokenizer import Tokenizer
 from runtime.search.index.index import Index, IndexChange, IndexPlace, IndexStats, Matched, Neighbours, Pending, Scored
 from runtime.search.index.postgres import hnsw, keyword_search, queries, writes
 from runtime.search.index.postgres import vector_search as vectors
-from runtime.search.index.postgres.connections import PostgresConnections, T, Work
+from runtime.search.index.postgres.connections import IndexConnections, T, Work
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.schema import CLEAR
 from runtime.search.index.postgres.stemming import Stems, kept
@@ -48,14 +48,14 @@ async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
     if is_reference(url):
         raise UsageError("the url of the index postgres could not be resolved", hint="is the secret set?")
     schema = options.schema_ or f"symbiont_{place.name}"[:63]
-    server = PostgresConnections(url, schema, place.name, pool=options.pool, seconds=options.timeout.total_seconds())
+    server = IndexConnections(url, schema, place.name, pool=options.pool, seconds=options.timeout.total_seconds())
     return PostgresIndex(server, options)
 
 
 class PostgresIndex(Index):
     """Composed of `connections`, `writes`, `keyword_search`, `vector_search` and `queries`."""
 
-    def __init__(self, server: PostgresConnections, options: PostgresOptions) -> None:
+    def __init__(self, server: IndexConnections, options: PostgresOptions) -> None:
         self.server = server
         self._options = options
         self._stems = Stems()
@@ -134,13 +134,13 @@ class PostgresIndex(Index):
             return 0
         return await self._write(lambda connection: writes.embed(connection, kept(model), self._dimension, vectors))
 
-    async def keyword(self, words_: Sequence[str], wanted: Filter, limit: int) -> Matched:
+    async def keyword(self, words_: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
         return await self.server.read(
             lambda connection: keyword_search.keyword(connection, self._tokenizer, self._stems, words_, wanted, limit)
         )
 
     async def nearest(
-        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
         model = None if self._model is None else kept(self._model)
         return await self.server.read(
@@ -156,11 +156,11 @@ class PostgresIndex(Index):
         return await self.server.look(lambda connection: queries.entries(connection, keys))
 
     async def newest(
-        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
+        self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
     ) -> Sequence[IndexEntry]:
         return await self.server.read(lambda connection: queries.newest(connection, wanted, limit, before, begins))
 
-    async def authors(self, wanted: Filter) -> Sequence[str]:
+    async def authors(self, wanted: EntryFilter) -> Sequence[str]:
         return await self.server.look(lambda connection: queries.authors(connection, wanted))
 
     async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT, Sums
 from runtime.search.index.embedded.matrix import best
 from runtime.search.index.embedded.schema import EPOCH, about
@@ -58,7 +58,7 @@ class _Measured(NamedTuple):
 
 
 async def keyword(
-    connection: Any, tokenizer: Tokenizer, stems: Stems, words: Sequence[str], wanted: Filter, limit: int
+    connection: Any, tokenizer: Tokenizer, stems: Stems, words: Sequence[str], wanted: EntryFilter, limit: int
 ) -> Matched:
     """See `Index.keyword`."""
     phrases = tokenizer.phrases(words)
@@ -117,7 +117,7 @@ def _places(stems: Sequence[str], first: str) -> Iterator[int]:
     return (at for at, stem in enumerate(stems) if stem == first)
 
 
-async def _measured(connection: Any, postings: Sequence[Postings], wanted: Filter) -> _Measured:
+async def _measured(connection: Any, postings: Sequence[Postings], wanted: EntryFilter) -> _Measured:
     every = [column for word in postings for column in (word.keys, word.before, word.after)]
     keys = np.unique(np.concatenate(every))
     where = Where(keys[keys > 0].tolist())

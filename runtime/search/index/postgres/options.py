@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Form, SecretReference
 
 _OWN = Form(
@@ -16,7 +16,7 @@ _OWN = Form(
 )
 
 
-class PostgresOptions(Group):
+class PostgresOptions(GroupModel):
     """Which PostgreSQL holds the index, and how its vectors are searched."""
 
     url: SecretReference = Field(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.embedded.schema import EPOCH, microseconds
 from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, Pending
 from runtime.search.index.postgres.filters import Where
@@ -70,7 +70,7 @@ async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, IndexEnt
 
 
 async def newest(
-    connection: Any, wanted: Filter, limit: int, before: tuple[datetime, str] | None, begins: str
+    connection: Any, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None, begins: str
 ) -> list[IndexEntry]:
     """See `Index.newest`."""
     where = Where(limit).wanted(wanted)
@@ -130,9 +130,9 @@ def _entry(row: Any) -> IndexEntry:
     )
 
 
-async def authors(connection: Any, wanted: Filter) -> list[str]:
+async def authors(connection: Any, wanted: EntryFilter) -> list[str]:
     """See `Index.authors`. The authors of an agent or a user are found without reading entries."""
-    if wanted == Filter(agent=wanted.agent, user=wanted.user):
+    if wanted == EntryFilter(agent=wanted.agent, user=wanted.user):
         table, having = "totals", "HAVING sum(entries) > 0"
     else:
         table, having = "places", ""

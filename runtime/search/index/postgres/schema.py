@@ -85,7 +85,7 @@ to an index. `totals` has what was added and removed, so that no search counts e
 CLEAR = f"TRUNCATE {_CONTENT}"
 
 
-class Made(NamedTuple):
+class CreatedTables(NamedTuple):
     """The server's pgvector version and schema, and why tables had to be dropped, if so."""
 
     vector: tuple[int, ...]
@@ -93,7 +93,7 @@ class Made(NamedTuple):
     dropped: str | None = None
 
 
-async def ready(connection: Any, schema: str, name: str, shown: str) -> Made:
+async def ready(connection: Any, schema: str, name: str, shown: str) -> CreatedTables:
     """Create what is missing. `name`: of the index. Raises IndexFailed, asyncpg's errors and OSError."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", code("symbiont index extension"))
@@ -114,7 +114,7 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> Made:
                 "INSERT INTO meta (name, value) VALUES ($1, $2)",
                 [("product", "symbiont index"), ("version", VERSION), ("of", name)],
             )
-    return Made(version, where, dropped)
+    return CreatedTables(version, where, dropped)
 
 
 def lock_of(schema: str) -> int:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.index import Scored
 from runtime.search.index.postgres.filters import Where
 from runtime.search.index.postgres.hnsw import Graph, graph_of, usable
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.schema import Made
+from runtime.search.index.postgres.schema import CreatedTables
 from runtime.search.index.postgres.writes import model_of
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ _BESIDES = f"SELECT v.key, v.vector <#> $1::real[]::vector {_JOINED}v.key = ANY(
 async def nearest(
     connection: Any,
     options: PostgresOptions,
-    made: Made,
+    made: CreatedTables,
     model: str | None,
     vector: NDArray[np.float32],
-    wanted: Filter,
+    wanted: EntryFilter,
     limit: int,
     also: NDArray[np.int64] | None,
 ) -> Scored:
@@ -85,14 +85,14 @@ async def _nearest(
     connection: Any,
     graph: Graph | None,
     options: PostgresOptions,
-    made: Made,
+    made: CreatedTables,
     query: list[float],
-    wanted: Filter,
+    wanted: EntryFilter,
     limit: int,
 ) -> Sequence[Any]:
     where = Where(query, limit).wanted(wanted)
     if graph is not None and await usable(connection, graph):
-        filtered = wanted != Filter()
+        filtered = wanted != EntryFilter()
         if not filtered or await _worth_it(connection, made, wanted, limit):
             rows = await _by_graph(connection, graph, options, made, where, limit, filtered)
             if len(rows) == limit:
@@ -101,7 +101,7 @@ async def _nearest(
     return exact
 
 
-async def _worth_it(connection: Any, made: Made, wanted: Filter, limit: int) -> bool:
+async def _worth_it(connection: Any, made: CreatedTables, wanted: EntryFilter, limit: int) -> bool:
     """True if comparing all entries that pass the filter is slow, and enough of the graph's candidates are likely to
     pass."""
     where = Where().wanted(wanted)
@@ -112,7 +112,13 @@ async def _worth_it(connection: Any, made: Made, wanted: Filter, limit: int) -> 
 
 
 async def _by_graph(
-    connection: Any, graph: Graph, options: PostgresOptions, made: Made, where: Where, limit: int, filtered: bool
+    connection: Any,
+    graph: Graph,
+    options: PostgresOptions,
+    made: CreatedTables,
+    where: Where,
+    limit: int,
+    filtered: bool,
 ) -> Sequence[Any]:
     """Return what HNSW finds; fewer than `limit` if its candidates did not suffice."""
     goes_on = made.vector >= ITERATIVE

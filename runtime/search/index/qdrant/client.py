@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import structlog
 
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from runtime.search.index.qdrant.point import INDEXED, among, filter_of
 
@@ -33,7 +33,7 @@ _OWNER, _MODEL, _MADE = "symbiont_index", "symbiont_model", "symbiont_made"
 _RECOVERS = "nothing is lost: it goes on by itself when the server answers again"
 
 
-class Gone(IndexFailed):
+class CollectionGone(IndexFailed):
     """The server answers, but the collection or a point is missing."""
 
 
@@ -66,7 +66,7 @@ class Collection:
         """Return the server's description of the collection; None: it does not exist."""
         try:
             return await self._call(lambda: self._client.get_collection(self._name))
-        except Gone:
+        except CollectionGone:
             return None
 
     async def prepare(self, model: str, dimension: int, *, known: bool) -> bool:
@@ -191,7 +191,7 @@ class Collection:
         return [(str(record.id), dict(record.payload or {})) for record in records], more
 
     async def nearest(
-        self, vector: NDArray[np.float32], wanted: Filter, limit: int, besides: list[str]
+        self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, besides: list[str]
     ) -> list[tuple[str, float]]:
         """Return the `memory_id` and cosine of the points nearest to `vector`, best first, and then of the wanted
         points among `besides`."""
@@ -259,7 +259,7 @@ class Collection:
                     else "is `api_key` still good, and may it write to the collection?",
                 )
             case 404:
-                return Gone(f"{self.shown} is not there{detail}", hint="it is made again by itself")
+                return CollectionGone(f"{self.shown} is not there{detail}", hint="it is made again by itself")
             case 429 | 500 | 502 | 503 | 504:
                 return IndexFailed(f"Qdrant at {host} answered {status}{detail}", hint=_RECOVERS)
         return IndexFailed(

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.access import Access
 from runtime.search.index.embedded.index import EmbeddedIndex
 from runtime.search.index.index import IndexChange, IndexStats, Pending, Scored
-from runtime.search.index.qdrant.client import AT_ONCE, Collection, Gone
+from runtime.search.index.qdrant.client import AT_ONCE, Collection, CollectionGone
 from runtime.search.index.qdrant.point import payload_of, point_id
 from runtime.search.index.qdrant.sync_state import SyncState
 
@@ -139,7 +139,7 @@ class QdrantIndex(EmbeddedIndex):
                 return await self._sync_state.mark(waiting, model, dimension, token)
 
     async def nearest(
-        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
         import numpy as np
 
@@ -155,7 +155,7 @@ class QdrantIndex(EmbeddedIndex):
             besides = [] if also is None else [point_id(name) for name in await self._sync_state.ids(also)]
             try:
                 found = await self._collection.nearest(query, wanted, limit, besides)
-            except Gone:
+            except CollectionGone:
                 self._prepared = None
                 await self._ready(None)
                 found = []
@@ -218,7 +218,7 @@ class QdrantIndex(EmbeddedIndex):
     async def _mend(self, delete: Sequence[str], payloads: dict[str, dict[str, Any]]) -> None:
         try:
             await self._collection.mend(delete, payloads)
-        except Gone:
+        except CollectionGone:
             if await self._collection.look() is None:
                 return await self._lost()
             await self._compare()

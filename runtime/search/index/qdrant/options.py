@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import structlog
 from pydantic import BaseModel, Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.block import GroupModel
 from dslc.blocks.values.secret import is_reference
 from dslc.blocks.values.types import Duration, Form, SecretReference, Url
 from runtime import extras
@@ -33,7 +33,7 @@ PORT: Final = 6333
 """The port for a URL without one: Qdrant's default for HTTP."""
 
 
-class QdrantOptions(Group):
+class QdrantOptions(GroupModel):
     """Which Qdrant holds the vectors and the payload, and in which collection."""
 
     url: Url = Field(

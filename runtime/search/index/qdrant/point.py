@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -51,7 +51,7 @@ def payload_of(entry: IndexEntry) -> dict[str, Any]:
     return {**more_of(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
 
 
-def filter_of(wanted: Filter) -> models.Filter | None:
+def filter_of(wanted: EntryFilter) -> models.Filter | None:
     """Return the filter for Qdrant; None: no filter."""
     from qdrant_client import models
 
@@ -73,7 +73,7 @@ def filter_of(wanted: Filter) -> models.Filter | None:
     return models.Filter(must=must) if must else None
 
 
-def among(wanted: Filter, points: list[str]) -> models.Filter:
+def among(wanted: EntryFilter, points: list[str]) -> models.Filter:
     """As `filter_of`, for these points only."""
     from qdrant_client import models
 

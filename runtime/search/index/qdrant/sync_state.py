@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.embedded import writes
 from runtime.search.index.embedded.access import Access, Apply
 from runtime.search.index.embedded.in_memory import IndexInMemory
@@ -252,7 +252,7 @@ class SyncState:
 
         return await self._access.read(look)
 
-    async def keyed(self, found: Sequence[tuple[str, float]], wanted: Filter) -> tuple[Scored, int]:
+    async def keyed(self, found: Sequence[tuple[str, float]], wanted: EntryFilter) -> tuple[Scored, int]:
         """Return found points that are wanted and marked here, by key, best first; and how many would be."""
 
         def look(loaded: IndexInMemory) -> tuple[Scored, int]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dslc.cli.lsp import PYGLS
-from dslc.language_server.disk import look
+from dslc.language_server.disk import scan_folders
 from tests.dslc.language_server.client import Client, Json, RefusedError, frame, published, span
 
 URI = "untitled:survivor"
@@ -189,4 +189,4 @@ def test_a_link_that_leads_out_of_a_folder_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "outside.symbiont").write_text("agent outside {}\n")
     (folder / "a.symbiont").write_text("agent inside {}\n")
     (folder / "link.symbiont").symlink_to(tmp_path / "outside.symbiont")
-    assert set(look([str(folder)], {}).read) == {str(folder / "a.symbiont")}
+    assert set(scan_folders([str(folder)], {}).read) == {str(folder / "a.symbiont")}

@@ -12,7 +12,7 @@ import uvloop
 from aiohttp import web
 
 from runtime.daemon.listeners.sockets import Runner, bind, listen
-from runtime.http.limits import Limits
+from runtime.http.limits import HttpLimits
 from tests.clocks import until
 
 SECONDS = 60
@@ -45,7 +45,7 @@ class Serving:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, limits: Limits) -> AsyncIterator[Serving]:
+    async def started(cls, limits: HttpLimits) -> AsyncIterator[Serving]:
         with bind("--admin-listen", "127.0.0.1:0") as listener:
             serving = cls(listener.getsockname())
             application = web.Application()
@@ -125,7 +125,7 @@ class Peer:
 
 @on_each_loop
 async def test_who_never_sends_a_whole_head_is_cut_off() -> None:
-    async with Serving.started(Limits(head_seconds=0.3, idle_seconds=60)) as serving:
+    async with Serving.started(HttpLimits(head_seconds=0.3, idle_seconds=60)) as serving:
         for data in (b"", b"G", b"GET / HTTP/1.1\r\nX-Slow: "):
             first, later = await Peer.to(serving), await Peer.to(serving)
             first.writer.write(data)
@@ -143,7 +143,7 @@ async def test_who_never_sends_a_whole_head_is_cut_off() -> None:
 
 @on_each_loop
 async def test_a_head_that_drips_in_is_cut_off() -> None:
-    async with Serving.started(Limits(head_seconds=0.3)) as serving:
+    async with Serving.started(HttpLimits(head_seconds=0.3)) as serving:
         peer = await Peer.to(serving)
         ended = asyncio.create_task(peer.rest())
         with suppress(ConnectionError):
@@ -159,7 +159,7 @@ async def test_a_head_that_drips_in_is_cut_off() -> None:
 
 @on_each_loop
 async def test_an_idle_connection_is_closed() -> None:
-    async with Serving.started(Limits(idle_seconds=0.2)) as serving:
+    async with Serving.started(HttpLimits(idle_seconds=0.2)) as serving:
         peer = await Peer.to(serving)
         assert b" 200 " in await peer.ask()
         assert await peer.rest() == b""
@@ -168,7 +168,7 @@ async def test_an_idle_connection_is_closed() -> None:
 
 @on_each_loop
 async def test_who_does_not_read_its_answer_is_cut_off() -> None:
-    async with Serving.started(Limits(write_seconds=0.3)) as serving:
+    async with Serving.started(HttpLimits(write_seconds=0.3)) as serving:
         peer = await Peer.to(serving, window=4096)
         peer.writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         async with asyncio.timeout(SECONDS):
@@ -179,7 +179,7 @@ async def test_who_does_not_read_its_answer_is_cut_off() -> None:
 
 @on_each_loop
 async def test_what_streams_may_take_its_time() -> None:
-    async with Serving.started(Limits(head_seconds=0.1, idle_seconds=0.1)) as serving:
+    async with Serving.started(HttpLimits(head_seconds=0.1, idle_seconds=0.1)) as serving:
         peer = await Peer.to(serving)
         peer.writer.write(b"GET /stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert (await peer.rest()).count(b"data: x") == 5
@@ -188,7 +188,7 @@ async def test_what_streams_may_take_its_time() -> None:
 
 @on_each_loop
 async def test_a_crowd_makes_room_and_what_is_handled_goes_on() -> None:
-    async with Serving.started(Limits(connections=2)) as serving:
+    async with Serving.started(HttpLimits(connections=2)) as serving:
         busy, idle = await Peer.to(serving), await Peer.to(serving)
         busy.writer.write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b" 200 " in await idle.ask()

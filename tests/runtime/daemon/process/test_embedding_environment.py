@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Summarize
+from dslc.blocks.variant import Variant
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.process.embedding_environment import VARIABLES, Environment
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.generation import COLLECTION, Generation, build
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.database.connection import Database
@@ -43,12 +43,12 @@ EVERYTHING = {
 }
 
 
-def embedding(environ: dict[str, str], said: Choice | None = None) -> tuple[str, dict[str, Any]] | None:
+def embedding(environ: dict[str, str], said: Variant | None = None) -> tuple[str, dict[str, Any]] | None:
     filled = Environment.read(environ).filled(Memory(name="notes", embedding=said)).embedding
     return None if filled is None else (filled.name, dict(filled.options))
 
 
-def summarizer(environ: dict[str, str], said: Choice | None = None) -> tuple[str, dict[str, Any]] | None:
+def summarizer(environ: dict[str, str], said: Variant | None = None) -> tuple[str, dict[str, Any]] | None:
     filled = Environment.read(environ).filled(Memory(name="notes", summarize=Summarize(model=said))).summarize.model
     return None if filled is None else (filled.name, dict(filled.options))
 
@@ -57,7 +57,7 @@ def summarizer(environ: dict[str, str], said: Choice | None = None) -> tuple[str
 
 
 def test_without_any_variable_a_block_stays_as_it_is() -> None:
-    block = Memory(name="notes", embedding=Choice(name="ollama", options={"model": "m"}))
+    block = Memory(name="notes", embedding=Variant(name="ollama", options={"model": "m"}))
 
     assert Environment.read({}).filled(block) == block
     assert Environment.read(dict.fromkeys(VARIABLES, "  ")).filled(block) == block
@@ -66,10 +66,10 @@ def test_without_any_variable_a_block_stays_as_it_is() -> None:
 def test_what_a_block_does_not_say_is_what_the_variables_say() -> None:
     filled = Environment.read(EVERYTHING).filled(Memory(name="notes"))
 
-    assert filled.embedding == Choice(
+    assert filled.embedding == Variant(
         name="ollama", options={"url": "http://gpu:11434", "model": "mxbai", "dimension": 1024}
     )
-    assert filled.summarize.model == Choice(name="ollama", options={"url": "http://gpu:11434", "model": "mistral"})
+    assert filled.summarize.model == Variant(name="ollama", options={"url": "http://gpu:11434", "model": "mistral"})
     assert filled.summarize.max_words == 80
 
 
@@ -81,13 +81,13 @@ def test_filling_in_twice_changes_nothing_more() -> None:
 
 
 def test_a_program_wins_option_by_option_where_the_provider_is_the_same() -> None:
-    said = Choice(name="ollama", options={"model": "mine", "batch": 4})
+    said = Variant(name="ollama", options={"model": "mine", "batch": 4})
 
     assert embedding(EVERYTHING, said) == (
         "ollama",
         {"model": "mine", "batch": 4, "url": "http://gpu:11434", "dimension": 1024},
     )
-    assert summarizer(EVERYTHING, Choice(name="ollama", options={"url": "http://here:1"})) == (
+    assert summarizer(EVERYTHING, Variant(name="ollama", options={"url": "http://here:1"})) == (
         "ollama",
         {"url": "http://here:1", "model": "mistral"},
     )
@@ -98,10 +98,10 @@ def test_a_program_wins_option_by_option_where_the_provider_is_the_same() -> Non
 def test_a_program_that_names_another_provider_is_left_alone_but_for_where_ollama_is() -> None:
     environ = {**EVERYTHING, "EMBEDDING_PROVIDER": "openai", "SUMMARIZATION_PROVIDER": "none"}
 
-    assert embedding(environ, Choice(name="hashing")) == ("hashing", {})
-    assert embedding(environ, Choice(name="ollama")) == ("ollama", {"url": "http://gpu:11434"})
-    assert summarizer(environ, Choice(name="ollama")) == ("ollama", {"url": "http://gpu:11434"})
-    assert summarizer(EVERYTHING, Choice(name="none")) == ("none", {})
+    assert embedding(environ, Variant(name="hashing")) == ("hashing", {})
+    assert embedding(environ, Variant(name="ollama")) == ("ollama", {"url": "http://gpu:11434"})
+    assert summarizer(environ, Variant(name="ollama")) == ("ollama", {"url": "http://gpu:11434"})
+    assert summarizer(EVERYTHING, Variant(name="none")) == ("none", {})
 
 
 def test_the_design_names_ollamas_address_twice_and_the_first_one_wins() -> None:
@@ -118,8 +118,8 @@ def test_a_model_for_summaries_alone_is_ollamas() -> None:
     environ = {"SUMMARIZATION_MODEL": "mistral"}
 
     assert summarizer(environ) == ("ollama", {"model": "mistral"})
-    assert summarizer(environ, Choice(name="ollama")) == ("ollama", {"model": "mistral"})
-    assert summarizer(environ, Choice(name="hashing")) == ("hashing", {})
+    assert summarizer(environ, Variant(name="ollama")) == ("ollama", {"model": "mistral"})
+    assert summarizer(environ, Variant(name="hashing")) == ("hashing", {})
 
 
 @pytest.mark.parametrize(
@@ -141,15 +141,15 @@ def test_each_provider_gets_what_it_takes(environ: dict[str, str], expected: tup
 def test_openais_key_goes_to_openai_alone() -> None:
     environ = {"EMBEDDING_PROVIDER": "openai", "SUMMARIZATION_PROVIDER": "openai", "OPENAI_API_KEY": KEY}
     reference = {"api_key": "secret://env/OPENAI_API_KEY"}
-    elsewhere = Choice(name="openai", options={"url": "https://example.org/v1"})
+    elsewhere = Variant(name="openai", options={"url": "https://example.org/v1"})
 
     assert embedding(environ) == ("openai", reference)
     assert summarizer(environ) == ("openai", reference)
     assert embedding(environ, elsewhere) == ("openai", dict(elsewhere.options))
     assert summarizer(environ, elsewhere) == ("openai", dict(elsewhere.options))
-    own = Choice(name="openai", options={"api_key": "secret://env/MINE"})
+    own = Variant(name="openai", options={"api_key": "secret://env/MINE"})
     assert embedding(environ, own) == ("openai", dict(own.options))
-    for itself in (Choice(name="openai"), Choice(name="openai", options={"url": "https://api.openai.com/v1/"})):
+    for itself in (Variant(name="openai"), Variant(name="openai", options={"url": "https://api.openai.com/v1/"})):
         expected = ("openai", {**itself.options, **reference})
         assert embedding({}, itself) == summarizer({}, itself) == expected
     assert KEY not in repr(Environment.read(environ))
@@ -227,8 +227,8 @@ def test_it_is_read_with_the_settings_and_with_nothing_else(monkeypatch: pytest.
     for name, value in EVERYTHING.items():
         monkeypatch.setenv(name, value)
 
-    assert Settings.read({}).environment == Environment.read(EVERYTHING)
-    assert Settings().environment == Environment()
+    assert ProcessSettings.read({}).environment == Environment.read(EVERYTHING)
+    assert ProcessSettings().environment == Environment()
 
 
 # What it opens.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.daemon.process.settings import Settings, parse_address
+from runtime.daemon.process.settings import ProcessSettings, parse_address
 from runtime.errors import UsageError
 
 
@@ -24,34 +24,34 @@ def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> Non
 @pytest.mark.parametrize("text", ["8080", "127.0.0.1", "::1:8080", "host:99999", "host:-1", "host:٣", ""])
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--listen: write HOST:PORT"):
-        Settings.read({"listen": text})
+        ProcessSettings.read({"listen": text})
 
 
 def test_a_flag_wins_over_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYMBIONT_LISTEN", "127.0.0.1:1")
-    assert Settings.read({"listen": None}).listen == "127.0.0.1:1"
-    assert Settings.read({"listen": "127.0.0.1:2"}).listen == "127.0.0.1:2"
+    assert ProcessSettings.read({"listen": None}).listen == "127.0.0.1:1"
+    assert ProcessSettings.read({"listen": "127.0.0.1:2"}).listen == "127.0.0.1:2"
 
 
 def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYMBIONT_WORKERS", "many")
     with pytest.raises(UsageError, match="SYMBIONT_WORKERS: input should be a valid integer"):
-        Settings.read({})
+        ProcessSettings.read({})
 
 
 @pytest.mark.parametrize("name", ["keep_days", "keep_mb", "connections", "inbox_capacity", "drain_seconds"])
 def test_a_number_that_nothing_can_be_counted_up_to_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"--{name.replace('_', '-')}: input should be less than or equal to"):
-        Settings.read({name: "9" * 20})
+        ProcessSettings.read({name: "9" * 20})
 
 
 def test_a_password_in_the_database_url_is_not_in_the_repr() -> None:
-    assert "hunter2" not in repr(Settings.read({"database": "postgresql://me:hunter2@db/x"}))
+    assert "hunter2" not in repr(ProcessSettings.read({"database": "postgresql://me:hunter2@db/x"}))
 
 
 @pytest.mark.parametrize("url", ["https://hooks.example.com", "https://example.com/in", "http://10.0.0.1:8080/"])
 def test_what_senders_see_is_a_url(url: str) -> None:
-    assert Settings.read({"public_url": url}).public_url == url
+    assert ProcessSettings.read({"public_url": url}).public_url == url
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_what_senders_see_is_a_url(url: str) -> None:
 def test_anything_else_is_no_url_that_senders_see(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("SYMBIONT_PUBLIC_URL", url)
     with pytest.raises(UsageError, match="SYMBIONT_PUBLIC_URL: "):
-        Settings.read({})
+        ProcessSettings.read({})

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from runtime.daemon.process.root import Root
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.app import App
 from tests.runtime.daemon.running import BIN, GITHUB, SECOND, Daemon, environment, running, symbi, until, write_program
@@ -171,7 +171,7 @@ async def test_a_reload_looks_for_no_garbage_on_the_event_loop(tmp_path: Path) -
         if phase == "start" and about["generation"] == 2:
             full.append(about["generation"])
 
-    async with App.open(Root(tmp_path), Settings.read({})) as app:
+    async with App.open(Root(tmp_path), ProcessSettings.read({})) as app:
         await app.load([file])
         gc.callbacks.append(note)
         try:

@@ -16,7 +16,7 @@ import pytest
 
 from dslc.source import Source
 from runtime.daemon.process.root import make
-from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import reload
 from runtime.daemon.program.app import App
 from tests.lanes import repeated
@@ -289,7 +289,7 @@ async def test_a_program_that_cannot_run_is_compiled_once_however_often_it_is_tr
         compiled.append([source.name for source in sources])
         return compile_sources(sources, left_out)
 
-    async with App.open(make(tmp_path, os.environ, tmp_path), Settings.read({})) as app:
+    async with App.open(make(tmp_path, os.environ, tmp_path), ProcessSettings.read({})) as app:
         await app.load([tmp_path / "program"])
         monkeypatch.setattr(reload, "compile_sources", counting)
         second.write_text("")

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.memory.collection.store import SqlCollectionStore
 from tests.clocks import ManualClock
@@ -14,7 +14,7 @@ from tests.clocks import ManualClock
 
 def declared(name: str = "notes", **fields: object) -> Memory:
     """A collection memory, as a program declares it."""
-    return Memory.model_validate({"name": name, "store": Choice(name="collection"), **fields})
+    return Memory.model_validate({"name": name, "store": Variant(name="collection"), **fields})
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import items
@@ -22,7 +22,7 @@ from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import until
 from tests.lanes import first_of
@@ -118,7 +118,7 @@ async def test_a_compaction_on_a_full_disk_says_so_and_is_finished_when_there_is
 async def test_daemons_that_compact_and_write_at_once_put_everything_once(
     postgres_url: str, master_key: MasterKey, tmp_path: Path
 ) -> None:
-    block = declared(embedding=Choice(name="hashing"))
+    block = declared(embedding=Variant(name="hashing"))
     databases = [await Database.open(postgres_url, master_key) for _ in range(2)]
     one, two = [
         await open_memory(block, tmp_path / str(n), index_folder=tmp_path / str(n), database=database)
@@ -138,7 +138,7 @@ async def test_daemons_that_compact_and_write_at_once_put_everything_once(
     await two.store.compact("reviewer", older_than=date.max)
     await all_done(two.store)
     for memory in (one, two):
-        question = Question(text="Fact 1234", now=now, wanted=Filter(agent="reviewer"), limit=3)
+        question = Question(text="Fact 1234", now=now, wanted=EntryFilter(agent="reviewer"), limit=3)
         assert (await memory.search(question)).hits[0].item.text == "Fact 1234"
         assert (await memory.index_stats()).entries == ENTRIES + FACTS
         await memory.close()

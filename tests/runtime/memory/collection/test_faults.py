@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.open_memory import open_memory
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import until
 from tests.databases import migrated
@@ -84,12 +84,12 @@ async def test_a_postgresql_that_goes_away_is_said_and_is_used_again_when_it_is_
 ) -> None:
     proxy = Proxy(postgres_url)
     database = await Database.open(proxy.url, master_key)
-    block = declared(embedding=Choice(name="hashing"))
+    block = declared(embedding=Variant(name="hashing"))
     memory = await open_memory(block, tmp_path, index_folder=tmp_path, database=database)
     store = memory.store
     assert isinstance(store, SqlCollectionStore)
     await memory.upsert([fact("The server is walnut")])
-    question = Question(text="walnut", now=WHEN, wanted=Filter(agent="reviewer"))
+    question = Question(text="walnut", now=WHEN, wanted=EntryFilter(agent="reviewer"))
     assert len((await memory.search(question)).hits) == 1
 
     pushing = asyncio.create_task(store.upsert([chunk(number) for number in range(COUNT)]))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.api.admin.readiness import _index
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
@@ -19,7 +19,7 @@ from runtime.database.drivers import sqlite
 from runtime.memory.indexing.index_file import index_file
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.search.embedding.hashing import HashingEmbedder
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-HASHING = Choice(name="hashing")
+HASHING = Variant(name="hashing")
 
 
 @asynccontextmanager
@@ -51,7 +51,7 @@ async def opened(root: Path, clock: ManualClock, block: Memory | None = None) ->
 
 
 async def texts(memory: OpenMemory, text: str) -> list[str]:
-    found = await memory.search(Question(text=text, now=WHEN, wanted=Filter(agent="reviewer")))
+    found = await memory.search(Question(text=text, now=WHEN, wanted=EntryFilter(agent="reviewer")))
     return [hit.item.text for hit in found.hits]
 
 
@@ -135,7 +135,7 @@ async def test_what_stays_here_of_an_index_on_a_server_is_sealed_too(tmp_path: P
     server = QdrantServer()
     await server.start()
     try:
-        choice = Choice(name="qdrant", options={"url": server.url, "exact": True})
+        choice = Variant(name="qdrant", options={"url": server.url, "exact": True})
         async with opened(tmp_path, clock, declared(embedding=HASHING, index=choice)) as memory:
             await memory.store.append([fact("Alice keeps the okapi combination")])
             assert await texts(memory, "okapi") == ["Alice keeps the okapi combination"]

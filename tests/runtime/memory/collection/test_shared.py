@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.memory.open_memory import Found, OpenMemory, open_memory
-from runtime.search.entry import Filter
+from runtime.memory.open_memory import FoundItems, OpenMemory, open_memory
+from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, fact, item
 
-BLOCK = declared(embedding=Choice(name="hashing"))
+BLOCK = declared(embedding=Variant(name="hashing"))
 
 
 async def opened(database: Database, folder: Path) -> OpenMemory:
@@ -36,11 +36,11 @@ async def both(postgres_url: str, master_key: MasterKey, tmp_path: Path) -> Asyn
         await database.close()
 
 
-async def ask(memory: OpenMemory, text: str, project: str | None = None) -> Found:
-    return await memory.search(Question(text=text, now=WHEN, wanted=Filter(agent="reviewer", project=project)))
+async def ask(memory: OpenMemory, text: str, project: str | None = None) -> FoundItems:
+    return await memory.search(Question(text=text, now=WHEN, wanted=EntryFilter(agent="reviewer", project=project)))
 
 
-def texts(found: Found) -> list[str]:
+def texts(found: FoundItems) -> list[str]:
     return [hit.item.text for hit in found.hits]
 
 
@@ -95,7 +95,7 @@ async def test_notes_of_two_projects_are_no_neighbours(database: Database, tmp_p
         await memory.store.append([one.changed(agent_id=agent) for one in about])
     found = {}
     for agent in ("reviewer", "other"):
-        question = Question(text="walnut", now=WHEN, wanted=Filter(agent=agent), vector_weight=0, keyword_weight=1)
+        question = Question(text="walnut", now=WHEN, wanted=EntryFilter(agent=agent), vector_weight=0, keyword_weight=1)
         found[agent] = texts(await memory.search(question))
     assert found == {
         "reviewer": ["We talked about walnut"],

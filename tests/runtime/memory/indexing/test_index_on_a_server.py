@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime import extras
 from runtime.api.admin.readiness import _index
 from runtime.crypto import MasterKey
@@ -21,7 +21,7 @@ from runtime.database.connection import Database
 from runtime.memory.indexing.index_file import index_file, index_name
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.memory.store import Store
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from runtime.search.question import Question
 from tests.clocks import ManualClock, until
@@ -30,7 +30,7 @@ from tests.runtime.memory.test_open_memory import ask, texts
 from tests.runtime.memory.texts import WHEN, fact
 from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer, answering
 
-HASHING = Choice(name="hashing")
+HASHING = Variant(name="hashing")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def server() -> AsyncIterator[QdrantServer]:
 def block(url: str, **fields: Any) -> Memory:
     options = {"url": url, "exact": True, "timeout": timedelta(seconds=2)}
     return Memory(
-        name="notes", path="agents", embedding=HASHING, index=Choice(name="qdrant", options=options), **fields
+        name="notes", path="agents", embedding=HASHING, index=Variant(name="qdrant", options=options), **fields
     )
 
 
@@ -137,7 +137,7 @@ async def test_an_index_is_changed_in_the_block_and_built_from_the_store(
         memory = await open_memory(declared, tmp_path, index_folder=tmp_path / "index", clock=clock)
         if declared is embedded and not await memory.store.agents():
             await memory.store.append([fact("The walnut"), fact("The hazel")])
-        found = await memory.search(Question(text="walnut", now=WHEN, wanted=Filter(agent="reviewer")))
+        found = await memory.search(Question(text="walnut", now=WHEN, wanted=EntryFilter(agent="reviewer")))
         assert found.hits[0].item.text == "The walnut"
         assert found.notes == ()
         name = name_of(memory)
@@ -209,7 +209,7 @@ async def test_files_of_one_path_on_two_machines_have_an_index_each(
 
 def test_each_kind_of_index_has_a_file_of_its_own(tmp_path: Path) -> None:
     store = cast("Store", SimpleNamespace(identity="markdown:/data"))
-    files = [index_file(store, tmp_path, choice) for choice in (None, Choice(name="embedded"), Choice(name="qdrant"))]
+    files = [index_file(store, tmp_path, choice) for choice in (None, Variant(name="embedded"), Variant(name="qdrant"))]
     assert files[0] == files[1] != files[2]
     assert files[2].name.endswith(".qdrant.db")
 

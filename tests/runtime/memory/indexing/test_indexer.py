@@ -21,7 +21,7 @@ from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.item import Item, Provenance
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store_types import ItemLocation, Part
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import AppendedEntries, Index, IndexChange
@@ -63,7 +63,7 @@ async def indexer(store: CountingStore, index: Index, clock: ManualClock) -> Asy
 
 async def found(indexer: Indexer, word: str, agent: str = "reviewer") -> dict[int, IndexEntry]:
     """The agent's entries that hold a word, by key."""
-    keys = (await indexer.index.keyword([word], Filter(agent=agent), 100)).keys.tolist()
+    keys = (await indexer.index.keyword([word], EntryFilter(agent=agent), 100)).keys.tolist()
     return {key: entry for key, entry in (await indexer.index.entries(keys)).items() if word in entry.text}
 
 

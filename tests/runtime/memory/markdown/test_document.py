@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from runtime.memory.markdown.items import long_term_items
 from runtime.memory.markdown.text.annotation import Annotation
-from runtime.memory.markdown.text.document import SECTIONS, Document
+from runtime.memory.markdown.text.document import SECTIONS, MarkdownDocument
 from tests.lanes import examples
 from tests.runtime.memory.texts import documents, files, hard, tags, texts, times
 
@@ -31,7 +31,7 @@ Updated: 2026-02-14T10:30:00Z
 
 def read(data: bytes) -> list[tuple[str, str]]:
     """Section and text of every item."""
-    return [(section.name, bullet.text) for section, bullet in Document.parse(data).items]
+    return [(section.name, bullet.text) for section, bullet in MarkdownDocument.parse(data).items]
 
 
 def test_the_designs_own_example_is_read() -> None:
@@ -45,7 +45,7 @@ def test_the_designs_own_example_is_read() -> None:
 
 @given(files)
 def test_every_file_is_written_as_it_was_read(data: bytes) -> None:
-    assert Document.parse(data).data == data
+    assert MarkdownDocument.parse(data).data == data
 
 
 new_items = st.lists(st.tuples(st.sampled_from(NAMES), texts, tags, times), max_size=4)
@@ -55,11 +55,11 @@ new_items = st.lists(st.tuples(st.sampled_from(NAMES), texts, tags, times), max_
 def test_what_is_added_to_any_file_is_read_back_exactly_and_no_byte_of_the_file_is_lost(
     data: bytes, new: list[tuple[str, str, tuple[str, ...], datetime]]
 ) -> None:
-    before = Document.parse(data)
+    before = MarkdownDocument.parse(data)
     added = {
         name: [(text, Annotation(at=at, tags=said)) for its, text, said, at in new if its == name] for name in NAMES
     }
-    after = Document.parse(before.adding(added).data)
+    after = MarkdownDocument.parse(before.adding(added).data)
     found = sorted((section.name, bullet.text, bullet.annotation.tags) for section, bullet in after.items)
     kept = [(section.name, bullet.text, bullet.annotation.tags) for section, bullet in before.items]
     assert found == sorted([*kept, *((name, text, said) for name, text, said, _ in new)])
@@ -72,20 +72,20 @@ def test_an_edit_or_a_deletion_changes_one_item_and_no_other_line(
     data: bytes, old: list[str], new: str, choice: st.DataObject
 ) -> None:
     notes = [(text, Annotation(at=datetime(2026, 2, 14, tzinfo=UTC))) for text in old]
-    before = Document.parse(Document.parse(data).adding({"Facts": notes}).data)
+    before = MarkdownDocument.parse(MarkdownDocument.parse(data).adding({"Facts": notes}).data)
     number = choice.draw(st.integers(0, len(before.items) - 1))
     _, bullet = before.items[number]
     edited, without = before.replacing(bullet, new), before.without(bullet)
     texts_before = [bullet.text for _, bullet in before.items]
-    assert [bullet.text for _, bullet in Document.parse(edited.data).items] == [
+    assert [bullet.text for _, bullet in MarkdownDocument.parse(edited.data).items] == [
         new if at == number else text for at, text in enumerate(texts_before)
     ]
     del texts_before[number]
-    assert [bullet.text for _, bullet in Document.parse(without.data).items] == texts_before
+    assert [bullet.text for _, bullet in MarkdownDocument.parse(without.data).items] == texts_before
     assert without.lines == before.lines[: bullet.start] + before.lines[bullet.end :]
 
 
-def said(document: Document) -> list[tuple[str, str, Annotation]]:
+def said(document: MarkdownDocument) -> list[tuple[str, str, Annotation]]:
     """All that a document says of its items."""
     return [(section.name, bullet.text, bullet.annotation) for section, bullet in document.items]
 
@@ -95,13 +95,13 @@ def said(document: Document) -> list[tuple[str, str, Annotation]]:
 def test_an_edit_or_a_deletion_of_any_item_hides_and_changes_no_other(
     data: bytes, new: str, choice: st.DataObject
 ) -> None:
-    before = Document.parse(b"## Facts\n- first\n" + data)
+    before = MarkdownDocument.parse(b"## Facts\n- first\n" + data)
     number = choice.draw(st.integers(0, len(before.items) - 1))
     bullet, others = before.items[number][1], said(before)
     section, _, note = others.pop(number)
     without, edited = before.without(bullet), before.replacing(bullet, new)
-    assert said(Document.parse(without.data)) == others
-    assert said(Document.parse(edited.data)) == [*others[:number], (section, new, note), *others[number:]]
+    assert said(MarkdownDocument.parse(without.data)) == others
+    assert said(MarkdownDocument.parse(edited.data)) == [*others[:number], (section, new, note), *others[number:]]
     for after in (without, edited):
         assert after.lines[: bullet.start] == before.lines[: bullet.start]
         rest = before.lines[bullet.end :]
@@ -112,8 +112,8 @@ def test_an_edit_or_a_deletion_of_any_item_hides_and_changes_no_other(
 def test_a_write_moves_the_time_of_no_item_and_takes_no_byte_but_the_old_stamps(
     data: bytes, at: datetime, written: datetime, headed: bool
 ) -> None:
-    before = Document.parse(b"# Agent Memory: reviewer\nUpdated: 2026-01-01\n\n" * headed + data)
-    after = Document.parse(before.stamped("reviewer", at, written).data)
+    before = MarkdownDocument.parse(b"# Agent Memory: reviewer\nUpdated: 2026-01-01\n\n" * headed + data)
+    after = MarkdownDocument.parse(before.stamped("reviewer", at, written).data)
     known = [(item.text, item.timestamp, item.tags) for item in long_term_items("reviewer", before, written)]
     for otherwise in (at, written):
         items = long_term_items("reviewer", after, otherwise)
@@ -131,7 +131,7 @@ def test_bullets_without_a_time_keep_the_old_one_behind_them() -> None:
         '- four <!-- symbi {"at":"2025-01-01T00:00:00Z"} -->\n'
     )
     at = '"at":"2026-02-14T10:30:00Z"'
-    stamped = Document.parse(text.encode()).stamped("a", datetime(2026, 3, 1, tzinfo=UTC), datetime.now(UTC))
+    stamped = MarkdownDocument.parse(text.encode()).stamped("a", datetime(2026, 3, 1, tzinfo=UTC), datetime.now(UTC))
     assert stamped.data.decode() == (
         "# Agent Memory: a\nUpdated: 2026-03-01T00:00:00Z\n\n## Facts\n"
         f"- one <!-- symbi {{{at}}} -->\n* two\n  goes on\n  <!-- symbi {{{at}}} -->\n"
@@ -142,7 +142,7 @@ def test_bullets_without_a_time_keep_the_old_one_behind_them() -> None:
 
 def test_a_deleted_line_that_kept_a_comment_open_leaves_a_mark_that_does() -> None:
     text = b"## Facts\n<!-- TODO: tidy up\n- alpha <!-- check this\n- beta\n- gamma -->\n- delta\n"
-    before = Document.parse(text)
+    before = MarkdownDocument.parse(text)
     assert [bullet.text for _, bullet in before.items] == ["alpha <!-- check this", "beta", "gamma -->", "delta"]
     after = before.without(before.items[0][1])
     assert after.data == text.replace(b"- alpha <!-- check this\n", b"<!-- symbi {} -->\n")
@@ -158,7 +158,7 @@ def test_an_empty_memory_gets_the_designs_header_and_sections_in_order() -> None
         "Facts": [("a", Annotation())],
         "Procedures": [("b", Annotation())],
     }
-    assert Document.parse(b"").stamped("reviewer", at, at).adding(new).data == (
+    assert MarkdownDocument.parse(b"").stamped("reviewer", at, at).adding(new).data == (
         b"# Agent Memory: reviewer\nUpdated: 2026-02-14T10:30:00Z\n\n"
         b"## Facts\n- a\n\n## Procedures\n- b\n\n## Learned Patterns\n- c\n"
     )
@@ -166,14 +166,14 @@ def test_an_empty_memory_gets_the_designs_header_and_sections_in_order() -> None
 
 def test_a_missing_section_is_put_where_it_belongs() -> None:
     data = b"# Agent Memory: a\n\n## Learned Patterns\n- c\n\n## Mine\n- d\n"
-    assert Document.parse(data).adding({"Facts": [("a", Annotation())]}).data == (
+    assert MarkdownDocument.parse(data).adding({"Facts": [("a", Annotation())]}).data == (
         b"# Agent Memory: a\n\n## Facts\n- a\n\n## Learned Patterns\n- c\n\n## Mine\n- d\n"
     )
 
 
 def test_a_header_that_a_person_took_away_stays_away_and_bullets_keep_the_time_of_the_file() -> None:
     data, written = b"My notes\n\n## Facts\n- a\n", datetime(2026, 2, 14, tzinfo=UTC)
-    assert Document.parse(data).stamped("reviewer", datetime.now(UTC), written).data == data.replace(
+    assert MarkdownDocument.parse(data).stamped("reviewer", datetime.now(UTC), written).data == data.replace(
         b"- a", b'- a <!-- symbi {"at":"2026-02-14T00:00:00Z"} -->'
     )
 
@@ -207,24 +207,24 @@ def test_a_persons_markdown_is_read_as_commonmark_reads_it(source: str, items: l
 
 
 def test_bytes_that_are_no_utf8_stay_in_the_file_round_an_edit() -> None:
-    before = Document.parse(b"## Facts\n- caf\xe9\n- b\n")
+    before = MarkdownDocument.parse(b"## Facts\n- caf\xe9\n- b\n")
     after = before.replacing(before.items[1][1], "c")
     assert after.data == b"## Facts\n- caf\xe9\n- c\n"
 
 
 def test_an_edit_keeps_the_bullet_and_the_line_ends_a_person_chose() -> None:
-    before = Document.parse(b"## Facts\r\n* a\r\n* b")
+    before = MarkdownDocument.parse(b"## Facts\r\n* a\r\n* b")
     assert before.replacing(before.items[1][1], "c\nd").data == b"## Facts\r\n* a\r\n* c\r\n  d"
 
 
 def test_a_person_who_edits_the_line_edits_the_item_whatever_is_said_behind_it() -> None:
-    written = Document.parse(b"").adding({"Facts": [("two  \nlines ", Annotation(tags=("x",)))]}).data
+    written = MarkdownDocument.parse(b"").adding({"Facts": [("two  \nlines ", Annotation(tags=("x",)))]}).data
     assert read(written) == [("Facts", "two  \nlines ")]
-    edited = Document.parse(written.replace(b"- two", b"- 2"))
+    edited = MarkdownDocument.parse(written.replace(b"- two", b"- 2"))
     assert [(bullet.text, bullet.annotation.tags) for _, bullet in edited.items] == [("2\nlines", ("x",))]
 
 
 @given(hard)
 def test_no_text_becomes_two_items_or_hides_what_comes_after(text: str) -> None:
     notes = [(text, Annotation(tags=("x",))), ("after", Annotation())]
-    assert read(Document.parse(b"").adding({"Facts": notes}).data) == [("Facts", text), ("Facts", "after")]
+    assert read(MarkdownDocument.parse(b"").adding({"Facts": notes}).data) == [("Facts", text), ("Facts", "after")]

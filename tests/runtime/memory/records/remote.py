@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock
 from runtime.memory.records.store import RecordsStore
 from runtime.secrets.secret import Secret
@@ -49,7 +49,7 @@ class Remote:
         """Those of a store that sends here, secrets in place."""
         own = {"url": Secret(self.url.encode(), "env URL"), "api_key": Secret(KEY.encode(), "env KEY")}
         given = {**own, "project": "neuronx", "timeout": timedelta(seconds=5), **more}
-        return {"remote": Choice(name="contextstream", options=given)}
+        return {"remote": Variant(name="contextstream", options=given)}
 
     async def up(self) -> None:
         """Answer, at the same port as before."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from dslc.catalog import Catalog
 from dslc.compiler import Compilation, analyse
 from dslc.report.program import render
@@ -48,7 +48,7 @@ def declared() -> Memory:
 def test_a_store_with_gates_and_a_remote_compiles_without_a_word() -> None:
     assert not compiled(GOOD).diagnostics
     remote = declared().store.options["remote"]
-    assert isinstance(remote, Choice)
+    assert isinstance(remote, Variant)
     assert (remote.name, remote.options["project"]) == ("contextstream", "neuronx")
 
 
@@ -89,7 +89,7 @@ def test_the_secrets_of_a_remote_are_found_and_put_in_their_place() -> None:
     assert secrets_of(memory) == (URL, KEY)
     known = Secret(b"https://example.com", "env CONTEXTSTREAM_URL")
     chosen = with_secrets(memory.store, "store", {URL: known})["remote"]
-    assert isinstance(chosen, Choice)
+    assert isinstance(chosen, Variant)
     assert chosen.options["url"] is known
     assert chosen.options["api_key"] == KEY
     assert "example.com" not in repr(chosen)
@@ -121,19 +121,19 @@ async def test_a_store_whose_secrets_are_not_there_is_opened_and_says_so(tmp_pat
     ("options", "named"),
     [
         ({"gates": ("nonsense",)}, "gates"),
-        ({"remote": Choice(name="nowhere")}, "nowhere"),
-        ({"remote": Choice(name="contextstream", options={"url": URL, "api_key": KEY})}, "project"),
-        ({"remote": Choice(name="contextstream", options={"url": URL, "api_key": KEY, "project": "p", "x": 1})}, "x"),
+        ({"remote": Variant(name="nowhere")}, "nowhere"),
+        ({"remote": Variant(name="contextstream", options={"url": URL, "api_key": KEY})}, "project"),
+        ({"remote": Variant(name="contextstream", options={"url": URL, "api_key": KEY, "project": "p", "x": 1})}, "x"),
     ],
 )
 async def test_options_that_are_wrong_are_named(options: dict[str, object], named: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        await open_store(Memory(name="m", store=Choice(name="records", options=options)), tmp_path)
+        await open_store(Memory(name="m", store=Variant(name="records", options=options)), tmp_path)
     assert named in caught.value.line()
 
 
 async def test_an_opened_store_takes_up_what_was_left(tmp_path: Path) -> None:
-    memory = Memory(name="m", store=Choice(name="records"))
+    memory = Memory(name="m", store=Variant(name="records"))
     store = await open_store(memory, tmp_path)
     await store.append([fact()])
     await store.close()
@@ -147,7 +147,7 @@ async def test_an_opened_store_takes_up_what_was_left(tmp_path: Path) -> None:
 
 async def test_a_store_that_cannot_be_read_is_opened_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("mine")
-    store = await open_store(Memory(name="m", store=Choice(name="records")), tmp_path)
+    store = await open_store(Memory(name="m", store=Variant(name="records")), tmp_path)
     (problem,) = await store.ready()
     assert problem.severity == "error"
     await store.close()

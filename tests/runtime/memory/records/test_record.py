@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given, settings
 
 from runtime.memory.item import Item, Provenance
-from runtime.memory.records.files.record import Damaged, checksum_of, decode, encode, fields_of, name_of, read_name
+from runtime.memory.records.files.record import (
+    DamagedRecord,
+    checksum_of,
+    decode,
+    encode,
+    fields_of,
+    name_of,
+    read_name,
+)
 from runtime.memory.records.store import RecordsStore
 from tests.lanes import examples
 from tests.runtime.memory.records.pieces import events, everything, only_record, read_json, record_files
@@ -182,7 +190,7 @@ def test_a_record_that_is_not_as_it_was_written_is_damaged_and_says_why(
 ) -> None:
     good = written()
     assert decode(NAME, "reviewer", good).item == full().changed(memory_id=ID)
-    with pytest.raises(Damaged, match=why) as caught:
+    with pytest.raises(DamagedRecord, match=why) as caught:
         decode(NAME, "reviewer", damage(good))
     assert "Successfully" not in str(caught.value)
 

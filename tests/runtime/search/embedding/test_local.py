@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime import extras
 from runtime.errors import UsageError
 from runtime.search.embedding import default_embedding, local, open_embedding
@@ -24,7 +24,7 @@ from runtime.search.embedding.minilm import model
 from runtime.search.errors import EmbeddingMismatch
 
 INSTALL = extras.install("local")
-LOCAL = Choice(name="local")
+LOCAL = Variant(name="local")
 
 # The similarities that the model's documentation gives, by its weights as they were before they became int8.
 PAIRS = [
@@ -230,7 +230,7 @@ def refuse(event, given):
         raise RuntimeError(event)
 
 sys.addaudithook(refuse)
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Choice
 from runtime.search.embedding import open_embedding
 
 async def embed():

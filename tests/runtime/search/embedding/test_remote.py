@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.outbound.http import HttpCaller
 from runtime.outbound.model_service import OPENAI
@@ -548,19 +548,19 @@ def test_models_of_two_services_are_two_models(sleepless: Sleepless) -> None:
 
 async def test_openai_itself_needs_a_key() -> None:
     with pytest.raises(UsageError, match="needs a key") as refused:
-        await open_embedding(Choice(name="openai"), {})
+        await open_embedding(Variant(name="openai"), {})
     assert "secret://" in str(refused.value.hint)
 
 
 async def test_a_key_that_was_not_resolved_is_not_sent_as_its_own_reference() -> None:
     with pytest.raises(UsageError, match="could not be resolved"):
-        await open_embedding(Choice(name="openai"), {"api_key": "secret://env/OPENAI_API_KEY"})
+        await open_embedding(Variant(name="openai"), {"api_key": "secret://env/OPENAI_API_KEY"})
 
 
 @pytest.mark.parametrize("key", [b"two words", b"line\nline", b"\xff\xfe", "schlüssel".encode()])
 async def test_a_key_that_no_header_may_hold_is_refused_unseen(key: bytes) -> None:
     with pytest.raises(UsageError, match="contains characters that no key may have") as refused:
-        await open_embedding(Choice(name="openai"), {"api_key": Secret(key, "env KEY")})
+        await open_embedding(Variant(name="openai"), {"api_key": Secret(key, "env KEY")})
     assert "env KEY" in str(refused.value)
     assert "words" not in refused.value.line()
 
@@ -582,14 +582,14 @@ async def test_a_key_that_no_header_may_hold_is_refused_unseen(key: bytes) -> No
 )
 async def test_options_out_of_bounds_are_refused_by_name(name: str, options: dict[str, object]) -> None:
     with pytest.raises(UsageError) as refused:
-        await open_embedding(Choice(name=name), options)
+        await open_embedding(Variant(name=name), options)
     assert next(iter(options)) in refused.value.line()
     assert KEY not in refused.value.line()
 
 
 @pytest.mark.parametrize("name", PATHS)
 async def test_opening_asks_nobody(name: str) -> None:
-    opened = await open_embedding(Choice(name=name), {"url": "http://192.0.2.1/"})
+    opened = await open_embedding(Variant(name=name), {"url": "http://192.0.2.1/"})
     assert opened is not None
     assert opened.name == EMBEDDINGS[name].name
     await opened.close()

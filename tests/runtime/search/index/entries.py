@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.index import Index, Matched, Pending, Scored
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 DIMENSION = 8
-EVERYTHING = Filter()
+EVERYTHING = EntryFilter()
 
 
 def entry(identity: str, text: str, **fields: Any) -> IndexEntry:
@@ -73,17 +73,17 @@ async def ids(index: Index, found: Scored | Matched) -> list[str]:
     return [entries[key].id for key in keys]
 
 
-async def said(index: Index, words: str, wanted: Filter = EVERYTHING, limit: int = 100) -> list[str]:
+async def said(index: Index, words: str, wanted: EntryFilter = EVERYTHING, limit: int = 100) -> list[str]:
     """The ids that a search for these words finds, best first."""
     return await ids(index, await index.keyword(words.split(), wanted, limit))
 
 
-async def near(index: Index, text: str, wanted: Filter = EVERYTHING, limit: int = 100) -> list[str]:
+async def near(index: Index, text: str, wanted: EntryFilter = EVERYTHING, limit: int = 100) -> list[str]:
     """The ids nearest to the vector of this text, best first."""
     return await ids(index, await index.nearest(vector(text), wanted, limit))
 
 
-async def everything(index: Index, wanted: Filter = EVERYTHING) -> dict[str, IndexEntry]:
+async def everything(index: Index, wanted: EntryFilter = EVERYTHING) -> dict[str, IndexEntry]:
     """All entries that have a vector, by id."""
     found = await index.nearest(vector("anything"), wanted, 100_000)
     return {one.id: one for one in (await index.entries(found.keys.tolist())).values()}

@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 from hypothesis import strategies as st
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from tests.runtime.search.index.entries import WHEN, entry, vector
 
 WORDS = ("alpha", "beta", "gamma", "delta", "zebra")
@@ -86,7 +86,7 @@ class Plain:
         at = group.index(one.id)
         return group[at - 1], group[at + 1]
 
-    def keyword(self, word: str, wanted: Filter) -> set[str]:
+    def keyword(self, word: str, wanted: EntryFilter) -> set[str]:
         """The ids of all that a word finds."""
         found = set()
         for one in self.entries.values():
@@ -95,7 +95,7 @@ class Plain:
                 found.add(one.id)
         return found
 
-    def nearest(self, text: str, wanted: Filter, limit: int) -> list[float]:
+    def nearest(self, text: str, wanted: EntryFilter, limit: int) -> list[float]:
         """The highest cosines."""
         there = [one for one in self.entries.values() if one.id in self.embedded and wanted.wants(one)]
         return sorted((float(np.dot(vector(one.text), vector(text))) for one in there), reverse=True)[:limit]
@@ -144,7 +144,7 @@ steps = st.one_of(
 )
 
 filters = st.builds(
-    Filter,
+    EntryFilter,
     agent=st.sampled_from([None, "a", "b"]),
     project=st.sampled_from([None, None, "", "p"]),
     type=st.sampled_from([None, None, "semantic"]),

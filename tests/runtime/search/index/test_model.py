@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from tests.lanes import examples
@@ -51,7 +51,7 @@ async def take(step: Step, number: int, index: Index, plain: Plain, path: Path |
     return index
 
 
-async def compare(index: Index, plain: Plain, wanted: Filter) -> None:
+async def compare(index: Index, plain: Plain, wanted: EntryFilter) -> None:
     for agent in (None, "a", "b"):
         parts = {name: part[1] for name, part in plain.parts.items() if agent in (None, part[0])}
         assert await index.parts(agent) == parts
@@ -73,7 +73,7 @@ async def compare(index: Index, plain: Plain, wanted: Filter) -> None:
 
 
 async def compare_neighbours(index: Index, plain: Plain) -> None:
-    found = await index.keyword(["May"], Filter(), 100)  # a word of every entry's date
+    found = await index.keyword(["May"], EntryFilter(), 100)  # a word of every entry's date
     entries = await index.entries(found.keys.tolist())
     assert {one.id: one for one in entries.values()} == plain.entries
     neighbours = await index.neighbours(found.keys)
@@ -86,7 +86,9 @@ async def compare_neighbours(index: Index, plain: Plain) -> None:
 
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps, max_size=8), wanted=filters)
-async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Step], wanted: Filter, tmp_path: Path) -> None:
+async def test_any_steps_lead_to_what_the_plain_model_says(
+    taken: list[Step], wanted: EntryFilter, tmp_path: Path
+) -> None:
     path = tmp_path / f"{uuid4()}.db"
     index, plain = await opened(path), Plain()
     try:
@@ -100,7 +102,7 @@ async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Step], wa
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps, max_size=8), wanted=filters)
-async def test_an_index_in_memory_does_the_same(taken: list[Step], wanted: Filter) -> None:
+async def test_an_index_in_memory_does_the_same(taken: list[Step], wanted: EntryFilter) -> None:
     index, plain = await opened(None), Plain()
     try:
         for number, step in enumerate(taken):

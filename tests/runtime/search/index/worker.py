@@ -11,7 +11,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.search.entry import IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
@@ -60,7 +60,7 @@ async def step(index: Index, part: str, number: int) -> None:
 
 async def work(path: Path, parts: list[str], steps: int, url: str | None = None) -> None:
     """Do many steps, and report each when it is done. `url`: of the Qdrant that the index is on."""
-    choice = None if url is None else Choice(name="qdrant")
+    choice = None if url is None else Variant(name="qdrant")
     index = await open_index(choice, path, {} if url is None else {"url": url}, key=key_of(path))
     await index.use_model("m", DIMENSION)
     for number in range(steps):

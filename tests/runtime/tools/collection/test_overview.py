@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.identity.caller import Caller
 from runtime.memory.item import Item
@@ -292,7 +292,7 @@ async def test_what_belongs_to_no_project_is_shown_so_and_counted_all_the_same(t
 
 
 async def test_a_collection_without_an_embedding_is_searched_by_keyword(tmp_path: Path) -> None:
-    declared = Memory(name="notes", store=Choice(name="collection"), embedding=Choice(name="telepathy"))
+    declared = Memory(name="notes", store=Variant(name="collection"), embedding=Variant(name="telepathy"))
     async with asking(tmp_path, declared) as ask:
         made = await ask("new-collection", name="research", dimension=384)
         assert (made["embedding"], made["dimension"]) == (None, None)

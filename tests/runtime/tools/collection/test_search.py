@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.search.errors import IndexFailed
 from runtime.tools.collection.search import LONGEST_CONTEXT, LONGEST_LINE
 from tests.clocks import ManualClock
@@ -249,8 +249,8 @@ async def test_an_index_that_does_not_answer_is_a_provider_that_is_away(
 
 
 async def test_an_embedding_that_is_away_is_said_and_words_decide(tmp_path: Path) -> None:
-    ollama = Choice(name="ollama", options={"url": "http://127.0.0.1:1"})
-    declared = Memory(name="notes", store=Choice(name="collection"), embedding=ollama)
+    ollama = Variant(name="ollama", options={"url": "http://127.0.0.1:1"})
+    declared = Memory(name="notes", store=Variant(name="collection"), embedding=ollama)
     async with asking(tmp_path, declared) as ask:
         await ask("push", text="The walnut")
         answered = await ask("search", query_text="walnut")
@@ -261,7 +261,7 @@ async def test_an_embedding_that_is_away_is_said_and_words_decide(tmp_path: Path
 
 
 async def test_a_push_says_what_keeps_it_from_being_found(tmp_path: Path) -> None:
-    declared = Memory(name="notes", store=Choice(name="collection"), embedding=Choice(name="telepathy"))
+    declared = Memory(name="notes", store=Variant(name="collection"), embedding=Variant(name="telepathy"))
     async with asking(tmp_path, declared) as ask:
         told = "it is kept, and is found by its words alone until it can be embedded"
         assert (await ask("push", text="The walnut"))["notes"] == [told]

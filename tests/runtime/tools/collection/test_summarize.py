@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Summarize
+from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
@@ -53,17 +53,17 @@ async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
     await opened.close()
 
 
-def block(*, model: Choice | None = None, name: str = "notes", **summarize: Any) -> Memory:
+def block(*, model: Variant | None = None, name: str = "notes", **summarize: Any) -> Memory:
     return Memory(
         name=name,
-        store=Choice(name="collection"),
-        embedding=Choice(name="hashing"),
+        store=Variant(name="collection"),
+        embedding=Variant(name="hashing"),
         summarize=Summarize(model=model, **summarize),
     )
 
 
-def by_ollama(service: Service, **options: Any) -> Choice:
-    return Choice(name="ollama", options={"url": service.url, **options})
+def by_ollama(service: Service, **options: Any) -> Variant:
+    return Variant(name="ollama", options={"url": service.url, **options})
 
 
 @asynccontextmanager
@@ -147,7 +147,7 @@ async def test_the_steps_of_the_design(app: App, ollama: Service) -> None:
 async def test_without_ollama_auto_is_extractive_and_says_so(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
-    away = Choice(name="ollama", options={"url": "http://localhost:1"})
+    away = Variant(name="ollama", options={"url": "http://localhost:1"})
     async with app_of(sqlite, clock, tmp_path, block(model=away)) as app:
         ids = await push(app, *NOTES)
         done = await summarize(app)
@@ -230,7 +230,7 @@ async def test_an_answer_is_bounded_to_the_words_that_are_wanted(app: App, ollam
 async def test_the_memory_says_how_many_words_where_the_call_does_not(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
-    async with app_of(sqlite, clock, tmp_path, block(model=Choice(name="none"), max_words=7)) as app:
+    async with app_of(sqlite, clock, tmp_path, block(model=Variant(name="none"), max_words=7)) as app:
         await push(app, *NOTES)
         done = await summarize(app)
 
@@ -594,7 +594,7 @@ async def test_nothing_to_summarise_is_told_with_what_was_asked_for(app: App, ol
 async def test_abstractive_without_its_model_is_provider_unavailable(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
-    away = Choice(name="ollama", options={"url": "http://localhost:1"})
+    away = Variant(name="ollama", options={"url": "http://localhost:1"})
     async with app_of(sqlite, clock, tmp_path, block(model=away)) as app:
         await push(app, *NOTES)
         failed = await failing(summarize(app, strategy="abstractive"))
@@ -604,9 +604,9 @@ async def test_abstractive_without_its_model_is_provider_unavailable(
         assert (await call(app, "search", {"query_text": "deploy", "tags": ["summary"]}))["hits"] == []
 
 
-@pytest.mark.parametrize("model", [None, Choice(name="none")], ids=["undeclared", "none"])
+@pytest.mark.parametrize("model", [None, Variant(name="none")], ids=["undeclared", "none"])
 async def test_abstractive_where_no_model_is_declared_is_provider_unavailable(
-    sqlite: Database, clock: ManualClock, tmp_path: Path, model: Choice | None
+    sqlite: Database, clock: ManualClock, tmp_path: Path, model: Variant | None
 ) -> None:
     async with app_of(sqlite, clock, tmp_path, block(model=model)) as app:
         await push(app, *NOTES)

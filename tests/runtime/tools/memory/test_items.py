@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from tests.runtime.tools.asking import BOB, OWNER_CALLER, READER, Asked, asking, collection
 
-HASHING = Choice(name="hashing")
+HASHING = Variant(name="hashing")
 NOTES = Memory(name="notes", path="notes", embedding=HASHING)
 MORE = Memory(name="more", path="more", embedding=HASHING)
-AUDIT = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=HASHING)
+AUDIT = Memory(name="audit", path="audit", store=Variant(name="records"), embedding=HASHING)
 NOWHERE = "5f3c1f0e-7c7b-5a55-9a3e-0d6a5f0f7a11"
 CHANGEABLE = pytest.mark.parametrize("memory", ["notes", "archive"])
 

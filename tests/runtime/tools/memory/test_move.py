@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.clock import utc
 from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller, Forbidden
@@ -35,7 +35,7 @@ async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIt
     memories = {}
     for name in ("notes", "archive"):
         block = Memory.model_validate(
-            {"name": name, "store": Choice(name="collection"), "embedding": Choice(name="hashing")}
+            {"name": name, "store": Variant(name="collection"), "embedding": Variant(name="hashing")}
         )
         memories[name] = await open_memory(
             block, tmp_path, index_folder=tmp_path / "index", clock=clock, database=database

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.identity.caller import OWNER_CALLER, Caller
 from tests.runtime.tools.memory.test_transfer import call, opened
 
-OLLAMA = Choice(name="ollama", options={"url": "http://127.0.0.1:1"})
+OLLAMA = Variant(name="ollama", options={"url": "http://127.0.0.1:1"})
 
 
 async def test_hits_of_several_memories_stand_by_how_relevant_they_are(tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ async def test_why_there_are_no_vectors_is_told_to_an_administrator_and_to_nobod
 
 
 async def test_a_source_with_a_secret_finds_what_is_from_there(tmp_path: Path) -> None:
-    kinds = [Choice(name=name) for name in ("markdown", "records", "collection")]
-    hashing = Choice(name="hashing")
+    kinds = [Variant(name=name) for name in ("markdown", "records", "collection")]
+    hashing = Variant(name="hashing")
     memories = [Memory(name=kind.name, store=kind, embedding=hashing) for kind in kinds]
     async with opened(tmp_path, *memories) as app:
         secret = "https://user:hunter2secret@example.com/a"

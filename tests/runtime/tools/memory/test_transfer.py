@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.memory.item import Item
@@ -26,7 +26,7 @@ from tests.databases import migrated
 from tests.lanes import examples
 from tests.runtime.api.app import NOTES, App
 
-AUDIT = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
+AUDIT = Memory(name="audit", path="audit", store=Variant(name="records"), embedding=Variant(name="hashing"))
 BEGIN = datetime(2026, 1, 30, 23, 59, 58, tzinfo=UTC)
 
 
@@ -225,7 +225,7 @@ async def test_half_a_character_in_one_line_is_mended_and_keeps_no_other_out(app
     assert [item["text"] for item in await exported(app)] == ["whole", "\ufffd lone"]
 
 
-COLLECTION = Memory(name="coll", store=Choice(name="collection"), embedding=Choice(name="hashing"))
+COLLECTION = Memory(name="coll", store=Variant(name="collection"), embedding=Variant(name="hashing"))
 DAY = {"start": "1970-01-01T00:00:00Z", "end": "2030-01-01T00:00:00Z"}
 
 

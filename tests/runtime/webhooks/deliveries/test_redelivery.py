@@ -18,7 +18,7 @@ from runtime.webhooks.audit.log import Asked
 from runtime.webhooks.deliveries import queries
 from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.deliveries.inbox import Inbox
-from runtime.webhooks.deliveries.queries import Wanted
+from runtime.webhooks.deliveries.queries import DeliveryQuery
 from runtime.webhooks.deliveries.redelivery import Sent, send_all_again
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
@@ -42,12 +42,12 @@ async def ended(database: Database, clock: ManualClock, *outcomes: str, **more: 
 
 async def test_a_range_that_is_sent_twice_is_queued_once(database: Database, clock: ManualClock) -> None:
     ids = await ended(database, clock, "dead", "done", "dead", "agent_gone")
-    dead = await queries.oldest_ids(database, Wanted(states=("dead",)), 100)
+    dead = await queries.oldest_ids(database, DeliveryQuery(states=("dead",)), 100)
     assert dead == [ids[0], ids[2]]
     first, second = await asyncio.gather(*(send_all_again(database, clock, dead, states=("dead",)) for _ in range(2)))
     assert first == [Sent(each) for each in dead]
     assert second == [Sent(each, "it is queued already") for each in dead]
-    assert await queries.oldest_ids(database, Wanted(states=("dead",)), 100) == []
+    assert await queries.oldest_ids(database, DeliveryQuery(states=("dead",)), 100) == []
     turns = await Inbox(database, clock).claim(10)
     assert [turn.delivery_id for turn in turns] == dead
     assert [turn.tries for turn in turns] == [1, 1]
@@ -111,18 +111,18 @@ async def test_deliveries_are_found_by_webhook_state_and_time(database: Database
     begun = int(clock.now() * 1000)
     ids = await ended(database, clock, "dead", "done", "agent_gone", "queued")
     for wanted, places in (
-        (Wanted(), [3, 2, 1, 0]),
-        (Wanted(name="github-events", states=("dead", "agent_gone")), [2, 0]),
-        (Wanted(name="payments"), []),
-        (Wanted(since=begun + 1000), [3, 2, 1]),
-        (Wanted(since=begun + 1000, until=begun + 3000), [2, 1]),
-        (Wanted(states=("running",)), []),
+        (DeliveryQuery(), [3, 2, 1, 0]),
+        (DeliveryQuery(name="github-events", states=("dead", "agent_gone")), [2, 0]),
+        (DeliveryQuery(name="payments"), []),
+        (DeliveryQuery(since=begun + 1000), [3, 2, 1]),
+        (DeliveryQuery(since=begun + 1000, until=begun + 3000), [2, 1]),
+        (DeliveryQuery(states=("running",)), []),
     ):
         assert [row.id for row in await queries.newest(database, wanted, 10)] == [ids[place] for place in places]
-    assert await queries.oldest_ids(database, Wanted(), 2) == ids[:2]
-    assert await queries.oldest_ids(database, Wanted(), 2, ids[1]) == ids[2:]
+    assert await queries.oldest_ids(database, DeliveryQuery(), 2) == ids[:2]
+    assert await queries.oldest_ids(database, DeliveryQuery(), 2, ids[1]) == ids[2:]
     with pytest.raises(UsageError, match="unknown state"):
-        await queries.newest(database, Wanted(states=("dead' OR '1'='1",)), 10)
+        await queries.newest(database, DeliveryQuery(states=("dead' OR '1'='1",)), 10)
 
 
 async def test_a_delivery_is_found_by_the_beginning_of_its_id(database: Database, clock: ManualClock) -> None:

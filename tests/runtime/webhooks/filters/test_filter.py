@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks.filter import AnyOf, Filter, InnerFilter
+from dslc.blocks.filter import AnyOf, InnerFilter, WebhookFilter
 from runtime.webhooks.filters.filter import compile_filters
 from runtime.webhooks.request.field_source import compile_sources
 from runtime.webhooks.request.headers import Headers
@@ -28,7 +28,7 @@ BODY: Any = {
 }
 
 
-def holds(*filters: Filter, body: Any = BODY, headers: tuple[tuple[str, str], ...] = ()) -> bool:
+def holds(*filters: WebhookFilter, body: Any = BODY, headers: tuple[tuple[str, str], ...] = ()) -> bool:
     """Return True if all filters accept a body sent as JSON."""
     compiled = compile_filters(filters)
     assert compiled is not None
@@ -37,11 +37,11 @@ def holds(*filters: Filter, body: Any = BODY, headers: tuple[tuple[str, str], ..
 
 
 def wanted(path: str, **says: Any) -> bool:
-    return holds(Filter(json_path=path, **says))
+    return holds(WebhookFilter(json_path=path, **says))
 
 
 def header(value: str | None, **says: Any) -> bool:
-    return holds(Filter(header="X-Where", **says), headers=() if value is None else (("x-where", value),))
+    return holds(WebhookFilter(header="X-Where", **says), headers=() if value is None else (("x-where", value),))
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_one_node_must_pass_both_tests_of_a_filter() -> None:
 
 def test_every_filter_must_match() -> None:
     opened, merged, closed = (
-        Filter(json_path="$.action", equals="opened"),
-        Filter(json_path="$.merged", equals=True),
-        Filter(json_path="$.action", equals="closed"),
+        WebhookFilter(json_path="$.action", equals="opened"),
+        WebhookFilter(json_path="$.merged", equals=True),
+        WebhookFilter(json_path="$.action", equals="closed"),
     )
     assert holds(opened, merged)
     assert not holds(opened, closed)
@@ -142,7 +142,7 @@ def test_without_filters_there_is_nothing_to_ask() -> None:
 
 @pytest.mark.parametrize("payload", [None, [], {}, "opened", 1, [{"action": "opened"}]])
 def test_a_payload_of_another_shape_is_not_wanted(payload: object) -> None:
-    assert not holds(Filter(json_path="$.action", equals="opened"), body=payload)
+    assert not holds(WebhookFilter(json_path="$.action", equals="opened"), body=payload)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_payload_of_another_shape_is_not_wanted(payload: object) -> None:
     ],
 )
 def test_numbers_are_compared_by_their_exact_value(sent: bytes, equals: Any) -> None:
-    assert holds(Filter(json_path="$.a", equals=equals), body=b'{"a":%b}' % sent)
+    assert holds(WebhookFilter(json_path="$.a", equals=equals), body=b'{"a":%b}' % sent)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_numbers_are_compared_by_their_exact_value(sent: bytes, equals: Any) -> 
     ],
 )
 def test_numbers_that_are_only_alike_are_not_equal(sent: bytes, equals: Any) -> None:
-    assert not holds(Filter(json_path="$.a", equals=equals), body=b'{"a":%b}' % sent)
+    assert not holds(WebhookFilter(json_path="$.a", equals=equals), body=b'{"a":%b}' % sent)
 
 
 def test_one_of_several_values_is_enough() -> None:
@@ -216,20 +216,20 @@ def test_a_pattern_is_found_in_texts_only(path: str, pattern: str) -> None:
 
 
 def test_a_dot_of_a_pattern_is_no_line_end() -> None:
-    assert not holds(Filter(json_path="$.a", matches="^x.y$"), body={"a": "x\ny"})
-    assert holds(Filter(json_path="$.a", matches="(?s)^x.y$"), body={"a": "x\ny"})
-    assert not holds(Filter(json_path="$.a", matches="^y$"), body={"a": "x\ny"}), "`^` is where the text begins"
+    assert not holds(WebhookFilter(json_path="$.a", matches="^x.y$"), body={"a": "x\ny"})
+    assert holds(WebhookFilter(json_path="$.a", matches="(?s)^x.y$"), body={"a": "x\ny"})
+    assert not holds(WebhookFilter(json_path="$.a", matches="^y$"), body={"a": "x\ny"}), "`^` is where the text begins"
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "^(a|a?)+$", "(.*a){12}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
 def test_no_text_makes_a_pattern_take_more_than_linear_time(pattern: str) -> None:
     # Each of these would take very long in a backtracking engine.
-    assert not holds(Filter(json_path="$.a", matches=pattern), body={"a": "a" * 100_000 + "!"})
+    assert not holds(WebhookFilter(json_path="$.a", matches=pattern), body={"a": "a" * 100_000 + "!"})
 
 
 def test_a_filter_with_a_pattern_that_re2_does_not_take_is_refused() -> None:
     with pytest.raises(ValueError, match="not a pattern of RE2"):
-        Filter(json_path="$.a", matches="(?=a)")
+        WebhookFilter(json_path="$.a", matches="(?=a)")
 
 
 def test_a_headers_exact_value_is_compared() -> None:
@@ -254,23 +254,23 @@ def test_a_headers_exact_value_is_compared() -> None:
 @pytest.mark.parametrize("says", [{"equals": "live"}, {"exists": True}, {"exists": False}])
 def test_a_header_that_was_sent_twice_is_refused(says: dict[str, Any]) -> None:
     twice = (("X-Where", "live"), ("x-where", "live"))
-    for rule in (Filter(header="X-WHERE", **says), Filter(not_=(InnerFilter(header="x-where", **says),))):
+    for rule in (WebhookFilter(header="X-WHERE", **says), WebhookFilter(not_=(InnerFilter(header="x-where", **says),))):
         with pytest.raises(Refused, match="ambiguous_header") as refused:
             holds(rule, headers=twice)
         assert refused.value.status == 400
 
 
 def test_a_filter_on_a_header_needs_no_payload() -> None:
-    assert holds(Filter(header="X-A", exists=False), body=b"no json")
+    assert holds(WebhookFilter(header="X-A", exists=False), body=b"no json")
     with pytest.raises(Refused, match="invalid_json"):
-        holds(Filter(json_path="$", exists=True), body=b"no json")
+        holds(WebhookFilter(json_path="$", exists=True), body=b"no json")
 
 
 @pytest.mark.parametrize("body", [b'{"action":"opened","action":"closed"}', b'{"a":[{"b":1,"b":2}],"action":"opened"}'])
 def test_a_body_with_a_key_twice_is_refused_by_whoever_reads_it(body: bytes) -> None:
     with pytest.raises(Refused, match="duplicate_key"):
-        holds(Filter(json_path="$.action", equals="opened"), body=body)
-    assert holds(Filter(header="X-A", exists=False), body=body), "nothing is read of it"
+        holds(WebhookFilter(json_path="$.action", equals="opened"), body=body)
+    assert holds(WebhookFilter(header="X-A", exists=False), body=body), "nothing is read of it"
 
 
 def test_alternatives_and_their_opposites() -> None:
@@ -279,19 +279,21 @@ def test_alternatives_and_their_opposites() -> None:
         InnerFilter(json_path="$.action", equals="shut"),
     )
     merged = InnerFilter(json_path="$.merged", equals=True)
-    assert holds(Filter(any=(AnyOf(filter=(closed, opened)),)))
-    assert not holds(Filter(any=(AnyOf(filter=(closed,)),)))
-    assert not holds(Filter(any=(AnyOf(filter=(opened,)), AnyOf(filter=(closed,))))), "each `any` must hold"
-    assert holds(Filter(not_=(closed,)))
-    assert not holds(Filter(not_=(closed, merged))), "no `not` may hold"
-    assert holds(Filter(json_path="$.action", equals="opened", not_=(closed,)))
-    assert not holds(Filter(json_path="$.action", equals="opened", not_=(merged,)))
-    assert holds(Filter(not_=(InnerFilter(json_path="$.missing", equals="x"),))), "what is not there equals nothing"
-    assert not holds(Filter(not_=(InnerFilter(json_path="$.labels[*]", equals="bug"),))), "no label may be it"
+    assert holds(WebhookFilter(any=(AnyOf(filter=(closed, opened)),)))
+    assert not holds(WebhookFilter(any=(AnyOf(filter=(closed,)),)))
+    assert not holds(WebhookFilter(any=(AnyOf(filter=(opened,)), AnyOf(filter=(closed,))))), "each `any` must hold"
+    assert holds(WebhookFilter(not_=(closed,)))
+    assert not holds(WebhookFilter(not_=(closed, merged))), "no `not` may hold"
+    assert holds(WebhookFilter(json_path="$.action", equals="opened", not_=(closed,)))
+    assert not holds(WebhookFilter(json_path="$.action", equals="opened", not_=(merged,)))
+    assert holds(WebhookFilter(not_=(InnerFilter(json_path="$.missing", equals="x"),))), (
+        "what is not there equals nothing"
+    )
+    assert not holds(WebhookFilter(not_=(InnerFilter(json_path="$.labels[*]", equals="bug"),))), "no label may be it"
 
 
 def test_the_first_that_does_not_hold_is_named() -> None:
-    rules = [Filter(json_path="$.action", equals=value) for value in ("opened", "closed", "shut")]
+    rules = [WebhookFilter(json_path="$.action", equals=value) for value in ("opened", "closed", "shut")]
     compiled = compile_filters(rules)
     assert compiled is not None
     assert compiled.refusing(None, Headers(()), Payload(decode_json, b'{"action":"opened"}', None)) == "filter_2"

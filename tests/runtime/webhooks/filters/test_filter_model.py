@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dslc.blocks.choice import Choice
-from dslc.blocks.filter import AnyOf, Condition, Filter, InnerAny, InnerFilter
+from dslc.blocks.filter import AnyOf, Condition, InnerAny, InnerFilter, WebhookFilter
+from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
 from runtime.webhooks.filters.explanation import explain
 from runtime.webhooks.filters.filter import compile_filters
@@ -68,7 +68,7 @@ def _nested(kind: Any, group: Any, inner: st.SearchStrategy[Any]) -> st.SearchSt
     )
 
 
-_FILTERS = _nested(Filter, AnyOf, _nested(InnerFilter, InnerAny, _LEAVES))
+_FILTERS = _nested(WebhookFilter, AnyOf, _nested(InnerFilter, InnerAny, _LEAVES))
 _RULES = st.lists(_FILTERS, min_size=1, max_size=2)
 _HEADERS = st.sampled_from([None, "", "a", "ab", "1", "true", "1.0"])
 
@@ -153,7 +153,7 @@ def _header(rule: Condition, header: str) -> bool:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_RULES, _BODIES, _HEADERS)
-def test_filters_say_what_a_naive_reading_says(rules: list[Filter], body: Any, header: str | None) -> None:
+def test_filters_say_what_a_naive_reading_says(rules: list[WebhookFilter], body: Any, header: str | None) -> None:
     headers = () if header is None else (("x-where", header),)
     sent = json.dumps(body).encode()
     verdicts = [_holds(rule, body, header) for rule in rules]
@@ -165,10 +165,12 @@ def test_filters_say_what_a_naive_reading_says(rules: list[Filter], body: Any, h
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_RULES, _BODIES, _HEADERS)
-def test_an_explanation_has_the_verdict_of_every_filter(rules: list[Filter], body: Any, header: str | None) -> None:
+def test_an_explanation_has_the_verdict_of_every_filter(
+    rules: list[WebhookFilter], body: Any, header: str | None
+) -> None:
     headers = () if header is None else (("x-where", header),)
     webhook = Webhook(
-        name="w", path="/w", provider=Choice(name="swarmlet"), secret=("secret://env/A",), filter=tuple(rules)
+        name="w", path="/w", provider=Variant(name="swarmlet"), secret=("secret://env/A",), filter=tuple(rules)
     )
     found = explain(webhook, headers, json.dumps(body).encode())
     verdicts = [_holds(rule, body, header) for rule in rules]
@@ -192,7 +194,7 @@ def test_an_event_whose_action_cannot_be_read_is_not_said_to_be_wanted(
     webhook = Webhook(
         name="w",
         path="/w",
-        provider=Choice(name="github"),
+        provider=Variant(name="github"),
         secret=("secret://env/A",),
         event=("pull_request.opened", "issues"),
     )

@@ -13,7 +13,7 @@ from runtime.webhooks.receiving.response import answered
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.verification.verifier import prepare
 from tests.signatures import verify
 
@@ -21,7 +21,7 @@ ORIGIN = ("WebHook-Request-Origin", "eventgrid.azure.net")
 EVENT = {"specversion": "1.0", "id": "7", "source": "/orders", "type": "order.made", "data": {"n": 1}}
 
 
-def asked(*headers: tuple[str, str], method: str = "OPTIONS") -> Answer | None:
+def asked(*headers: tuple[str, str], method: str = "OPTIONS") -> StaticAnswer | None:
     verifier = prepare("azure-event-grid", ["s"])
     request = WebhookRequest(Headers(headers), b"", method)
     return verifier.handshake_response(request, verifier.payload(request), signed=False)

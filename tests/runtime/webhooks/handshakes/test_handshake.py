@@ -13,7 +13,7 @@ from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.verification.verifier import Verifier, prepare
 from tests.signatures import sign
 
@@ -79,7 +79,7 @@ def test_a_body_that_is_no_json_is_no_handshake() -> None:
         payload.value()
 
 
-def asked(verifier: Verifier, query: str = "", *, method: str = "GET", body: bytes = b"") -> Answer | None:
+def asked(verifier: Verifier, query: str = "", *, method: str = "GET", body: bytes = b"") -> StaticAnswer | None:
     """Return the answer to an unsigned request."""
     request = WebhookRequest(Headers([]), body, method, None, query)
     return verifier.handshake_response(request, verifier.payload(request), signed=False)
@@ -91,7 +91,7 @@ META = "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
 def test_metas_challenge_is_given_back_to_who_knows_the_verify_token() -> None:
     verifier = prepare("meta", ["s"], {"verify_token": "m/e=a t"})
     answer = asked(verifier, META + "m%2Fe%3Da+t")
-    assert answer == Answer(200, "text/plain; charset=utf-8", b"1158201444")
+    assert answer == StaticAnswer(200, "text/plain; charset=utf-8", b"1158201444")
 
 
 @pytest.mark.parametrize("token", ["", "m", "mea", "token2", "TOKEN", "%C3%A9", "%00"])
@@ -143,7 +143,7 @@ def test_a_secret_may_hold_any_text_as_the_verify_token() -> None:
 
 def test_dropboxs_challenge_is_given_back_as_plain_text() -> None:
     answer = asked(prepare("dropbox", ["s"]), "challenge=kVb3-_x9")
-    assert answer == Answer(200, "text/plain; charset=utf-8", b"kVb3-_x9")
+    assert answer == StaticAnswer(200, "text/plain; charset=utf-8", b"kVb3-_x9")
     for query in (
         "",
         "challenge=",
@@ -212,13 +212,13 @@ def test_zoom_has_nothing_signed_that_could_be_a_delivery(token: object) -> None
 
 @pytest.mark.parametrize("name", ["trello", "box"])
 def test_who_asks_by_head_is_told_that_somebody_is_here(name: str) -> None:
-    assert asked(prepare(name, ["s"]), method="HEAD") == Answer(200, "text/plain; charset=utf-8", b"")
+    assert asked(prepare(name, ["s"]), method="HEAD") == StaticAnswer(200, "text/plain; charset=utf-8", b"")
     assert asked(prepare(name, ["s"]), method="GET") is None
     assert asked(prepare(name, ["s"]), method="POST", body=b"{}") is None
 
 
 def test_woocommerces_ping_is_answered_and_nothing_else_that_nobody_signed() -> None:
     verifier = prepare("woocommerce", ["s"])
-    assert asked(verifier, method="POST", body=b"webhook_id=12") == Answer()
+    assert asked(verifier, method="POST", body=b"webhook_id=12") == StaticAnswer()
     for body in (b"", b"webhook_id=", b"webhook_id=12&x=1", b"webhook_id=1x", b'{"webhook_id": 1}', b"webhook_id=12\n"):
         assert asked(verifier, method="POST", body=body) is None

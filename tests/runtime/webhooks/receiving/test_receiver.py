@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import aiohttp
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
 from runtime.daemon.listeners.sockets import bind, shown
 from runtime.database.connection import Database
@@ -29,7 +29,7 @@ PATH = "/hooks/paypal"
 
 
 def table() -> RouteTable:
-    provider = Choice(name="paypal", options={"webhook_id": WEBHOOK})
+    provider = Variant(name="paypal", options={"webhook_id": WEBHOOK})
     mounted = build_route(Webhook(name="paypal", path=PATH, provider=provider), origin="test", secrets=[], problem=None)
     assert mounted.route is not None, mounted.problem
     return RouteTable.of([mounted])
@@ -79,7 +79,7 @@ async def test_large_bodies_are_decoded_one_at_a_time_so_that_others_get_their_t
         inside.discard(threading.get_ident())
         return False
 
-    webhook = Webhook(name="w", path="/w", insecure_allow_unverified=True, provider=Choice(name="custom"))
+    webhook = Webhook(name="w", path="/w", insecure_allow_unverified=True, provider=Variant(name="custom"))
     mounted = build_route(webhook, origin="test", secrets=[], problem=None)
     assert mounted.route is not None, mounted.problem
     route = replace(mounted.route, wanted=Filters((), None, (look,)), body_limit=OFF_THE_LOOP * 2)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT
 from runtime.search.index.embedded.schema import TOKENIZE, about
@@ -54,7 +54,7 @@ async def test_scores_are_those_of_fts5(said: list[list[str]], words: list[str])
     try:
         await index.put("other", "other", "1", [entry(f"x{n}", "alpha beta", agent="other") for n in range(3)])
         await index.put("log", "reviewer", "1", entries)
-        found = await index.keyword(words, Filter(agent="reviewer"), 100)
+        found = await index.keyword(words, EntryFilter(agent="reviewer"), 100)
         ids = await index.entries(found.keys.tolist())
         scores = {ids[key].id: score for key, score in zip(found.keys.tolist(), found.scores.tolist(), strict=True)}
         assert scores == pytest.approx(by_fts5(entries, words), rel=1e-4)

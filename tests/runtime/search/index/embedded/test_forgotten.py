@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import uvloop
 
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded import access, sqlcipher
 from runtime.search.index.index import Index
@@ -116,8 +116,8 @@ async def test_words_of_what_is_dropped_changed_or_left_out_are_overwritten(inde
     await index.put("a", "reviewer", "2", [said(1, "gneiss"), said(3, "basalt")])
     await index.drop(["b"])
     await until(nothing_of(file, ["qwertzuiop", "plumbago", "quetzalcoatl", "medic", "tagquetzalcoatl"]))
-    assert len((await index.keyword(["gneiss"], Filter(), 10)).keys) == 1
-    assert len((await index.keyword(["basalt"], Filter(), 10)).keys) == 1
+    assert len((await index.keyword(["gneiss"], EntryFilter(), 10)).keys) == 1
+    assert len((await index.keyword(["basalt"], EntryFilter(), 10)).keys) == 1
 
 
 async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, sealed: bool, file: Path) -> None:
@@ -182,7 +182,7 @@ async def test_what_a_killed_process_left_is_overwritten_after_the_next_start(
     index = await open_index(None, copy, {})
     try:
         await until(nothing_of(copy, ["qwertzuiop"]))
-        assert len((await index.keyword(["basalt"], Filter(), 10)).keys) == 1
+        assert len((await index.keyword(["basalt"], EntryFilter(), 10)).keys) == 1
     finally:
         await index.close()
 
@@ -197,7 +197,7 @@ async def test_words_are_overwritten_while_writes_and_searches_go_on(index: Inde
         while not stop.is_set():
             number += 1
             await index.put(f"p{number % 5}", "reviewer", str(number), [said(number, f"granite{number}")])
-            assert len((await index.keyword(["basalt"], Filter(), 10)).keys) == 1
+            assert len((await index.keyword(["basalt"], EntryFilter(), 10)).keys) == 1
 
     writing = asyncio.create_task(write())
     try:
@@ -235,7 +235,7 @@ async def test_a_sealed_index_is_there_again_with_its_vectors(file: Path) -> Non
         await again.use_model("m", 8)
         assert await again.pending(10) == []
         assert (await again.stats()).embedded == 2
-        assert len((await again.keyword(["okapi"], Filter(), 10)).keys) == 1
+        assert len((await again.keyword(["okapi"], EntryFilter(), 10)).keys) == 1
     finally:
         await again.close()
 
@@ -249,7 +249,7 @@ async def test_an_index_sealed_with_another_key_is_made_anew(file: Path, key: by
     try:
         assert await again.parts() == {}
         await again.put("a", "reviewer", "1", [said(1, "okapi")])
-        assert len((await again.keyword(["okapi"], Filter(), 10)).keys) == 1
+        assert len((await again.keyword(["okapi"], EntryFilter(), 10)).keys) == 1
     finally:
         await again.close()
 
@@ -273,7 +273,7 @@ async def test_a_sealed_file_that_somebody_wrote_into_is_not_believed(file: Path
     try:
         assert await again.parts() == {}  # made anew, or as it was before what cannot be read
         await again.put("a", "reviewer", "1", [said(1, "okapi")])
-        assert len((await again.keyword(["okapi"], Filter(), 10)).keys) == 1
+        assert len((await again.keyword(["okapi"], EntryFilter(), 10)).keys) == 1
     finally:
         await again.close()
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import asyncpg
 import pytest
 
-from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
 from runtime.search.errors import IndexFailed
@@ -59,7 +59,7 @@ def own() -> Iterator[postgres_server.OwnServer]:
 
 
 async def opened(options: Options, **others: Any) -> Index:
-    return await open_index(Choice(name="postgres"), None, {**options, **others})
+    return await open_index(Variant(name="postgres"), None, {**options, **others})
 
 
 @asynccontextmanager
@@ -167,8 +167,8 @@ async def test_a_memory_whose_index_is_away_remembers_and_has_it_found_when_it_i
     own: postgres_server.OwnServer, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(own.stop)
-    index = Choice(name="postgres", options={"url": own.url, "schema": "test_memory", "timeout": "5s"})
-    block = Memory(name="m", path="m", index=index, embedding=Choice(name="hashing"))
+    index = Variant(name="postgres", options={"url": own.url, "schema": "test_memory", "timeout": "5s"})
+    block = Memory(name="m", path="m", index=index, embedding=Variant(name="hashing"))
     memory = await open_memory(block, tmp_path, index_folder=tmp_path / "index")
     try:
         try:

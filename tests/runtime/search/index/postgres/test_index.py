@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.errors import UsageError
-from runtime.search.entry import Filter, IndexEntry
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index, Matched, Scored
@@ -61,7 +61,7 @@ async def index(options: Options) -> AsyncIterator[Index]:
 
 
 async def opened_with(options: Options, **others: Any) -> PostgresIndex:
-    opened = await open_index(Choice(name="postgres"), None, {**options, **others})
+    opened = await open_index(Variant(name="postgres"), None, {**options, **others})
     assert isinstance(opened, PostgresIndex)
     return opened
 
@@ -113,8 +113,8 @@ async def test_one_question_finds_the_same_with_the_same_scores_as_in_the_embedd
 
     questions = (["alpha"], ["zebra", "house", "may"], ["e-mail"], ["ann", "running", "e-mail", "2023"], ["nowhere"])
     wanteds = (
-        EVERYTHING, Filter(agent="a"), Filter(user="u1"), Filter(agent="b", user="u2", project="p"),
-        Filter(tags_all=frozenset({"t"})), Filter(since=WHEN + timedelta(days=5)),
+        EVERYTHING, EntryFilter(agent="a"), EntryFilter(user="u1"), EntryFilter(agent="b", user="u2", project="p"),
+        EntryFilter(tags_all=frozenset({"t"})), EntryFilter(since=WHEN + timedelta(days=5)),
     )  # fmt: skip
     try:
         for wanted in wanteds:
@@ -134,7 +134,7 @@ async def test_one_question_finds_the_same_with_the_same_scores_as_in_the_embedd
 @settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps, max_size=8), wanted=filters)
 async def test_any_steps_lead_to_what_the_plain_model_says(
-    options: Options, taken: list[tuple[Any, ...]], wanted: Filter
+    options: Options, taken: list[tuple[Any, ...]], wanted: EntryFilter
 ) -> None:
     index: Index = await opened_with(options, schema=f"test_{uuid4().hex}")
     plain = Plain()
@@ -160,7 +160,7 @@ async def test_names_and_tags_of_any_length_and_sign_are_taken(index: Index) -> 
     long = "n\0\x1a" + "ü\"',{}\\" * 2000
     one = entry("1", "word", source=long, tags=(long,), group=long, project=long, author=long, part=long)
     await index.put(long, "reviewer", long, [one])
-    wanted = Filter(source=long, project=long, tags_all=frozenset({long}))
+    wanted = EntryFilter(source=long, project=long, tags_all=frozenset({long}))
     found = await index.keyword(["word"], wanted, 10)
     assert list((await index.entries(found.keys.tolist())).values()) == [one]
     assert await index.parts() == {long: long}
@@ -231,7 +231,7 @@ def many(count: int = 600) -> list[IndexEntry]:
     ]
 
 
-async def exactly(index: Index, text: str, wanted: Filter, limit: int, entries: list[IndexEntry]) -> bool:
+async def exactly(index: Index, text: str, wanted: EntryFilter, limit: int, entries: list[IndexEntry]) -> bool:
     """True if the nearest entries were found."""
     found = await index.nearest(vector(text), wanted, limit)
     cosines = sorted((float(vector(one.text) @ vector(text)) for one in entries if wanted.wants(one)), reverse=True)
@@ -250,7 +250,7 @@ async def test_many_vectors_are_searched_by_hnsw_and_a_filter_never_starves_a_se
         assert await exactly(index, "a question", EVERYTHING, 10, entries)
         assert "hnsw_vector_8_16_64" in plans[-1]
         # Few are compared one by one; of many the graph's candidates suffice; more than it gives are compared again.
-        narrow, half = Filter(tags_any=frozenset({"narrow"})), Filter(type="semantic")
+        narrow, half = EntryFilter(tags_any=frozenset({"narrow"})), EntryFilter(type="semantic")
         for number in range(5):
             assert await exactly(index, f"question {number}", narrow, 10, entries)
         assert "hnsw" not in plans[-1]
@@ -350,7 +350,9 @@ async def test_another_model_needs_no_graph_of_the_one_before(options: Options, 
 def test_vectors_of_more_than_2000_numbers_are_halved_where_pgvector_can_else_compared(
     dimension: int, version: tuple[int, ...], expected: str | None
 ) -> None:
-    graph = hnsw.graph_of(PostgresOptions(url="postgresql://localhost/x"), dimension, schema.Made(version, "public"))
+    graph = hnsw.graph_of(
+        PostgresOptions(url="postgresql://localhost/x"), dimension, schema.CreatedTables(version, "public")
+    )
     assert (graph.type if graph else None) == expected
 
 
@@ -424,9 +426,9 @@ async def test_tables_of_another_owner_or_memory_are_left_alone(options: Options
     assert "schema" in str(failed.value.hint)
     assert await asked(options, "SELECT count(*) FROM parts") == 0
     await index.close()
-    theirs = await open_index(Choice(name="postgres"), None, {**options, "schema": f"{options['schema']}2"}, name="a")
+    theirs = await open_index(Variant(name="postgres"), None, {**options, "schema": f"{options['schema']}2"}, name="a")
     await theirs.put("log", "reviewer", "1", talk("one"))
-    ours = await open_index(Choice(name="postgres"), None, {**options, "schema": f"{options['schema']}2"}, name="b")
+    ours = await open_index(Variant(name="postgres"), None, {**options, "schema": f"{options['schema']}2"}, name="b")
     with pytest.raises(IndexFailed, match="another memory, a"):
         await ours.parts()
     assert await said(theirs, "one") == ["e0"]
@@ -469,7 +471,7 @@ async def test_a_server_without_pgvector_is_named_with_what_to_install(
 async def test_a_url_that_is_none_is_refused_and_not_shown(url: str) -> None:
     for given_url in (url, Secret(url.encode(), "env X")) if "secret:" not in url else (url,):
         with pytest.raises(UsageError) as refused:
-            await open_index(Choice(name="postgres"), None, {"url": given_url})
+            await open_index(Variant(name="postgres"), None, {"url": given_url})
         assert "hunter2" not in refused.value.line()
 
 
@@ -491,7 +493,7 @@ async def test_a_server_that_is_not_there_is_named_without_the_password(url: str
 )
 async def test_an_option_out_of_bounds_is_named(wrong: Options) -> None:
     with pytest.raises(UsageError) as refused:
-        await open_index(Choice(name="postgres"), None, {"url": "postgresql://h/d", **wrong})
+        await open_index(Variant(name="postgres"), None, {"url": "postgresql://h/d", **wrong})
     assert next(iter(wrong)) in refused.value.line()
 
 

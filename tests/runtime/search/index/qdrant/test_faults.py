@@ -14,7 +14,7 @@ import pytest
 import structlog
 from aiohttp import web
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime import extras
 from runtime.errors import UsageError
 from runtime.memory.indexing.embedding_queue import EmbeddingQueue
@@ -42,7 +42,7 @@ async def server() -> AsyncIterator[QdrantServer]:
 
 async def opened(url: str, path: Path | None = None, **options: Any) -> Index:
     given = {"url": url, "exact": True, "timeout": "1s"} | options
-    index = await open_index(Choice(name="qdrant"), path, given, name=NAME)
+    index = await open_index(Variant(name="qdrant"), path, given, name=NAME)
     await index.use_model("m", DIMENSION)
     return index
 
@@ -343,6 +343,6 @@ async def test_without_its_client_the_index_says_what_to_install(monkeypatch: py
 )
 async def test_an_option_that_cannot_be_is_named_and_its_value_is_not(wrong: dict[str, str]) -> None:
     with pytest.raises(UsageError) as refused:
-        await open_index(Choice(name="qdrant"), None, wrong)
+        await open_index(Variant(name="qdrant"), None, wrong)
     assert next(iter(wrong)) in refused.value.line()
     assert "password" not in refused.value.line()

@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from qdrant_client import models
 
-from dslc.blocks.choice import Choice
+from dslc.blocks.variant import Variant
 from runtime.memory.indexing.entries import entries_of
 from runtime.memory.item import Item, Provenance
 from runtime.memory.store_types import Part
-from runtime.search.entry import Filter
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
@@ -67,7 +67,7 @@ def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def opened(server: QdrantServer, path: Path | None, model: str | None = "m", **options: Any) -> Index:
     given = {"url": server.url, "exact": True} | options
-    index = await open_index(Choice(name="qdrant"), path, given, name=NAME)
+    index = await open_index(Variant(name="qdrant"), path, given, name=NAME)
     await index.use_model(model, DIMENSION)
     return index
 
@@ -160,9 +160,9 @@ async def test_the_payload_follows_while_the_vector_stays(index: Index, server: 
     made = server.asked.count(f"PUT /collections/{NAME}/points")
     one, two = talk("one", "two", tags=("old",))
     await index.put("log", "reviewer", "2", [replace(one, tags=("new",), project="p", source="s", user="bob"), two])
-    wanted = Filter(tags_all=frozenset({"new"}), project="p", source="s", user="bob")
+    wanted = EntryFilter(tags_all=frozenset({"new"}), project="p", source="s", user="bob")
     assert await near(index, "one", wanted) == ["e0"]
-    assert await near(index, "one", Filter(tags_any=frozenset({"old"}))) == ["e1"]
+    assert await near(index, "one", EntryFilter(tags_any=frozenset({"old"}))) == ["e1"]
     assert server.asked.count(f"PUT /collections/{NAME}/points") == made
     assert await agrees(index, server) == 2
 
@@ -285,7 +285,7 @@ async def test_a_process_that_is_killed_leaves_what_the_next_one_can_go_on_with(
         await asyncio.sleep(chance.random() / 20)
         worker.kill()
         await worker.wait()
-        index = await open_index(Choice(name="qdrant"), path, {"url": server.url})
+        index = await open_index(Variant(name="qdrant"), path, {"url": server.url})
         try:
             await index.use_model("m", DIMENSION)
             await agrees(index, server, "memory")
@@ -306,7 +306,9 @@ async def best_of_each(index: Index) -> tuple[list[str], list[float]]:
 
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps.filter(lambda step: step[0] != "open"), max_size=8), wanted=filters)
-async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Any], wanted: Filter, tmp_path: Path) -> None:
+async def test_any_steps_lead_to_what_the_plain_model_says(
+    taken: list[Any], wanted: EntryFilter, tmp_path: Path
+) -> None:
     server, plain = QdrantServer(), Plain()
     await server.start()
     index = await opened(server, tmp_path / f"{uuid4()}.db")
@@ -420,7 +422,7 @@ async def test_points_that_are_there_already_are_not_embedded_again(server: Qdra
         await index.put("log", "reviewer", "1", talk("one", "zwei", "three", "four", tags=("new",)))
         await index.tend()
         assert [one.text for one in await index.pending(10)] == ["zwei"]
-        assert sorted(await near(index, "one", Filter(tags_all=frozenset({"new"})))) == ["e0", "e2", "e3"]
+        assert sorted(await near(index, "one", EntryFilter(tags_all=frozenset({"new"})))) == ["e0", "e2", "e3"]
         assert await embed(index) == 1
         assert await agrees(index, server) == 4
     finally:
@@ -503,7 +505,7 @@ async def test_another_model_has_the_collection_made_again(server: QdrantServer,
     assert len(await server.points(NAME)) == 2
     assert len(server.indexed[NAME]) == len(INDEXED)
     await index.close()
-    again = await open_index(Choice(name="qdrant"), tmp_path / "notes.db", {"url": server.url}, name=NAME)
+    again = await open_index(Variant(name="qdrant"), tmp_path / "notes.db", {"url": server.url}, name=NAME)
     await again.use_model("m", DIMENSION)
     await again.put("log", "reviewer", "2", talk("one"))
     await again.tend()

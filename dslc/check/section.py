@@ -11,28 +11,28 @@ from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.names import valid_name
 from dslc.check.body import read_body
 from dslc.check.rules import check_rules
-from dslc.diagnostics.collector import Findings
+from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.diagnostics.suggestion import nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
-from dslc.parse import Reading
+from dslc.parse import ParsedSection
 from dslc.syntax.block_heads import ELSEWHERE
-from dslc.syntax.tree import Absent, BlockNode, Body, ForeignNode
-from dslc.value_reading.check_state import Checked, Context, Head, Use
+from dslc.syntax.tree import BlockNode, Body, ForeignNode, MissingToken
+from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, Use
 from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Settings, Vocabulary
 
 _NAME_KEYS = {"name", "id"}  # where other languages write a block's name
 
 
-class CheckedPiece(NamedTuple):
+class CheckedSection(NamedTuple):
     """One piece after its own checks; places are relative to it.
 
     `foreign`: blocks of the wider language that declare a name of ours, as (kind, name). `mentions` and `nameless`: as
-    in a `Reading`, with what the checks did not understand.
+    in a `ParsedSection`, with what the checks did not understand.
     """
 
-    reading: Reading
+    parsed: ParsedSection
     diagnostics: tuple[Diagnostic, ...]
     blocks: tuple[Checked, ...]
     uses: tuple[Use, ...]
@@ -41,23 +41,23 @@ class CheckedPiece(NamedTuple):
     nameless: frozenset[str]
 
 
-def check_piece(reading: Reading, vocabulary: Vocabulary) -> CheckedPiece:
+def check_section(parsed: ParsedSection, vocabulary: Vocabulary) -> CheckedSection:
     """Check every block of a piece by itself."""
-    findings = Findings(reading.text)
-    findings.found += reading.diagnostics
-    context = Context(findings, vocabulary, reading.damaged)
-    context.mentions |= reading.mentions
-    context.nameless |= reading.nameless
+    collector = DiagnosticCollector(parsed.text)
+    collector.found += parsed.diagnostics
+    context = CheckState(collector, vocabulary, parsed.damaged)
+    context.mentions |= parsed.mentions
+    context.nameless |= parsed.nameless
     blocks, foreign = [], []
-    for node in reading.blocks:
+    for node in parsed.blocks:
         if isinstance(node, ForeignNode):
-            foreign += _foreign(context, node, readable=reading.readable)
+            foreign += _foreign(context, node, readable=parsed.readable)
         else:
             block = _block(context, node)
             blocks += [] if block is None else [block]
-    return CheckedPiece(
-        reading,
-        tuple(findings.found),
+    return CheckedSection(
+        parsed,
+        tuple(collector.found),
         tuple(blocks),
         tuple(context.uses),
         tuple(foreign),
@@ -66,28 +66,28 @@ def check_piece(reading: Reading, vocabulary: Vocabulary) -> CheckedPiece:
     )
 
 
-def _foreign(context: Context, node: ForeignNode, *, readable: bool) -> list[tuple[str, str]]:
+def _foreign(context: CheckState, node: ForeignNode, *, readable: bool) -> list[tuple[str, str]]:
     """Note that it is not compiled, unless something is wrong with it; what it declares of ours."""
     if readable and (node.kind in ELSEWHERE or node.kind in context.vocabulary.kinds):
         hint = "the blocks beside it are compiled"
-        context.findings.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
-    body = context.findings.text[node.end_pos : node.end_pos + 100_000]
+        context.collector.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
+    body = context.collector.text[node.end_pos : node.end_pos + 100_000]
     context.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", body))  # what it uses, nobody knows
     if node.name is None:
         return []
     return [(str(node.kind), node.name.strip('"'))]
 
 
-def _block(context: Context, node: BlockNode) -> Checked | None:
+def _block(context: CheckState, node: BlockNode) -> Checked | None:
     kind, known = str(node.kind), True
     if kind not in context.vocabulary.kinds:
-        near, known = unknown_kind(context.findings, node.kind, context.vocabulary, named=node.name is not None), False
+        near, known = unknown_kind(context.collector, node.kind, context.vocabulary, named=node.name is not None), False
         if near is None:
             context.mention(node.kind if node.name is None else node.name, node.body)
             return None
         kind = near  # what it says is checked as what it was meant to be
     name = _name(context, node)
-    head = Head(node, f"{kind} {name}" if name is not None else kind)
+    head = CheckedHead(node, f"{kind} {name}" if name is not None else kind)
     body, settings = node.body, context.vocabulary.kinds[kind]
     if node.name is None:  # it may stand in the body: that is the same mistake
         body = _without_name(body, settings)
@@ -122,20 +122,20 @@ def _without_name(body: Body, settings: Settings) -> Body:
     return body._replace(entries=entries)
 
 
-def _name(context: Context, node: BlockNode) -> str | None:
-    findings = context.findings
-    if isinstance(node.name, Absent):
+def _name(context: CheckState, node: BlockNode) -> str | None:
+    collector = context.collector
+    if isinstance(node.name, MissingToken):
         return None
     if node.name is None:
         shown = _name_inside(node.body, context.vocabulary.kinds.get(node.kind, {})) or "a-name"
         hint = f"such as `{node.kind} {shown[:80]} {{ … }}`"
-        findings.add("N206", f"this `{node.kind}` has no name", node.kind, hint=hint)
+        collector.add("N206", f"this `{node.kind}` has no name", node.kind, hint=hint)
         return None
-    text = text_of(node.name, findings)
+    text = text_of(node.name, collector)
     if text is None:
         return None
     try:
         return valid_name(text)
     except Invalid as invalid:
-        findings.add("N206", str(invalid), node.name, hint=invalid.hint)
+        collector.add("N206", str(invalid), node.name, hint=invalid.hint)
         return None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from dslc.blocks.chosen import Chosen
+from dslc.blocks.checked_variant import CheckedVariant
 from dslc.blocks.values.types import Name
 from dslc.frozen import FrozenDict, frozen
 
@@ -17,10 +17,10 @@ def _frozen_options(options: Mapping[str, Any]) -> Any:
 
 
 def _with_choices(value: Any) -> Any:
-    """A variant among another's options (`store records { remote contextstream { … } }`) is a `Choice` too."""
+    """A variant among another's options (`store records { remote contextstream { … } }`) is a `Variant` too."""
     match value:
-        case Chosen():
-            return Choice.model_validate(value)
+        case CheckedVariant():
+            return Variant.model_validate(value)
         case Mapping():
             return {key: _with_choices(item) for key, item in value.items()}
         case list() | tuple():
@@ -28,11 +28,11 @@ def _with_choices(value: Any) -> Any:
     return value
 
 
-class Choice(BaseModel):
+class Variant(BaseModel):
     """A row of a family by its name, with the options the program gives it. Compares by value; a plain name will do.
 
     `options` holds what was written and no defaults, as Python values: str, int, float, bool, timedelta, tuples of
-    these, nested mappings for groups, and a `Choice` for a variant. It is read-only, and no repr shows its values: an
+    these, nested mappings for groups, and a `Variant` for a variant. It is read-only, and no repr shows its values: an
     option may be a secret.
     """
 
@@ -44,7 +44,7 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
-        if isinstance(value, Chosen):
+        if isinstance(value, CheckedVariant):
             return value._asdict()
         return {"name": value} if isinstance(value, str) else value
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class Chosen(NamedTuple):
+class CheckedVariant(NamedTuple):
     """A row by its name, with the options that were given: `provider custom { header "X-Signature" }`."""
 
     name: str

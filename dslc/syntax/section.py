@@ -19,7 +19,7 @@ class Fault(Enum):
     UNREAD = "too much before it is no block"
 
 
-class Segment(NamedTuple):
+class Section(NamedTuple):
     """`text[start:end]`, for the parser; when `foreign`, a block of the wider language whose head ends at `head_end`.
 
     `deepest`: how many levels of braces and brackets it has. `glued`: something stands right behind one of its strings.
