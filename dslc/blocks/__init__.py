@@ -1,6 +1,6 @@
 """The kinds of blocks. To add one: a file with its model, and its row in `KINDS`.
 
-Models load on first use: a check goes by what the catalogue says of them, and needs no pydantic.
+Models load on first use: a check reads their settings from the catalog and does not import pydantic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "agent": "dslc.blocks.agent:Agent",
     }
 )
-"""Every kind of block by the word that opens it, and where its model is. `TABLE` has the models themselves."""
+"""Kinds of blocks: keyword → `module:class` of the model. `TABLE` holds the models themselves."""
 
 
 @cache

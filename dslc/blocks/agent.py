@@ -1,4 +1,4 @@
-"""The block `agent NAME`: who is woken and what it does."""
+"""The block `agent NAME`: an agent and its settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dslc.blocks.variant import Variant
 
 
 class AgentContext(GroupModel):
-    """How much the agent reads at once."""
+    """Size of the agent's context."""
 
     max_tokens: int | None = Field(
         default=None, ge=1, description="Tokens of context; the default is that of the model.", examples=[100_000]
@@ -27,13 +27,13 @@ class AgentContext(GroupModel):
 
 
 class Agent(Block):
-    """An agent; it remembers the deliveries that it gets.
+    """An agent, which remembers the deliveries it receives.
 
-    It is a recorder, which writes every delivery into its memory. Nothing runs a language model yet: what an agent says
-    of its model, tools, steps and context is checked, and has no effect.
+    Every agent is a recorder: it writes each delivery to its memory. Language models are not run yet: the settings
+    `model`, `tools`, `max_steps` and `context` are checked but have no effect.
 
-    An agent that a webhook names need not be declared: then it records with the defaults below, and the checker warns
-    in case the name was mistyped.
+    An agent that a webhook names need not be declared: it then records with the defaults below, and the checker warns
+    in case the name is misspelt.
 
     ```symbiont
     agent code-review-agent {
@@ -47,7 +47,7 @@ class Agent(Block):
 
     memory: Annotated[Name | None, As("reference", block="memory")] = Field(
         default=None,
-        description="The memory of the agent; without it, the only or default one.",
+        description="The memory of the agent; by default the only one, or the one called `default`.",
         examples=["agent-memory"],
     )
     model: Annotated[Variant | None, As("variant", family="model")] = Field(
@@ -62,7 +62,7 @@ class Agent(Block):
     )
     tools: tuple[Tool, ...] = Field(
         default=(),
-        description='The tools that it may use: names, and patterns such as `"memory_*"`. Has no effect yet.',
+        description='The tools the agent may use: names, and patterns such as `"memory_*"`. Has no effect yet.',
     )
     max_steps: int = Field(
         default=10,
@@ -70,7 +70,9 @@ class Agent(Block):
         le=1000,
         description="Maximum number of steps of a run. Has no effect yet.",
     )
-    context: AgentContext = Field(default=AgentContext(), description="The size of its context. Has no effect yet.")
+    context: AgentContext = Field(
+        default=AgentContext(), description="The size of the agent's context. Has no effect yet."
+    )
     enabled: bool = Field(
         default=True,
         description="Runs the agent. Deliveries for a disabled agent are stored, and can be redelivered later.",

@@ -1,4 +1,4 @@
-"""What every kind of block is made of."""
+"""Base models of blocks and of groups of settings."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dslc.blocks.values.types import HEAD, Name
 
-# Errors of pydantic would show the value, and it may be a secret.
+# pydantic's errors would show the value, which may be a secret.
 _CONFIG = ConfigDict(
     frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=False, validate_by_name=True
 )
 
 
 class GroupModel(BaseModel):
-    """Settings under one key: `search { … }`."""
+    """Group of settings under one key: `search { … }`."""
 
     model_config = _CONFIG
 
 
 class Block(BaseModel):
-    """A block: `kind name { … }`. A subclass's fields are its settings, its docstring is its documentation."""
+    """A block: `kind name { … }`. The fields of a subclass are its settings, its docstring is its documentation."""
 
     model_config = _CONFIG
 
-    name: Annotated[Name, HEAD] = Field(description="What other blocks call it.")
+    name: Annotated[Name, HEAD] = Field(description="The name by which other blocks refer to it.")

@@ -1,4 +1,4 @@
-"""What a check knows of a variant, before there is a model of it."""
+"""A checked variant: plain data, from which the model `Variant` is built later."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class CheckedVariant(NamedTuple):
-    """A row by its name, with the options that were given: `provider custom { header "X-Signature" }`."""
+    """Name of a row, with the options that the program sets: `provider custom { header "X-Signature" }`."""
 
     name: str
     options: Mapping[str, Any]

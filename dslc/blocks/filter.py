@@ -1,4 +1,5 @@
-"""Filters: what a delivery must say to be run. Conditions nest three deep, so that the language stays finite."""
+"""Filters: conditions that a delivery must meet to be run. Conditions nest at most three deep, so that the settings
+form a finite tree."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ _ABOUT = Relation(needs_one=_SUBJECTS)
 
 
 class Condition(GroupModel):
-    """One thing that a delivery says, in its body or in a header, and how it is compared.
+    """A value of a delivery, in its body or in a header, and the comparisons it must pass.
 
-    Everything that a condition says must hold, and must hold of one and the same node.
+    All comparisons of a condition must hold for the same node.
     """
 
     parts: ClassVar[tuple[str, ...]] = _SUBJECTS
@@ -42,7 +43,7 @@ class Condition(GroupModel):
     equals: Annotated[Scalar | None, As("scalar"), _ABOUT] = Field(
         default=None,
         description="The value equals this one. Numbers are compared by value, texts by their characters; a "
-        "text also equals a number or truth value with this spelling in JSON.",
+        "text also equals a number or a boolean with this spelling in JSON.",
     )
     contains: Annotated[str | None, _ABOUT] = Field(
         default=None, description="The value is a text, or a list, that contains this text.", examples=["invoice."]
@@ -74,7 +75,7 @@ class Condition(GroupModel):
         if tests and not subjects:
             raise ValueError(f"`{min(tests)}` needs `json_path` or `header`")
         if self.exists is False and len(tests) > 1:
-            raise ValueError("nothing can be compared with what does not exist")
+            raise ValueError("`exists false` cannot be combined with another comparison")
         return self
 
 
@@ -92,13 +93,13 @@ _NOT = "This filter does not match. If given several times, none of them may mat
 
 
 class InnerAny(GroupModel):
-    """Alternatives inside a filter that is itself inside another."""
+    """Alternatives inside a nested filter."""
 
     filter: tuple[Condition, ...] = Field(min_length=1, description="One of the alternatives.")
 
 
 class InnerFilter(Condition):
-    """A filter inside another one."""
+    """Filter inside another filter."""
 
     parts: ClassVar[tuple[str, ...]] = _PARTS
 
@@ -114,7 +115,7 @@ class AnyOf(GroupModel):
 
 
 class WebhookFilter(Condition):
-    """What a delivery must say to be wanted."""
+    """Filter of a webhook: a delivery is run only if it matches."""
 
     parts: ClassVar[tuple[str, ...]] = _PARTS
 

@@ -1,4 +1,4 @@
-"""The block `memory NAME`: what agents remember and where."""
+"""The block `memory NAME`: where agents store what they remember."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dslc.blocks.variant import Variant
 
 
 class MemorySearch(GroupModel):
-    """How results by meaning and results by keyword are weighed against each other. The weights add up to 1.
+    """Weights of results by meaning and results by keyword. The weights add up to 1.
 
-    Every memory is searched both ways at once. Where nothing makes vectors, or cannot just now, keywords alone decide.
+    Every search uses both. If there is no embedding, or it is unavailable, only keywords count.
     """
 
     vector_weight: float = Field(default=0.7, ge=0, le=1, description="Weight of similarity by meaning.")
@@ -26,14 +26,14 @@ class MemorySearch(GroupModel):
     @model_validator(mode="after")
     def _finds_something(self) -> Self:
         if self.vector_weight == self.keyword_weight == 0:
-            raise ValueError("`vector_weight` and `keyword_weight` are both 0, so that nothing can be found")
+            raise ValueError("`vector_weight` and `keyword_weight` are both 0, so nothing can be found")
         return self
 
 
 class Summarize(GroupModel):
-    """How what happened in some time is made into one item, by the tool `summarize`, and by which language model.
+    """How the tool `summarize` makes one item of the items of a period, and with which language model.
 
-    Without a model, or when it is away, the summary is made of the items' own sentences.
+    Without a model, or while it is unavailable, a summary consists of sentences of the items.
     """
 
     model: Annotated[Variant | None, As("variant", family="model")] = Field(
@@ -55,13 +55,13 @@ class Summarize(GroupModel):
 class Memory(Block):
     """The store of what agents learn, its retention and its search.
 
-    An agent that names no memory uses the only one; where there are several, or none, it uses the one called
-    `default`. That one need not be declared: unless a Markdown memory has the folder `data/agents` already, it is one
-    there, opened only when an agent needs it. No memory that is files lies inside another.
+    An agent that names no memory uses the only one; if there are several, or none, it uses the one called `default`.
+    If `default` is not declared, it is the Markdown memory in the folder `data/agents`, which need not be declared
+    either and is opened when an agent first needs it. The folder of a memory cannot be inside that of another.
 
-    New items can be searched at once, and a person's edits of its files are found within seconds. Once a day, between
-    three and four o'clock UTC, long-term entries of daily logs are copied to the memory file, and logs older than
-    `retention` are deleted.
+    New items can be searched immediately; manual edits of the files are found within seconds. Once a day, between 03:00
+    and 04:00 UTC, long-term entries of daily logs are copied to the memory file, and logs older than `retention` are
+    deleted.
 
     ```symbiont
     memory agent-memory {
@@ -83,7 +83,7 @@ class Memory(Block):
         str,
         Form(
             r"(?s:(?!~)(?!(?:.*/)?\.symbi(?:/|\Z)).*)",
-            "a folder for memories: `~` is no home here, and `.symbi` is the root's own state",
+            "a folder for memories: `~` is not expanded, and `.symbi` is reserved for the daemon's state",
         ),
     ] = Field(
         default="data/agents",

@@ -1,4 +1,4 @@
-"""What the options of every row are made of that go together in some ways and not in others."""
+"""Base model of the options of a row that depend on one another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dslc.blocks.setting import field_name, settings_of
 
 
 class Options(GroupModel):
-    """The options of a row. They go together as `dslc check` says: both go by what their fields say of one another."""
+    """Options of a row. The model enforces the same relations between its fields as `dslc check`."""
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:

@@ -1,6 +1,6 @@
-"""How the options of one row must go together, beyond what each of them may be.
+"""Checks of relations between the options of one row: required, excluded, different from each other.
 
-`dslc check` and the models that the runtime takes go by this, both from what the catalogue says of the options.
+`dslc check` and the runtime's models use these checks, both with the options as the catalog describes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PART = re.compile(r"\{(\w+)\}")
 
 
 class Misfit(NamedTuple):
-    """An option that does not go with the rest. `other`: the option that it does not go with, given or not."""
+    """An option that conflicts with another option. `other`: the conflicting or missing option."""
 
     name: str
     message: str
@@ -26,7 +26,7 @@ class Misfit(NamedTuple):
 
 
 def misfits(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
-    """What does not go together among options that are each right; defaults count as if they were given."""
+    """Conflicts between options whose values are valid by themselves. Defaults count as if they were given."""
     known = {setting.name: setting for setting in settings}
     values = {name: given.get(name, setting.default) for name, setting in known.items()}
     for setting in (setting for setting in settings if setting.name in given):
@@ -38,7 +38,7 @@ def misfits(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[M
 
 
 def lacking(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
-    """What is given without what it needs, or beside what it excludes."""
+    """Options that are given without one they need, or together with one they exclude."""
     for setting in (setting for setting in settings if setting.name in given):
         for name in setting.needs:
             if name not in given:
@@ -51,7 +51,7 @@ def lacking(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[M
 def _mixed(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
     if setting.families and not any(set(values[setting.name]) <= set(family) for family in setting.families):
         families = "; ".join(", ".join(family) for family in setting.families)
-        yield Misfit(setting.name, f"`{setting.name}` are not all of one family", f"families are {families}")
+        yield Misfit(setting.name, f"`{setting.name}` must all be of one family", f"families are {families}")
 
 
 def _refused(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -64,28 +64,28 @@ def _refused(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
 
 
 def _unsaid(setting: Setting, settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
-    """A template has a part, and nothing says where it comes from."""
+    """Report a template's part for which no option names the header."""
     for part in _PART.findall(given[setting.name]) if setting.type == "template" else ():
         source = next((other for other in settings if other.fills == part), None)
         if source is not None and source.name not in given:
-            message = f"`{setting.name}` signs {{{part}}}: `{source.name}` must say which header holds it"
+            message = f"`{setting.name}` signs {{{part}}}: `{source.name}` must name the header that holds it"
             yield Misfit(setting.name, message, f"add `{example(source)}`", source.name)
 
 
 def _unsigned(setting: Setting, settings: Sequence[Setting], values: Mapping[str, Any]) -> Iterator[Misfit]:
-    """What proves nothing unless a template signs it."""
+    """Report an option that is only useful if a template signs its part."""
     templates = [other for other in settings if other.type == "template"] if setting.signed_only else []
     if templates and not any(setting.fills in _PART.findall(values[template.name]) for template in templates):
         name = templates[0].name
-        message = f"`{name}` does not sign {{{setting.fills}}}, so `{setting.name}` proves nothing"
+        message = f"`{name}` does not sign {{{setting.fills}}}, so `{setting.name}` gives no protection"
         yield Misfit(setting.name, message, f'such as `{name} "{{{setting.fills}}}.{{body}}"`', name)
 
 
 def _same(settings: Sequence[Setting], given: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Two that must differ name the same header."""
+    """Report two options that name the same header but must differ."""
     seen: dict[str, str] = {}
     distinct = (setting.name for setting in settings if setting.distinct and values[setting.name])
-    for name in sorted(distinct, key=lambda name: name in given):  # what was given is wrong, not a default
+    for name in sorted(distinct, key=lambda name: name in given):  # report the given option, not a default
         first = seen.setdefault(values[name].lower(), name)
         if first != name:
-            yield Misfit(name, f"`{name}` and `{first}` name the same header", "each has a header of its own", first)
+            yield Misfit(name, f"`{name}` and `{first}` name the same header", "each needs a different header", first)

@@ -1,4 +1,4 @@
-"""What a model's fields say about the language."""
+"""Settings of the language, read from the fields of models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bo
 
 
 def setting_name(field: str) -> str:
-    """The setting of a model's field. One whose name is Python's own has `_` behind it in the model: `not_`."""
+    """Name of the setting of a model's field. A name that is a Python keyword has a trailing `_` in the model:
+    `not_`."""
     return field.removesuffix("_")
 
 
 def field_name(setting: str) -> str:
-    """The field of a setting; what `setting_name` undoes."""
+    """Name of the model's field for a setting; the inverse of `setting_name`."""
     return f"{setting}_" if iskeyword(setting) else setting
 
 
@@ -62,7 +63,7 @@ def _setting(model: type[BaseModel], name: str, field: FieldInfo) -> Setting:
 
 
 def _shape(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
-    """How a value of this type is written, with its bounds."""
+    """Type of the value in the language, with its bounds, as keyword arguments of `Setting`."""
     if get_origin(annotation) is Annotated:
         inner, *outer = get_args(annotation)
         return _shape(inner, (*outer, *metadata))
@@ -82,10 +83,10 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
 def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
     ways = [item for item in metadata if isinstance(item, As)]
     if not ways and any(isinstance(item, AfterValidator) or _has_pattern(item) for item in metadata):
-        raise TypeError("a check would not know what this validator refuses: say it as a `Form`")
+        raise TypeError("the checker cannot see what this validator refuses: use a `Form`")
     found: dict[str, Any]
     if ways:
-        way = ways[-1]  # the outermost: `Annotated[Name, As("reference", …)]`
+        way = ways[-1]  # the outermost, as in `Annotated[Name, As("reference", …)]`
         found = {"type": way.written, "block": way.block, "family": way.family}
         found |= {"choices": way.choices} if way.choices else {}
     elif get_origin(annotation) is Literal:
@@ -100,7 +101,7 @@ def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _has_pattern(item: Any) -> bool:
-    """Whether it is what pydantic makes of `Field(pattern=…)`."""
+    """True if `item` is pydantic's metadata for `Field(pattern=…)`."""
     return not isinstance(item, Form) and getattr(item, "pattern", None) is not None
 
 
@@ -126,7 +127,7 @@ def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
 
 
 def _written(value: Any, written: str) -> Any:
-    """A default or bound as plain JSON, in the language's own spelling."""
+    """Convert a default or bound to plain JSON, in the spelling of the language."""
     if isinstance(value, Variant):
         return value.name
     if isinstance(value, BaseModel):

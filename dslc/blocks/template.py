@@ -12,39 +12,40 @@ _PART = re.compile(r"\{([^{}]*)\}")
 
 
 class Template(NamedTuple):
-    """A template that was read. `parts`: their names, in order. `border`: the character that no id may hold, "" for a
-    template without an id."""
+    """A parsed template. `parts`: the names of its parts, in order. `border`: the character that an id must not
+    contain, "" for a template without an id."""
 
     parts: tuple[str, ...]
     border: str
 
 
 def read_template(text: str, parts: Sequence[str]) -> Template:
-    """What a template over `parts` says. Raises Invalid for one whose filled text could be read in two ways.
+    """Parse a template over `parts`. Raises Invalid if a filled template could be split in two ways.
 
-    `{body}` must be there, and nothing twice. Whoever holds one signed text must not be able to cut it into other
-    parts. Only id and body are of any length: method and URL are the webhook's own, and a timestamp that is fresh has
-    as many digits as that of any other fresh one (ten, in seconds, until 2286). So without an id the body is what lies
-    between two stretches of known length. With an id, one character of the template must stand next to it on the side
-    of the body, the border, and an id that holds it is refused: in front of the body the first border of the text ends
-    the id, behind the body the last border begins it, and all else has a known length.
+    `{body}` is required, and each part may occur once. An attacker who has one signed text must not be able to split
+    it into other parts. Only the id and the body vary in length: method and URL are fixed by the webhook, and all fresh
+    timestamps have the same number of digits (ten, in seconds, until 2286). So without an id, the body is the text
+    between a prefix and a suffix of known length. With an id, the template must have one character, the border,
+    between the id and its neighbour on the side of the body, and an id that contains the border is refused. If the id
+    is before the body, it ends at the first border of the text; if it is after the body, it begins after the last
+    border. All other parts have a known length.
     """
     found = list(_PART.finditer(text))
     names = [match[1] for match in found]
     shown = ", ".join(f"{{{part}}}" for part in parts)
     for at, match in enumerate(found):
         if match[1] not in parts:
-            raise Invalid(f"{match[0][:40]} cannot stand here", hint=f"what can is {shown}", part=match.span())
+            raise Invalid(f"{match[0][:40]} is not allowed here", hint=f"allowed: {shown}", part=match.span())
         if match[1] in names[:at]:
-            raise Invalid(f"{match[0]} stands more than once", hint="remove one", part=match.span())
+            raise Invalid(f"{match[0]} is used more than once", hint="remove one", part=match.span())
     if "body" not in names:
         raise Invalid(
-            "{body} is missing: a signature that does not cover the body proves nothing about it",
+            "{body} is missing: a signature must cover the body",
             hint='such as "{body}"',
         )
     stray = re.search(r"[{}]", _PART.sub(lambda match: " " * len(match[0]), text))
     if stray:
-        raise Invalid("a brace without its partner", hint=f"what can stand here is {shown}", part=stray.span())
+        raise Invalid("unmatched brace", hint=f"allowed here: {shown}", part=stray.span())
     return Template(tuple(names), _border(text) if "id" in names else "")
 
 
@@ -55,7 +56,7 @@ def _border(text: str) -> str:
     border = text[end : end + 1] if before else text[start - 1 : start]
     if border in "{}":
         raise Invalid(
-            f"{{id}} needs a separator {'behind' if before else 'before'} it, or it could be cut elsewhere",
+            f"{{id}} needs a separator {'after' if before else 'before'} it, or its extent is ambiguous",
             hint=f"such as `{'{id}.{body}' if before else '{body}.{id}'}`",
             part=(start, end),
         )

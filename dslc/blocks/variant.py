@@ -1,4 +1,4 @@
-"""A variant and its own options: `provider custom { header "X-Signature" }`."""
+"""A row of a family with its options: `provider custom { header "X-Signature" }`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _frozen_options(options: Mapping[str, Any]) -> Any:
 
 
 def _with_choices(value: Any) -> Any:
-    """A variant among another's options (`store records { remote contextstream { … } }`) is a `Variant` too."""
+    """Convert variants inside options (`store records { remote contextstream { … } }`) to `Variant`."""
     match value:
         case CheckedVariant():
             return Variant.model_validate(value)
@@ -29,11 +29,11 @@ def _with_choices(value: Any) -> Any:
 
 
 class Variant(BaseModel):
-    """A row of a family by its name, with the options the program gives it. Compares by value; a plain name will do.
+    """Name of a row with the options that the program sets. Compares by value; can be created from a plain name.
 
-    `options` holds what was written and no defaults, as Python values: str, int, float, bool, timedelta, tuples of
-    these, nested mappings for groups, and a `Variant` for a variant. It is read-only, and no repr shows its values: an
-    option may be a secret.
+    `options` holds the options that were written, without defaults, as Python values: str, int, float, bool, timedelta,
+    tuples of these, nested mappings for groups, and a `Variant` for a variant. It is read-only. `repr` does not show
+    its values: an option may be a secret.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

@@ -1,4 +1,4 @@
-"""The block `webhook NAME`: an address that takes signed deliveries and hands them to an agent."""
+"""The block `webhook NAME`: a URL path that receives signed deliveries for an agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dslc.blocks.variant import Variant
 
 
 class WebhookLimits(GroupModel):
-    """What one webhook takes at most."""
+    """Limits of one webhook."""
 
     body: Size = Field(default=262_144, ge=1, description="Maximum size of a body.")
     per_minute: int | None = Field(
@@ -38,7 +38,7 @@ class Webhook(Block):
     """A URL path that verifies requests and runs an agent on them.
 
     A webhook has a secret, or sets `insecure_allow_unverified true`. If its secret cannot be resolved when the program
-    is loaded, it is not mounted; the others are.
+    is loaded, it is not mounted; other webhooks are not affected.
 
     ```symbiont
     webhook github-events {
@@ -117,6 +117,6 @@ class Webhook(Block):
 
     @property
     def wakes(self) -> str | None:
-        """The agent that its deliveries are for: the one it names, else, where it names a memory, one of its own name,
-        which records them there. None: they are only kept."""
+        """Agent that its deliveries are for: the one it names, else, if it names a memory, one with the webhook's name,
+        which records them there. None if deliveries are only stored."""
         return self.agent or (self.name if self.memory else None)

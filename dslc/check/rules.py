@@ -33,7 +33,7 @@ def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     message = f"`vector_weight` and `keyword_weight` add up to {total:.6g}, not to 1"
     hint = "the other one has its default" if len(last) == 1 else "such as 0.7 and 0.3"
     if total == 0:
-        message = "`vector_weight` and `keyword_weight` are both 0, so that nothing can be found"
+        message = "`vector_weight` and `keyword_weight` are both 0, so nothing can be found"
         context.collector.add("T402", message, place or entry.key, hint="such as 0.7 and 0.3")
         given.good = False
         return

@@ -1,1 +1,1 @@
-"""Types of values: durations, sizes, names, paths, patterns, URLs, secrets."""
+"""Value types: durations, sizes, names, paths, patterns, URLs, secrets."""

@@ -32,16 +32,16 @@ UNITS = ("ms", "s", "m", "h", "d", "w", "months", "y")
 
 _PART = re.compile(r"([0-9](?:_?[0-9])*) *([A-Za-z]+) *")
 _LONGEST = timedelta.max // timedelta(milliseconds=1)
-_MOST_DIGITS = len(str(_LONGEST))  # of a part that can be inside the bounds; int() refuses very long numbers
+_MOST_DIGITS = len(str(_LONGEST))  # more digits exceed the longest duration; int() refuses very long numbers
 _HINT = "such as `90d`, `1h30m` or `250ms`"
 
 
 def read_duration(text: str) -> timedelta:
-    """The duration that `text` spells: whole numbers, each with a unit, units descending and not repeated; as in
-    humantime, blanks may stand in front of each unit and behind it (`90 days`, in quotes).
+    """Parse a duration: whole numbers, each with a unit, in descending order and not repeated. As in humantime, a unit
+    may have blanks before and after it (`90 days`, in quotes).
 
-    Raises Invalid: "type" for what is not a duration (no unit, an unknown unit, a negative one), "bounds" for one
-    longer than a `timedelta` can be.
+    Raises Invalid: "type" if it is not a duration (no unit, an unknown unit, a negative number), "bounds" if it is
+    longer than the longest `timedelta`.
     """
     if text.startswith("-"):
         raise Invalid("a duration cannot be negative", hint=_HINT, fault="type")
@@ -58,7 +58,9 @@ def read_duration(text: str) -> timedelta:
         length = _length(unit)
         if shortest and length >= shortest:
             what = "repeated" if length == shortest else "after a shorter unit"
-            raise Invalid(f"the unit `{unit}` is {what}", hint="units descend, as in `1h30m`", fault="type")
+            raise Invalid(
+                f"the unit `{unit}` is {what}", hint="write units in descending order, as in `1h30m`", fault="type"
+            )
         shortest = length
         digits = digits.replace("_", "").lstrip("0") or "0"
         total += int(digits) * length if len(digits) <= _MOST_DIGITS else _LONGEST + 1
@@ -70,7 +72,7 @@ def read_duration(text: str) -> timedelta:
 
 
 def _length(unit: str) -> int:
-    """Milliseconds of a unit. Raises Invalid for one that does not exist."""
+    """Milliseconds of a unit. Raises Invalid for an unknown unit."""
     if unit in _MILLISECONDS:
         return _MILLISECONDS[unit]
     hint = f"units are {', '.join(UNITS)}"
@@ -78,13 +80,13 @@ def _length(unit: str) -> int:
         hint = "`m` is minutes, `months` is months"
     elif unit.lower() in _MILLISECONDS:
         hint = f"units are case-sensitive: `{unit.lower()}`"
-    raise Invalid(f"no unit of time is called `{unit[:20]}`", hint=hint, fault="type")
+    raise Invalid(f"unknown unit of time `{unit[:20]}`", hint=hint, fault="type")
 
 
 def write_duration(duration: timedelta) -> str:
-    """The shortest text that `read_duration` reads back; parts below a millisecond are dropped.
+    """Shortest text that `read_duration` parses back to `duration`, rounded down to milliseconds.
 
-    Months and years are not exact multiples of days, so only weeks-free d, h, m, s and ms are written.
+    Only the units d, h, m, s and ms are used: months and years are not whole numbers of days.
     """
     rest = max(duration // timedelta(milliseconds=1), 0)
     parts = []

@@ -6,17 +6,17 @@ import re
 
 from dslc.blocks.values.invalid import Invalid
 
-TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]"  # noqa: S105 - the grammar's word for it
+TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]"  # noqa: S105 - "token" is the grammar's term
 _NAME = re.compile(TOKEN + "+")
 LONGEST = 128
 
 
 def valid_header_name(name: str) -> str:
-    """`name` itself. Raises Invalid for what is not a header's name (RFC 9110 section 5.6.2)."""
+    """Return `name`. Raises Invalid unless it is a valid header name (RFC 9110 section 5.6.2)."""
     if not 0 < len(name) <= LONGEST:
         raise Invalid(f"a header's name has 1 to {LONGEST} characters", hint="such as `X-Event`", fault="bounds")
     match = _NAME.match(name)
     end = match.end() if match else 0
     if end < len(name):
-        raise Invalid("this character cannot stand in a header's name", hint="such as `X-Event`", part=(end, end + 1))
+        raise Invalid("this character is not allowed in a header's name", hint="such as `X-Event`", part=(end, end + 1))
     return name

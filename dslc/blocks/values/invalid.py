@@ -1,4 +1,4 @@
-"""What a reader of values raises: a message, what to write instead, and which part of the value is wrong."""
+"""The exception for invalid values: a message, a hint, and the range of the value that is wrong."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal
 Fault = Literal["type", "bounds", "form"]
 
 
-class Invalid(ValueError):  # noqa: N818 - a verdict on a value, raised at once and reported as data
-    """A value that is not what belongs here. The text never holds the value of a secret.
+class Invalid(ValueError):  # noqa: N818 - describes a value; callers turn it into a diagnostic
+    """An invalid value. The message never contains the value of a secret.
 
     `fault`: "type" (not of this type at all), "bounds" (of the type, but too large or too small), "form" (a
-    string that is not a valid URL, path …). `part`: start and end of what is wrong as indexes into the value, or None
-    for all of it.
+    string that is not a valid URL, path …). `part`: start and end of the wrong range as indexes into the value, or None
+    for the whole value.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""JSONPath (RFC 9535), checked before it is ever run."""
+"""Validation of JSONPath queries (RFC 9535)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from dslc.blocks.values.invalid import Invalid
 
-# `$.a.b[0]['c']`: so common that the JSONPath library, slow to import, is not asked about it.
+# Common paths such as `$.a.b[0]['c']` are accepted without the JSONPath library, which is slow to import.
 _PLAIN = re.compile(r"""\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|[1-9][0-9]{0,8})\]|\['[^'\\\x00-\x1f]*'\])*""")
 _HINT = "such as `$.action` or `$.items[0].name`"
 _LONGEST = 2000
@@ -16,12 +16,12 @@ _DEEPEST = 32
 
 @lru_cache(maxsize=1024)
 def valid_json_path(path: str) -> str:
-    """`path` itself. Raises Invalid for what is not an RFC 9535 query of reasonable length and depth."""
+    """Return `path`. Raises Invalid unless it is an RFC 9535 query of at most 2000 characters and limited depth."""
     if _PLAIN.fullmatch(path):
         return path
     if not path.startswith("$"):
         raise Invalid("a JSONPath starts with `$`", hint=_HINT)
-    # The library reads by recursion.
+    # The library parses recursively.
     if len(path) > _LONGEST or sum(map(path.count, "([!")) > _DEEPEST * 4:
         raise Invalid("the JSONPath is too long", hint=_HINT)
     from jsonpath import JSONPathEnvironment

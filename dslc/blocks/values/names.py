@@ -1,4 +1,4 @@
-"""Names of blocks and of what stands for them."""
+"""Names of blocks and of rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ NAME_RULE = "1 to 64 letters, digits, `_`, `-` or `.`"
 
 
 def is_name(text: str) -> bool:
-    """Whether it is 1 to 64 ASCII letters, digits, `_`, `-`, `.`, and not `.` or `..`."""
+    """True if `text` is 1 to 64 ASCII letters, digits, `_`, `-`, `.`, and not `.` or `..`."""
     return _NAME.fullmatch(text) is not None and text not in {".", ".."}
 
 
 def valid_name(name: str) -> str:
-    """`name` itself. Raises Invalid unless `is_name`."""
+    """Return `name`. Raises Invalid unless `is_name`."""
     if not is_name(name):
         raise Invalid("not a legal name", hint=f"a name has {NAME_RULE}")
     return name

@@ -1,4 +1,4 @@
-"""Addresses that may send: one IPv4 or IPv6 address, or a network of them."""
+"""IPv4 and IPv6 addresses and networks that may send."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _NETWORK = re.compile(r"[0-9A-Fa-f.:]{2,45}(?:/[0-9]{1,3})?")
 
 
 def valid_network(network: str) -> str:
-    """`network` itself. Raises Invalid unless it is an IPv4 or IPv6 address, or a network in CIDR notation (RFC 4632,
-    RFC 4291 section 2.3) whose host bits are all zero, naming the network that was probably meant."""
-    import ipaddress  # late: few programs say who may send
+    """Return `network`. Raises Invalid unless it is an IPv4 or IPv6 address, or a network in CIDR notation (RFC 4632,
+    RFC 4291 section 2.3) whose host bits are all zero; the hint is the network that was probably meant."""
+    import ipaddress  # late: few programs use `allow_from`
 
     if _NETWORK.fullmatch(network) is None:
         raise Invalid("not an IP address or network", hint=_HINT)

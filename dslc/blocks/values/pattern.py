@@ -1,4 +1,4 @@
-"""Patterns: regular expressions that take linear time, whatever text they are given (RE2)."""
+"""Regular expressions that match in linear time (RE2)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any
 from dslc.blocks.values.invalid import Invalid
 
 LONGEST = 1000
-"""Characters of a pattern."""
+"""Maximum number of characters of a pattern."""
 
-_MEMORY = 1 << 20  # bytes of a compiled pattern and of its tables: a sender's text must not grow them
+_MEMORY = 1 << 20  # bytes of a compiled pattern and its tables, so that a sender's text cannot grow them
 _HINT = "such as `^release-`; look-around and back references are not in RE2"
 
 
 def valid_pattern(pattern: str) -> str:
-    """`pattern` itself. Raises Invalid, with RE2's reason, for what RE2 does not take."""
+    """Return `pattern`. Raises Invalid, with RE2's reason, if RE2 does not accept it."""
     compile_pattern(pattern)
     return pattern
 
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
-    """What finds `pattern`: its `search(text)` is None where it is not found. Raises Invalid as `valid_pattern`."""
+    """Compile `pattern`; `search(text)` of the result is None if there is no match. Raises Invalid as
+    `valid_pattern`."""
     if not 0 < len(pattern) <= LONGEST:
         raise Invalid(f"a pattern has 1 to {LONGEST} characters", hint=_HINT, fault="bounds")
     import re2  # late: few programs have a pattern
@@ -30,7 +31,7 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, _options())
     except UnicodeEncodeError as error:
-        raise Invalid("half of a surrogate pair cannot be found", part=(error.start, error.end)) from None
+        raise Invalid("a lone surrogate is not allowed in a pattern", part=(error.start, error.end)) from None
     except re2.error as error:
         raise Invalid(f"not a pattern of RE2: {_reason(error)}", hint=_HINT) from None
 
@@ -41,7 +42,7 @@ def _options() -> Any:
 
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True  # whether it is found is all that is asked
+    options.never_capture = True  # only the presence of a match is needed
     options.max_mem = _MEMORY
     return options
 

@@ -1,4 +1,4 @@
-"""References to secrets that are kept elsewhere: `secret://env/NAME`."""
+"""References to secrets that are stored elsewhere: `secret://env/NAME`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ _REFERENCE = re.compile(r"(secret|vault|file)://(.*)", re.DOTALL)
 
 
 def is_reference(secret: str) -> bool:
-    """Whether the text refers to a secret kept elsewhere; anything else is the secret itself."""
+    """True if the text refers to a secret that is stored elsewhere; any other text is the secret itself."""
     return _REFERENCE.match(secret) is not None
 
 
 def backend_of(reference: str) -> str:
-    """The backend a reference names: `vault` of `secret://vault/github`."""
+    """Name of a reference's backend: `vault` for `secret://vault/github`."""
     return valid_secret(reference).removeprefix("secret://").partition("/")[0]
 
 
 def valid_secret(secret: str) -> str:
-    """A literal as it is, a reference as `secret://backend/path`; `vault://x` is short for `secret://vault/x`, and
-    `file://x` for `secret://file/x`.
+    """Return a literal unchanged, a reference as `secret://backend/path`; `vault://x` is short for `secret://vault/x`,
+    and `file://x` for `secret://file/x`.
 
-    Raises Invalid for a blank text and for a reference without backend or path. Never shows the text.
+    Raises Invalid for a blank text and for a reference without backend or path; the message does not contain the text.
     """
     if not secret.strip():
-        raise Invalid("a secret is not empty", hint='such as `secret "secret://env/GITHUB_SECRET"`', fault="bounds")
+        raise Invalid(
+            "a secret must not be empty", hint='such as `secret "secret://env/GITHUB_SECRET"`', fault="bounds"
+        )
     match = _REFERENCE.match(secret)
     if match is None:
         return secret

@@ -13,14 +13,14 @@ UNITS = {
 }
 """Bytes of each unit. Units are case-sensitive."""
 
-LARGEST = 2**63 - 1  # what a database column and every platform's file offset can hold
+LARGEST = 2**63 - 1  # fits a database column and the file offsets of every platform
 _MOST_DIGITS = 40
 _SIZE = re.compile(r"([0-9](?:_?[0-9])*(?:\.[0-9](?:_?[0-9])*)?) ?([A-Za-z]*)")
 _HINT = "such as `256KB` or `5GiB`"
 
 
 def read_size(text: str) -> int:
-    """The number of bytes that `text` spells: a number, decimals allowed, and one unit.
+    """Parse a size: a number, which may have decimals, and one unit. Returns bytes.
 
     Raises Invalid: "type" for what is not a size (no unit, an unknown unit, part of a byte), "bounds" when too large.
     """
@@ -34,7 +34,7 @@ def read_size(text: str) -> int:
     if unit not in UNITS:
         near = next((known for known in UNITS if known.lower() == unit.lower()), None)
         hint = f"units are case-sensitive: `{near}`" if near else f"units are {', '.join(UNITS)}"
-        raise Invalid(f"no unit of size is called `{unit[:20]}`", hint=hint, fault="type")
+        raise Invalid(f"unknown unit of size `{unit[:20]}`", hint=hint, fault="type")
     whole, _, decimals = number.replace("_", "").partition(".")
     whole, decimals = whole.lstrip("0") or "0", decimals.rstrip("0")
     if len(whole) > _MOST_DIGITS:
@@ -50,6 +50,6 @@ def read_size(text: str) -> int:
 
 
 def write_size(size: int) -> str:
-    """The shortest text with a whole number that `read_size` reads back."""
+    """Shortest text with a whole number that `read_size` parses back to `size`."""
     candidates = (f"{size // length}{unit}" for unit, length in UNITS.items() if size % length == 0)
     return min(candidates, key=len) if size else "0B"

@@ -12,17 +12,17 @@ _OTHER = re.compile(r"[^A-Za-z0-9_.*-]")
 
 
 def valid_tool(text: str) -> str:
-    """`text` itself. Raises Invalid unless it is a tool's name or a pattern: 1 to 64 letters, digits, `_`, `-`, `.`
+    """Return `text`. Raises Invalid unless it is a tool's name or a pattern: 1 to 64 letters, digits, `_`, `-`, `.`
     and `*`."""
     if _FORM.fullmatch(text) is None:
         bad = _OTHER.search(text)
         hint = "1 to 64 letters, digits, `_`, `-`, `.` and `*`, such as `memory_search` or `memory_*`"
-        raise Invalid("not a tool's name, and no pattern", hint=hint, part=bad.span() if bad else None)
+        raise Invalid("not a tool's name or a pattern", hint=hint, part=bad.span() if bad else None)
     return text
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a tool's name is what the pattern says; `*` is any number of characters, none too."""
+    """True if a tool's name matches the pattern; `*` matches zero or more characters."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == name

@@ -1,7 +1,7 @@
-"""The types of values, for fields of blocks and for options of the runtime's rows.
+"""Value types for fields of blocks and options of the runtime's rows.
 
-Each is an ordinary Python type annotated with how a program writes it (`As`) and with the check that is the same
-wherever the value comes from: a file, or code that builds the model itself.
+Each is a Python type annotated with its type in the language (`As`) and its validator, which applies to values from
+files and to models that are built in code.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from dslc.setting import Written
 
 @dataclass(frozen=True)
 class As:
-    """How a field is written in a program.
+    """Type of a field in the language.
 
-    `block`: the kind of block a reference names. `family`: the catalogue's family a variant's or name's rows come from.
-    `choices`: the parts of a template.
+    `block`: the kind of block that a reference names. `family`: the catalog's family with the rows of a variant or
+    name. `choices`: the parts of a template.
     """
 
     written: Written
@@ -46,7 +46,7 @@ class As:
 
 @dataclass(frozen=True)
 class Form:
-    """The pattern that a whole text must match, and what such a text is, in words."""
+    """Pattern that a whole text must match, and a description of such a text."""
 
     pattern: str
     says: str
@@ -59,10 +59,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Relation:
-    """How a setting stands to its siblings.
+    """Relations of a setting to the other settings of its body.
 
-    It `needs` each, and one of `needs_one`; it `excludes` each. One of `one_of` must be given, whether it is or not.
-    The others are as in `dslc.setting.Setting`.
+    It needs all of `needs` and one of `needs_one`, and excludes all of `excludes`. One of `one_of` is required even if
+    the setting itself is not given. The other fields are as in `dslc.setting.Setting`.
     """
 
     needs: tuple[str, ...] = ()
@@ -78,15 +78,15 @@ class Relation:
 
 @dataclass(frozen=True)
 class Marker:
-    """A property of a field that its type does not say."""
+    """Property of a field that its type does not express."""
 
     meaning: Literal["head", "single"]
 
 
 HEAD = Marker("head")
-"""The field is written in the block's head (its name), not as a setting."""
+"""The field is written in the block's head (its name), not in its body."""
 SINGLE = Marker("single")
-"""One value may stand where a list is meant."""
+"""A single value is accepted instead of a list."""
 
 
 def _duration(value: Any) -> Any:

@@ -16,13 +16,13 @@ NOW = 1_700_000_000
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        ({"payload": "{timestamp}.{body}"}, "`timestamp_header` must say"),
+        ({"payload": "{timestamp}.{body}"}, "`timestamp_header` must name"),
         ({"timestamp_header": "T"}, "`timestamp_header` needs `payload`"),
         ({"timestamp_header": "T", "payload": "{body}"}, "`payload` does not sign {timestamp}"),
-        ({"payload": "{id}.{body}"}, "`id_header` must say"),
+        ({"payload": "{id}.{body}"}, "`id_header` must name"),
         ({"payload": "{body}{timestamp}{id}", "id_header": "I"}, "payload: {id} needs a separator before it"),
         ({"payload": "{timestamp}"}, "payload: {body} is missing"),
-        ({"payload": "{url}{body}"}, "payload: {url} cannot stand here"),
+        ({"payload": "{url}{body}"}, "payload: {url} is not allowed here"),
         ({"tolerance": "5m"}, "`tolerance` needs `timestamp_header`"),
         (
             {"payload": "{timestamp}{body}", "timestamp_header": "T", "tolerance": "0s"},
@@ -32,7 +32,7 @@ NOW = 1_700_000_000
             {"payload": "{timestamp}{body}", "timestamp_header": "T", "tolerance": "25h"},
             "tolerance: Input should be less",
         ),
-        ({"header": "X Sig"}, "header: this character cannot stand in a header's name"),
+        ({"header": "X Sig"}, "header: this character is not allowed in a header's name"),
         ({"header": ""}, "header: a header's name has 1 to 128 characters"),
         ({"header": "X-A", "id_header": "x-a"}, "name the same header"),
         ({"prefix": " v1="}, "prefix: not a prefix"),
