@@ -1,4 +1,4 @@
-"""What distinguishes two compiled programs: blocks that came, went or changed, and what a reload makes of that."""
+"""Comparison of two compiled programs: added, removed and changed blocks, and the effects of a reload."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dslc.vocabulary import Settings, Vocabulary, by_name
 
 @dataclass(frozen=True)
 class SettingDiff:
-    """One setting that says something else.
+    """A setting whose value differs.
 
     `path`: `search.vector_weight`, `provider.header`, `filter[0].equals`. `old`, `new`: as `dslc compile` prints them,
-    None where nothing is said; of two secrets that are written in the files both read `[literal]`,
-    and of two URLs that differ in the password both read the same.
+    None if unset. Two different literal secrets are both `[literal]`, and two URLs that differ only in the password are
+    equal here.
     """
 
     path: str
@@ -36,9 +36,9 @@ class SettingDiff:
 
 @dataclass(frozen=True)
 class BlockDiff:
-    """A block that is not as it was. `origin`: `file:line` where it is, or was, declared; None for one made by code.
+    """An added, changed or removed block. `origin`: `file:line` of its declaration; None for a block built in code.
 
-    `effects`: what a reload does about it, a line each.
+    `effects`: the effects of a reload on it, one line each.
     """
 
     kind: str
@@ -51,7 +51,8 @@ class BlockDiff:
 
 @dataclass(frozen=True)
 class Difference:
-    """All that differs; each list by kind, and in source order. `effects`: those that no single block has."""
+    """All differences; each list is sorted by kind, then source order. `effects`: effects that do not belong to one
+    block."""
 
     added: tuple[BlockDiff, ...]
     changed: tuple[BlockDiff, ...]
@@ -60,7 +61,7 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether both programs define the same; comments, order and places do not count."""
+        """True if both programs define the same; comments, order and positions do not count."""
         return not (self.added or self.changed or self.removed)
 
 
@@ -88,7 +89,7 @@ def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference
 
 
 def _of_group(path: str, settings: Settings, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
-    """The changes of a block, of a group or of a row's options."""
+    """Differences of a block, a group or a row's options."""
     for name, setting in settings.items():
         inner = f"{path}.{name}" if path else name
         yield from _of_setting(inner, setting, _get(old, name), _get(new, name), vocabulary)
@@ -114,7 +115,8 @@ def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voc
 
 
 def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
-    """Groups that may repeat: those that both have are left aside, and as many as are left on both sides are paired."""
+    """Differences of repeated groups: equal groups are skipped; if the same number is left on both sides, they are
+    paired."""
     gone, came = _without_common(old, new), _without_common(new, old)
     if not gone and not came:
         yield SettingDiff(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
@@ -129,7 +131,7 @@ def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voca
 
 
 def _without_common(groups: Any, others: Any) -> list[tuple[int, Any]]:
-    """The groups, with their places, that `others` does not have as often."""
+    """Groups, with their indexes, that do not occur as often in `others`."""
     there = Counter(map(_identity, others))
     left = []
     for at, group in enumerate(groups):
@@ -142,7 +144,7 @@ def _without_common(groups: Any, others: Any) -> list[tuple[int, Any]]:
 
 
 def _identity(value: Any) -> Hashable:
-    """Equal for values that mean the same. Python takes `1` and `true` for equal; a filter does not."""
+    """Key that is equal for equal values. Unlike in Python, `1` and `true` differ, as they do in a filter."""
     if isinstance(value, BaseModel):
         return tuple((name, _identity(inner)) for name, inner in value)
     if isinstance(value, Mapping):

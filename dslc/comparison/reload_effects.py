@@ -1,9 +1,9 @@
-"""What a reload does about a difference, where two programs alone make that certain.
+"""Effects of a reload, as far as they follow from the two programs alone.
 
 The daemon builds routes, memories and secrets of the new program beside the running one and replaces them at once
 (`Generation` in the daemon): a webhook is mounted on its exact path unless a secret cannot be resolved, a secret
-that resolved before keeps its last value, stored files stay where they are, and a delivery keeps the agent with which
-it was accepted.
+that resolved before keeps its last value, stored files are not moved, and a delivery keeps the agent with which it was
+accepted.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _MOST_NAMES = 5
 
 
 class Reload:
-    """The daemon runs `old` and is given `new`."""
+    """A reload of the program `old` with the program `new`."""
 
     def __init__(self, old: Program, new: Program, fileless: Collection[str] = ()) -> None:
-        """`fileless`: stores whose memories are rows under their name and no files."""
+        """`fileless`: kinds of stores whose memories are database rows under the memory's name, not files."""
         self._old = _Side(old, fileless)
         self._new = _Side(new, fileless)
 
     def effects_of_block(self, kind: str, name: str) -> Iterator[str]:
-        """What happens about the block `name`, which differs between both programs."""
+        """Effects on the block `name`, which differs between the programs."""
         return _OF_KIND[kind](self, name)
 
     def effects_of_program(self) -> Iterator[str]:
-        """What happens beyond single blocks: to memories that nobody names, and to agents that are gone."""
+        """Effects that do not belong to one block: on implied memories and removed agents."""
         yield from self._implied_memory()
         for name in sorted(self._old.agents - self._new.agents):
-            yield f"what waits for the agent `{name}` is kept as agent_gone, and can be sent again"
+            yield f"waiting deliveries for the agent `{name}` are stored as agent_gone and can be redelivered"
 
     def _webhook(self, name: str) -> Iterator[str]:
         before, after = self._old.program.webhooks.get(name), self._new.program.webhooks.get(name)
@@ -55,10 +55,10 @@ class Reload:
             if is_reference(text) and text not in self._old.secrets:
                 yield f"mounted only if `{text}` resolves"
         if after.insecure_allow_unverified and not (before and before.insecure_allow_unverified):
-            yield "requests that nobody signed are accepted"
+            yield "unsigned requests are accepted"
         if before is not None and before.wakes != after.wakes:
-            there = f"go to `{after.wakes}`" if after.wakes else "are only kept"
-            here = f"; those that wait stay with `{before.wakes}`" if before.wakes else ""
+            there = f"go to `{after.wakes}`" if after.wakes else "are only stored"
+            here = f"; waiting deliveries stay with `{before.wakes}`" if before.wakes else ""
             yield f"new deliveries {there}{here}"
 
     def _memory(self, name: str) -> Iterator[str]:
@@ -68,9 +68,9 @@ class Reload:
         place = self._old.place(before)
         if after is not None and place == self._new.place(after):
             if _index(before) != _index(after):
-                yield "the index is built again from the store, in the background"
+                yield "the index is rebuilt from the store in the background"
             if _model(before) != _model(after):
-                yield "everything is embedded again in the background; until then it is found by keyword"
+                yield "all items are embedded again in the background; until then they are found only by keyword"
             kept, keeps = self._old.keeps(before), self._new.keeps(after)
             if keeps is not None and (kept is None or keeps < kept):
                 what = self._new.expiring(after)
@@ -79,18 +79,18 @@ class Reload:
         if after is not None:
             yield f"opens the {self._new.shown(after)}"
         heir = self._new.memories_by_place.get(place)
-        stays = f"goes on as the memory `{heir}`" if heir else "stays there"
-        yield f"what the {self._old.shown(before, kind=before.store.name)} keeps {stays}"
+        stays = f"is now used by the memory `{heir}`" if heir else "stays there"
+        yield f"the data of the {self._old.shown(before, kind=before.store.name)} {stays}"
 
     def _agent(self, name: str) -> Iterator[str]:
         before, after = self._old.program.agents.get(name), self._new.program.agents.get(name)
         if after is None and name in self._new.agents:
-            yield "a webhook still names it: it only records"
+            yield "a webhook still names it: it records with the default settings"
         if after is not None and not after.enabled and (before is None or before.enabled):
-            yield "what arrives for it is kept as agent_gone, and can be sent again"
+            yield "deliveries for it are stored as agent_gone and can be redelivered"
 
     def _implied_memory(self) -> Iterator[str]:
-        """Another memory becomes the only or the default one, and somebody relies on it."""
+        """Report agents without a memory setting for which another memory becomes the only or default one."""
         before, after = self._old.implied_memory, self._new.implied_memory
         relying = sorted(self._old.relying & self._new.relying) if before != after else []
         if relying:
@@ -103,32 +103,32 @@ class Reload:
 _OF_KIND: Mapping[str, Callable[[Reload, str], Iterator[str]]] = MappingProxyType(
     {"memory": Reload._memory, "webhook": Reload._webhook, "agent": Reload._agent}
 )
-"""How each kind of block is looked at."""
+"""Method that finds the effects on each kind of block."""
 
 
 class _Side:
-    """One of both programs, as the daemon sees it."""
+    """One of the two programs, with the daemon's defaults."""
 
     def __init__(self, program: Program, fileless: Collection[str]) -> None:
         self.program = program
         self._fileless = fileless
 
     def place(self, memory: Memory) -> tuple[str, str]:
-        """What a store physically is, as far as the program says: its kind, and its path or name."""
+        """Identity of the store, as far as the program says: its kind, and its path or name."""
         where = memory.name if memory.store.name in self._fileless else posixpath.normpath(memory.path)
         return memory.store.name, where
 
     def keeps(self, memory: Memory) -> timedelta | None:
-        """How long logs are kept; None without end, as in a collection whose block says nothing of it."""
+        """Retention of logs; None if they never expire, as in a collection whose block does not set `retention`."""
         declared = "retention" in memory.model_fields_set
         return memory.retention if declared or memory.store.name not in self._fileless else None
 
     def expiring(self, memory: Memory) -> str:
-        """What a store deletes when its time has passed."""
+        """Name of the data that a store deletes after the retention time."""
         return "episodic items" if memory.store.name in self._fileless else "logs of days"
 
     def shown(self, memory: Memory, kind: str = "") -> str:
-        """The store as a person knows it."""
+        """Description of the store for people."""
         if memory.store.name in self._fileless:
             return f"{memory.store.name} `{memory.name}` in the database"
         return f"{kind} store at `{memory.path}`".lstrip()
@@ -147,13 +147,13 @@ class _Side:
 
     @cached_property
     def agents(self) -> frozenset[str]:
-        """Every agent that can run: those declared, and those that webhooks name."""
+        """Agents that can run: declared ones, and those that webhooks name."""
         woken = (webhook.wakes for webhook in self.program.webhooks.values())
         return frozenset((*self.program.agents, *filter(None, woken)))
 
     @cached_property
     def implied_memory(self) -> str:
-        """The memory of whoever names none."""
+        """Name of the memory that is used if none is named."""
         memories = self.program.memories
         if len(memories) == 1:
             return next(iter(memories))
@@ -163,31 +163,32 @@ class _Side:
 
     @cached_property
     def relying(self) -> frozenset[str]:
-        """The agents that some delivery makes use the implied memory."""
+        """Agents that use the implied memory for some delivery."""
         named = {name for name, agent in self.program.agents.items() if agent.memory is not None}
         woken = (webhook.wakes for webhook in self.program.webhooks.values() if webhook.memory is None)
         return frozenset(filter(None, woken)) - named
 
 
 def _looked_up(webhook: Webhook) -> tuple[str, ...]:
-    """The secrets that are resolved for it: its own, and those that its provider's options refer to."""
+    """Secrets that are resolved for the webhook: its own, and those that its provider's options refer to."""
     options = (text for text in webhook.provider.options.values() if isinstance(text, str) and is_reference(text))
     return (*(() if webhook.insecure_allow_unverified else webhook.secret), *options)
 
 
 _ELSEWHERE = ("url", "collection", "schema")
-"""The options of an index that say where it is."""
+"""Options of an index that define its location."""
 _DEFAULT = "embedded"
-"""The index of a memory that names none."""
+"""Index of a memory that names none."""
 
 
 def _index(memory: Memory) -> tuple[object, ...]:
-    """Which index a memory has, and where, as far as the program says it; the default one has no options."""
+    """Kind and location of a memory's index, as far as the program says; () for the default index, which has no
+    options."""
     choice = memory.index
     return () if choice is None or choice.name == _DEFAULT else (choice.name, *map(choice.options.get, _ELSEWHERE))
 
 
 def _model(memory: Memory) -> tuple[object, ...]:
-    """What decides which vectors a memory has, as far as the program says it."""
+    """Settings that determine a memory's vectors, as far as the program says."""
     choice = memory.embedding
     return () if choice is None else (choice.name, choice.options.get("model"), choice.options.get("dimension"))

@@ -1,4 +1,4 @@
-"""A difference between two programs as people and programs read it."""
+"""Reports of a difference between two programs: text and JSON."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1
-_LONGEST = 60  # characters of a text that are shown
+_LONGEST = 60  # characters shown of a text
 _TEXTS = {"string", "scalar", "template"}
 _COLOURS = {"+": "\x1b[32m", "~": "\x1b[33m", "-": "\x1b[31m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
 
 
 def render(found: Difference, vocabulary: Vocabulary, *, colour: bool) -> str:
-    """A line for each block or setting that differs, what a reload does about it below, and a summary."""
+    """Text report: a line for each block or setting that differs, its effects below, and a summary."""
     prose = _Prose(vocabulary)
     lines = []
     for sign, entries in (("+", found.added), ("~", found.changed), ("-", found.removed)):
@@ -64,17 +64,17 @@ class _Prose:
         if change.setting.type == "secret" and change.old == change.new:
             return f"{change.path}: a literal changed"
         if change.setting.type == "group" and isinstance(change.old, list):
-            return f"{change.path}: the same in another order"
+            return f"{change.path}: only the order changed"
         if isinstance(change.old, str) and isinstance(change.new, str) and change.setting.type in _TEXTS:
             old, new = (written(text, change.setting) for text in _excerpts(change.old, change.new))
         else:
             old, new = self.value(change.old, change.setting), self.value(change.new, change.setting)
         if old == new:
-            return f"{change.path}: a password in it changed"
+            return f"{change.path}: a password in the value changed"
         return f"{change.path} {old} → {new}"
 
     def value(self, value: Any, setting: Setting) -> str:
-        """A value as a program would say it; `unset` where it says nothing, with the default if there is one."""
+        """Value in the syntax of the language; `unset`, or the default if there is one, for a missing value."""
         if value is None or (value == [] and setting.default in (None, [])):
             unset = setting.default in (None, "", [])
             return "unset" if unset else f"{self.value(setting.default, setting)} (default)"
@@ -109,7 +109,7 @@ class _Prose:
 
 
 def _excerpts(old: str, new: str) -> tuple[str, str]:
-    """Both texts, or of long ones the stretch in which they begin to differ."""
+    """Both texts; of long ones, the part around the first difference."""
     if max(len(old), len(new)) <= _LONGEST:
         return old, new
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
@@ -122,7 +122,7 @@ def _excerpts(old: str, new: str) -> tuple[str, str]:
 
 
 def render_json(found: Difference) -> str:
-    """One object. Values are as `dslc compile` prints them."""
+    """JSON object. Values are written as by `dslc compile`."""
     return _dump(
         {
             "version": VERSION,
@@ -136,7 +136,7 @@ def render_json(found: Difference) -> str:
 
 
 def render_failure(message: str) -> str:
-    """The same object when nothing could be compared; `failure` says why."""
+    """The same JSON object if the programs could not be compared; `failure` is the reason."""
     nothing: dict[str, Any] = {"added": [], "changed": [], "removed": [], "effects": []}
     return _dump({"version": VERSION, "same": False, **nothing, "failure": message})
 

@@ -1,1 +1,1 @@
-"""Changes of program text: format, edits, fixes."""
+"""Changes to program text: formatting, edits, fixes."""

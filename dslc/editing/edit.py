@@ -1,7 +1,7 @@
-"""Edits of a program's text that leave everything else byte for byte as it is.
+"""Edits of a program's text that leave every other byte unchanged.
 
-The functions take a file without a syntax error and give the one edit that does it; `apply` makes the bytes. Values
-and blocks are given as the language writes them (`dslc.syntax.quoting`).
+The functions expect a file without syntax errors and return one edit; `apply` returns the edited bytes. Values and
+blocks are passed as text in the syntax of the language (`dslc.syntax.quoting`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _LINE_END = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 
 
 def apply(data: bytes, edits: Iterable[Edit]) -> bytes:
-    """`data` after `edits`, whose spans are bytes of `data` and whose order does not matter.
+    """Apply `edits` to `data`. Their spans are byte offsets into `data`; their order does not matter.
 
-    Edits may touch. Of several insertions at one place the first given comes first, and all of them come before
-    what replaces the bytes that follow. Raises ValueError when two edits overlap or one lies outside.
+    Edits may touch. Several insertions at one offset keep their order, and precede a replacement of the bytes that
+    follow. Raises ValueError if two edits overlap or one is out of range.
     """
     sections, at = [], 0
     for edit in sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)):
         if not 0 <= edit.span.start <= edit.span.end <= len(data):
-            raise ValueError(f"an edit lies outside: {edit.span} of {len(data)} bytes")
+            raise ValueError(f"edit out of range: {edit.span} of {len(data)} bytes")
         if edit.span.start < at:
             raise ValueError(f"two edits overlap at byte {edit.span.start}")
         sections += [data[at : edit.span.start], edit.text.encode()]
@@ -39,29 +39,29 @@ def apply(data: bytes, edits: Iterable[Edit]) -> bytes:
 
 
 def names(file: File, kind: str) -> list[str]:
-    """The names of a file's blocks of a kind, in order."""
+    """Names of a file's blocks of one kind, in source order."""
     blocks = (row for row in layout(file) if isinstance(row, Entry) and row.key.text == kind)
     return [name for block in blocks if (name := _name(block)) is not None]
 
 
 def block(kind: str, name: str, settings: Iterable[tuple[str, str]]) -> str:
-    """A block in canonical form with its line's end. `settings`: keys and values, each as the language writes it."""
+    """Text of a block in canonical form, with a line end. `settings`: keys and values in the syntax of the language."""
     lines = "".join(f"{key} {value}\n" for key, value in settings)
     return canonical(f"{kind} {named(name)} {{\n{lines}}}\n")
 
 
 def add_block(file: File, written: str) -> Edit:
-    """Add a block, which ends with its line's end, at the end of the file, with one empty line before it."""
+    """Add a block, whose text ends with a line end, at the end of the file, after one empty line."""
     page = _Page(file)
     end = len(page.text.rstrip(" \t\r\n"))
     return page.edit(end, len(page.text), f"\n\n{written}" if end else written)
 
 
 def remove_block(file: File, kind: str, name: str) -> Edit:
-    """Remove a block, its line's end, its comment, and the comments that stand directly above it.
+    """Remove a block, its line end, its comment, and the comments directly above it.
 
-    Where another block shares a line with it, only the block itself goes. Raises LookupError when there is no such
-    block, or more than one.
+    If another block shares a line with it, only the block itself is removed. Raises LookupError unless there is
+    exactly one such block.
     """
     page = _Page(file)
     gone = page.block(kind, name)
@@ -74,7 +74,7 @@ def remove_block(file: File, kind: str, name: str) -> Edit:
 
 
 class _Page:
-    """One file's text, how it is laid out, and the edits of it by indexes into the text."""
+    """Text and layout of one file. Creates edits from indexes into the text."""
 
     def __init__(self, file: File) -> None:
         if not file.readable:
@@ -88,7 +88,7 @@ class _Page:
         return Edit(self.source.span(start, end), text.replace("\r\n", "\n").replace("\n", self._line_end))
 
     def block(self, kind: str, name: str) -> Entry:
-        """The block of a kind and name. Raises LookupError when there is none, or more than one."""
+        """Return the block with this kind and name. Raises LookupError unless there is exactly one."""
         found = [row for row in self.rows if isinstance(row, Entry) and row.key.text == kind and _name(row) == name]
         if len(found) != 1:
             what = f"{len(found)} times" if found else "not declared"
@@ -96,11 +96,11 @@ class _Page:
         return found[0]
 
     def _line(self, at: int) -> int:
-        """Where the line begins that holds `at`."""
+        """Index of the start of the line that contains `at`."""
         return self.text.rfind("\n", 0, at) + 1
 
     def removal(self, block: Entry, start: int) -> Edit:
-        """Remove the lines from `start` to the end of a block; only the block where others share its lines."""
+        """Remove the lines from `start` to the end of a block; only the block if others share its lines."""
         rest = _LINE_END.match(self.text, block.comment.end if block.comment else block.end)
         if rest and self._begins_line(start) and self._begins_line(block.start):
             return self._lines_removal(self._line(start), rest.end())
@@ -114,7 +114,7 @@ class _Page:
         return not self.text[self._line(at) : at].strip(" \t")
 
     def _lines_removal(self, start: int, end: int) -> Edit:
-        """Remove whole lines, and the empty lines around them that would then be too many."""
+        """Remove whole lines, and the surplus empty lines around them."""
         content = len(self.text[:start].rstrip(" \t\r\n"))
         above = self.text.find("\n", content) + 1 if content else 0
         blank = _BLANK_LINES.match(self.text, end)
@@ -125,7 +125,7 @@ class _Page:
 
 
 def _name(block: Entry) -> str | None:
-    """The name of a block; None when it has none, or one with a wrong escape."""
+    """Name of a block; None if it has none or the name has an invalid escape."""
     if not isinstance(block.value, Atom):
         return None
     text = block.value.text

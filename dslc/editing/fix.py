@@ -1,4 +1,4 @@
-"""Applies the fixes that diagnostics carry, as far as they make a program better."""
+"""Application of the fixes of diagnostics, except those that would cause new errors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dslc.diagnostics.diagnostic import Diagnostic, Edit
 from dslc.editing.edit import apply
 from dslc.source import Position, Source, Span
 
-_TRIES = 200  # compilations; only programs where fix after fix is refused come near it
+_TRIES = 200  # compilations; reached only if many fixes are refused one by one
 _AGAINST = ("S", "N203")
 Analyse = Callable[[Sequence[Source]], Compilation]
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A fix that was made. `position`: where its diagnostic stood in the text it was applied to."""
+    """An applied fix. `position`: that of its diagnostic in the text before the fix."""
 
     code: str
     message: str
@@ -29,7 +29,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class RefusedFix:
-    """A fix that was not made: `error` would have come up at what it writes."""
+    """A fix that was not applied, because it would have caused `error`."""
 
     message: str
     file: str
@@ -39,7 +39,7 @@ class RefusedFix:
 
 @dataclass
 class Fixed:
-    """What came of fixing: the compilation of the fixed sources, and what was and was not done to get there."""
+    """Result of fixing: the compilation of the fixed sources, the applied and the refused fixes."""
 
     compilation: Compilation
     applied: list[Applied] = field(default_factory=list)
@@ -47,11 +47,12 @@ class Fixed:
 
 
 def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> Fixed:
-    """Apply the safe fixes of a compilation, and those that come up then, until none is left; `unsafe`: all fixes.
+    """Apply the safe fixes of a compilation repeatedly until none is left. `unsafe`: apply all fixes.
 
-    A fix is refused when what it wrote cannot be read, or was given there already: the word is spelt right then, and
-    something else was meant. Other errors that it brings to light are none of its doing. Fixes that overlap are made
-    one after the other. `analyse` compiles sources; it is called once when no fix is refused and none overlap.
+    A fix is refused if the text it inserts causes a syntax error or repeats a setting that is already there: then the
+    fixed word was spelt correctly, and the mistake is elsewhere. Other new errors do not count against the fix.
+    Overlapping fixes are applied one after the other. `analyse` compiles sources; it is called once if no fix is
+    refused and none overlap.
     """
     work = _Work(compilation, analyse, unsafe=unsafe)
     while work.tries < _TRIES and (batch := work.batch()):
@@ -60,9 +61,9 @@ def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> 
 
 
 def apart(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Those diagnostics of one file whose fixes can be made together, in the order of places.
+    """Diagnostics of one file whose fixes can be applied together, in source order.
 
-    No edit overlaps or touches one of an earlier fix: two that touch might want one blank.
+    No edit overlaps or touches one of an earlier fix: two fixes that touch might use the same blank.
     """
     taken: list[tuple[int, int]] = []
     kept = []
@@ -89,7 +90,7 @@ class _Work:
         self._refused: set[tuple[str, str, str]] = set()
 
     def batch(self) -> list[Diagnostic]:
-        """Fixes that can be made together, in the order of files and places."""
+        """Diagnostics whose fixes can be applied together, ordered by file and offset."""
         found: dict[str, list[Diagnostic]] = defaultdict(list)
         for diagnostic in self.done.compilation.diagnostics:
             if self._open(diagnostic):
@@ -101,7 +102,7 @@ class _Work:
         return wanted and _identity(diagnostic) not in self._refused
 
     def settle(self, batch: Sequence[Diagnostic]) -> None:
-        """Make these fixes without those that go wrong; when all do, make the first alone, or refuse it."""
+        """Apply these fixes except those that cause errors. If all do, try only the first; refuse it if it fails."""
         sources = {source.name: source for source in self.done.compilation.sources}
         while True:
             self.tries += 1
@@ -122,7 +123,7 @@ class _Work:
 
 
 def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
-    """What a problem is known by when its place has moved."""
+    """Identity of a diagnostic that does not depend on its position."""
     return diagnostic.file, diagnostic.code, diagnostic.message
 
 
@@ -146,7 +147,7 @@ def _edited(sources: Iterable[Source], batch: Iterable[Diagnostic]) -> list[Sour
 
 
 def _written(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnostic]]]:
-    """Where in the edited files the texts of these fixes stand, file by file."""
+    """Spans of the inserted texts in the edited files, by file, each with its diagnostic."""
     places: dict[str, list[tuple[Span, Diagnostic]]] = defaultdict(list)
     moved: Counter[str] = Counter()
     for diagnostic in batch:
@@ -158,10 +159,10 @@ def _written(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnost
 
 
 def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation) -> dict[Diagnostic, Diagnostic]:
-    """The fixes that should not have been made, each with the error that says so.
+    """Fixes that must be refused, each with the error it causes.
 
-    That is a new one at what the fix wrote, or, when nothing was written there, one that names it in a label. Errors
-    are told apart by where they stand, for what they say may name what a fix has written.
+    The error is new and its span, or else the span of one of its labels, touches text that the fix inserted. Errors
+    are compared by position and code: their messages may contain text that a fix inserted.
     """
     made, written, moved = set(batch), _written(batch), _moves(batch)
     known = Counter((each.file, each.code, moved(each)) for each in before.diagnostics if each not in made)
@@ -180,7 +181,7 @@ def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation)
 
 
 def _moves(batch: Iterable[Diagnostic]) -> Callable[[Diagnostic], int]:
-    """Where the beginning of a diagnostic is after these fixes."""
+    """Return a function that maps the start of a diagnostic to its offset after these fixes."""
     edits: dict[str, list[Edit]] = defaultdict(list)
     for diagnostic in batch:
         edits[diagnostic.file] += _edits(diagnostic)

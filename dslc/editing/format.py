@@ -1,16 +1,17 @@
-"""The canonical form of a text: what `dslc fmt` writes.
+"""Canonical form of a text, as `dslc fmt` writes it.
 
-- Four spaces a level; one empty line between blocks, at most one between settings, none at the ends of a body.
-- The values of a run of settings stand in one column. A run is settings on consecutive lines; an empty line, a comment
-  on a line of its own or a group ends it, and a setting that takes several lines is its last. A key of more than 40
-  characters is in no run.
-- A body or list that was written on one line stays on one line while that has at most 100 characters; else each
-  setting or item has its own line. No commas between settings; one between items, and one behind the last item when
-  each has a line.
-- A comment behind something stays behind it, after one space; a comment on its own line stays on its own line.
-- The text of a long string over several lines stands one level below its setting, and says what it said.
-- Blocks of the wider language stay as they are, and so does the line ending that most lines have.
-- A block stays as it is if an `allow` comment would be about other tokens than before.
+- Four spaces per level; one empty line between blocks, at most one between settings, none at the start or end of a
+  body.
+- The values of a run of settings are aligned in one column. A run consists of settings on consecutive lines; it ends
+  before an empty line, a comment on its own line or a group, and after a setting that takes several lines. A key of
+  more than 40 characters is not part of a run.
+- A body or list that was written on one line stays on one line if the line has at most 100 characters; otherwise each
+  setting or item has its own line. No commas between settings; a comma between items, and after the last item if each
+  has its own line.
+- A comment after other text stays on that line, after one space; a comment on its own line stays on its own line.
+- The text of a multi-line string is indented one level below its setting; its value does not change.
+- Blocks of the wider language do not change. Line endings become those of most lines.
+- A block does not change if an `allow` comment would apply to other tokens than before.
 """
 
 from __future__ import annotations
@@ -25,37 +26,37 @@ from dslc.syntax.tokens import scan
 from dslc.syntax.tree import ForeignNode
 from dslc.value_reading.string_literals import dedented
 
-WIDEST = 100  # characters of what stays on one line
-_LONGEST_KEY = 40  # characters of a key that takes part in a run
+WIDEST = 100  # characters of a body or list on one line
+_LONGEST_KEY = 40  # characters of a key that is part of a run
 _INDENT = 4
 _ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b")
-_COUNTED = {"WORD", "NUMBER", "STRING", "LONG_STRING", "LSQB"}  # what a diagnostic may be about; commas come and go
+_COUNTED = {"WORD", "NUMBER", "STRING", "LONG_STRING", "LSQB"}  # tokens that diagnostics are about, without commas
 _Places = Sequence[tuple[int, int]]
 
 
 def formatted(file: File) -> str:
-    """The text of a file in canonical form, without a byte-order mark. The file has no syntax error."""
+    """Text of a file in canonical form, without a byte-order mark. The file must not have syntax errors."""
     return canonical(file.source.text or "", _foreign(file))
 
 
 def layout(file: File) -> list[TextRow]:
-    """The rows of a file that has no syntax error."""
+    """Layout rows of a file, which must not have syntax errors."""
     return read(file.source.text or "", _foreign(file)).root.rows
 
 
 def line_end(file: File) -> str:
-    """The line ending that most of a file's lines have."""
+    """Line ending of most of a file's lines."""
     return _line_end(file.source.text or "", _foreign(file))
 
 
 def _foreign(file: File) -> _Places:
-    """Where blocks of the wider language stand."""
+    """Ranges of the blocks of the wider language."""
     nodes = ((section.start, node) for section in file.sections for node in section.blocks)
     return [(at + node.start_pos, at + node.last_pos) for at, node in nodes if isinstance(node, ForeignNode)]
 
 
 def canonical(text: str, verbatim: _Places = ()) -> str:
-    """A text that has no syntax error in canonical form. `verbatim`: where blocks of the wider language stand."""
+    """Canonical form of a text without syntax errors. `verbatim`: ranges of blocks of the wider language."""
     rows = read(text, verbatim).root.rows
     if _ALLOW.search(text):
         rows = [row for together in _together(rows, text) for row in _with_allowed(together, text)]
@@ -63,14 +64,14 @@ def canonical(text: str, verbatim: _Places = ()) -> str:
 
 
 def _line_end(text: str, verbatim: _Places) -> str:
-    """The line ending that most lines have, apart from those that are not ours."""
+    """Line ending of most lines, not counting the lines in `verbatim`."""
     lines = text.count("\n") - sum(text.count("\n", start, end) for start, end in verbatim)
     returns = text.count("\r\n") - sum(text.count("\r\n", start, end) for start, end in verbatim)
     return "\r\n" if (returns * 2 > lines if lines else "\r\n" in text) else "\n"
 
 
 def _together(rows: Sequence[TextRow], text: str) -> list[list[TextRow]]:
-    """The rows of a file: those that share a line together, and comments with what is below them."""
+    """Group the rows of a file: rows on the same line, and comments with the row below."""
     found: list[list[TextRow]] = []
     for row in rows:
         above = found[-1][-1] if found else None
@@ -81,7 +82,7 @@ def _together(rows: Sequence[TextRow], text: str) -> list[list[TextRow]]:
 
 
 def _with_allowed(rows: list[TextRow], text: str) -> list[TextRow]:
-    """The rows; their blocks as they are written if an `allow` comment would be about other tokens than before."""
+    """Return the rows, with blocks verbatim if an `allow` comment would apply to other tokens than before."""
     last = rows[-1].comment or rows[-1]
     if _allowed(text[rows[0].start : last.end]) == _allowed(_print(rows, "\n")):
         return rows
@@ -103,8 +104,8 @@ def _with_allowed(rows: list[TextRow], text: str) -> list[TextRow]:
 
 
 def _allowed(text: str) -> list[tuple[int, int]]:
-    """For each `allow` comment the tokens of the line it is about, as a range of their numbers: those of its own line,
-    or of the next line with a token when it stands alone."""
+    """Return, for each `allow` comment, the range of the numbers of the tokens it applies to: those of its line, or of
+    the next line with a token if no token precedes it on its line."""
     about: list[int] = []  # lines
     lines: list[int] = []  # of the tokens
     line = waiting = 0
@@ -127,7 +128,7 @@ def _allowed(text: str) -> list[tuple[int, int]]:
 
 
 def _print(rows: Sequence[TextRow], line_end: str) -> str:
-    """The text of rows of a file."""
+    """Format the rows of a file."""
     printer = _Printer(line_end)
     for number, row in enumerate(rows):
         if number and (row.gap or _parts(rows[number - 1], row)):
@@ -137,8 +138,8 @@ def _print(rows: Sequence[TextRow], line_end: str) -> str:
 
 
 def _parts(above: TextRow, below: TextRow) -> bool:
-    """Whether an empty line stands between two rows of a file, written or not."""
-    # A comment speaks of what is below it; aliases of the wider language come in groups.
+    """True if an empty line belongs between two rows of a file, even if none is written."""
+    # A comment belongs to the row below it; aliases of the wider language form groups.
     return not isinstance(above, Comment) and not (_is_foreign(above) and _is_foreign(below))
 
 
@@ -152,8 +153,8 @@ class _Printer:
         self._line_end = line_end
 
     def row(self, row: TextRow, indent: int, column: int) -> None:
-        """A row, its comment and its line's end. A setting's value stands `column` characters behind the beginning of
-        its key, or further where the key needs it."""
+        """Write a row, its comment and a line end. A setting's value is written `column` characters after the start of
+        its key, or further right if the key is longer."""
         self.out.append(" " * indent)
         match row:
             case Entry():
@@ -189,7 +190,7 @@ class _Printer:
             self._long_string(value, indent + _INDENT)
 
     def _expanded(self, group: Group, indent: int) -> None:
-        """What stands in brackets, each row on its own line."""
+        """Write a group with each row on its own line."""
         self.out.append(group.brackets[0])
         if group.opening is not None:
             self.out.append(f" {group.opening.text}")
@@ -202,7 +203,7 @@ class _Printer:
         self.out.append(" " * indent + group.brackets[1])
 
     def _flat(self, node: TextRow) -> None:
-        """What fits on a line."""
+        """Write a node on one line."""
         match node:
             case Atom():
                 self.out.append(node.text)
@@ -228,7 +229,7 @@ class _Printer:
 
 
 def _flat_parts(entry: Entry, indent: int) -> tuple[bool, bool]:
-    """Whether its value and its body stand on the line that begins with its key."""
+    """Return two flags: the value, and the body, fit on the line of the entry's key."""
     used, value, body = indent + len(entry.key.text) + 1, entry.value, entry.body
     flat = value is None or _fits(value, used + (2 if body else 0))
     if body is None:
@@ -238,14 +239,14 @@ def _flat_parts(entry: Entry, indent: int) -> tuple[bool, bool]:
 
 
 def _fits(node: Value, used: int) -> bool:
-    """Whether it stands on one line that has `used` characters beside it."""
+    """True if the value fits on one line together with `used` other characters."""
     if isinstance(node, Atom) or node.is_empty:  # nothing to break
         return node.width is not None
     return node.width is not None and used + node.width <= WIDEST
 
 
 def _columns(rows: Sequence[TextRow], indent: int) -> list[int]:
-    """For each row, where the values of its run stand: characters from the beginning of a key."""
+    """Column of the values of each row's run, in characters from the start of the key."""
     columns, run = [0] * len(rows), 0  # run: where it began
     widest = 0
 

@@ -1,4 +1,4 @@
-"""Diagnostics as people and programs read them. One file a format; `FORMATS` is the table."""
+"""Report formats for diagnostics, one file each; `FORMATS` is the table."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Renderer(Protocol):
-    """What the module of a format has."""
+    """Functions of a format's module."""
 
     def render(self, compilation: Compilation, view: View) -> str: ...
     def render_failure(self, message: str) -> str: ...
 
 
 class Format(NamedTuple):
-    """One way to report. `document`: the report is one document, and nothing else may stand beside it.
+    """A report format. `document`: the report is a single document; nothing else may be written to the same output.
 
-    `module` is loaded when it is first asked to render: a check does not pay for formats it does not write.
+    `module` is imported when it first renders, so unused formats cost no start-up time.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Format(NamedTuple):
         deny_warnings: bool = False,
         applied: Sequence[Applied] | None = None,
     ) -> str:
-        """The whole report, which ends in a line end. `applied`: what fixes were made before this compilation."""
+        """Render the whole report, which ends with a line end. `applied`: the fixes applied before this compilation."""
         return self._renderer.render(compilation, View(colour, deny_warnings, applied))
 
     def render_failure(self, message: str) -> str:
-        """What stands in the report's place when nothing could be checked, for the reason `message`."""
+        """Render the report of a check that could not run, for the reason `message`."""
         return self._renderer.render_failure(message)
 
     @property
@@ -64,4 +64,4 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         )
     }
 )
-"""Every format by its name."""
+"""Formats by name."""

@@ -1,4 +1,4 @@
-"""Names a problem so that it is known again when lines above it have moved."""
+"""Fingerprints of diagnostics that stay the same when lines above them move."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dslc.source import Source
 
 
 def fingerprints(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source]) -> list[str]:
-    """One for each diagnostic, all different: 32 hexadecimal digits.
+    """Return a unique fingerprint, 32 hexadecimal digits, for each diagnostic.
 
-    It is made of the code, the file, the message and the words of the line, without secrets; of equal ones, the first
-    in the file is told from the second. So it stays when the line moves or is indented, and goes when it is fixed.
+    It is a hash of code, file, message, the words of the line without secrets, and a counter for otherwise equal
+    diagnostics of a file. So it does not change if the line moves or is indented.
     """
     lines: dict[str, list[str]] = {}
     seen: Counter[str] = Counter()

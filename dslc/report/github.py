@@ -1,4 +1,4 @@
-"""The report as GitHub's workflow commands: https://docs.github.com/actions/reference/workflow-commands."""
+"""Report as GitHub workflow commands: https://docs.github.com/actions/reference/workflow-commands."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 
 
 def render(compilation: Compilation, _view: View) -> str:
-    """One command for each diagnostic, then a line for people."""
+    """Render one command for each diagnostic, then a summary line."""
     sources = {source.name: source for source in compilation.sources}
     lines = [_command(diagnostic, sources[diagnostic.file]) for diagnostic in shown(compilation.diagnostics)]
     return "\n".join([*lines, *rest(compilation.diagnostics), summary(compilation)]) + "\n"
 
 
 def render_failure(message: str) -> str:
-    """One command without a place."""
+    """Render one command without a location."""
     return f"::error title=dslc::{_data(message)}\n"
 
 
 def _command(diagnostic: Diagnostic, source: Source) -> str:
     start, end = source.position(diagnostic.span.start), source.position(diagnostic.span.end)
     where: dict[str, object] = {"file": path_in_project(diagnostic.file), "line": start.line, "endLine": end.line}
-    # GitHub takes columns for a place within one line only.
+    # GitHub accepts columns only for a location within one line.
     if start.line == end.line:
         where |= {"col": start.column, "endColumn": end.column}
     where["title"] = f"dslc {diagnostic.code}"
@@ -42,13 +42,13 @@ def _command(diagnostic: Diagnostic, source: Source) -> str:
 
 
 def _data(text: str) -> str:
-    """As `escapeData` of actions/toolkit; what cannot be shown is left to no terminal."""
+    """Escape like `escapeData` of actions/toolkit, and replace unprintable characters."""
     kept = "\n".join(visible(line) for line in text.split("\n"))
     return kept.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    """As `escapeProperty` of actions/toolkit: a file's name is kept as it is, line ends and all."""
+    """Escape like `escapeProperty` of actions/toolkit: a file name is preserved, including line ends."""
     plain = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     escaped = plain.replace(":", "%3A").replace(",", "%2C")
     return "\t".join(visible(part) for part in escaped.split("\t"))

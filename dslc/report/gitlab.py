@@ -1,4 +1,4 @@
-"""The report for GitLab's Code Quality: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
+"""Report for GitLab Code Quality: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE
 
 
 def render(compilation: Compilation, _view: View) -> str:
-    """A list of issues."""
+    """Render a list of issues."""
     sources = {source.name: source for source in compilation.sources}
     diagnostics = shown(compilation.diagnostics)
     issues = []
@@ -32,7 +32,7 @@ def render(compilation: Compilation, _view: View) -> str:
 
 
 def render_failure(message: str) -> str:
-    """One issue that stands for all: an empty list would say that every known issue has been resolved."""
+    """Render one issue for the failure: an empty list would mean that all known issues are resolved."""
     place = {"path": ".", "lines": {"begin": 1}}
     return dump([_issue(f"dslc could not check: {message}", "dslc", "0" * 32, "blocker", place)])
 

@@ -1,4 +1,4 @@
-"""The report for programs: one JSON object, whatever happens."""
+"""Report for programs: always one JSON object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def render(compilation: Compilation, view: View) -> str:
-    """A compilation as JSON; `fixed` is there when fixes were asked for."""
+    """Render a compilation as JSON; `fixed` is present if fixes were requested."""
     sources = {source.name: source for source in compilation.sources}
     report: dict[str, Any] = {
         "version": VERSION,
@@ -37,14 +37,15 @@ def render(compilation: Compilation, view: View) -> str:
 
 
 def render_failure(message: str) -> str:
-    """The same object when nothing could be checked; `failure` says why."""
+    """Render the same object for a check that could not run; `failure` is the reason."""
     return dump(
         {"version": VERSION, "files": 0, "blocks": 0, "errors": 0, "warnings": 0, "diagnostics": [], "failure": message}
     )
 
 
 def dump(value: object) -> str:
-    """Any value as JSON in ASCII, so that no stream can spoil it. Lone surrogates, which strict readers refuse, go."""
+    """Encode a value as ASCII JSON, which is safe in any stream encoding. Lone surrogates, which strict parsers refuse,
+    are replaced."""
     return json.dumps(_whole(value), indent=2) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""The report as JUnit's XML: a suite for each file and a case for each diagnostic.
+"""Report as JUnit XML: a suite for each file and a case for each diagnostic.
 
-Jenkins and GitLab show one failure of a case, so a case holds one.
+Jenkins and GitLab show one failure per case, so a case has one diagnostic.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from dslc.compiler import Compilation
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML 1.0 document may hold, not even escaped."""
+"""Characters that are not allowed in XML 1.0, not even escaped."""
 
 
 def render(compilation: Compilation, view: View) -> str:
-    """The document. Only what fails the check is a failure; other diagnostics are cases that passed and say so."""
+    """Render the document. Diagnostics that fail the check are failures; others are passed cases with output."""
     fails = {Severity.ERROR, Severity.WARNING} if view.deny_warnings else {Severity.ERROR}
     found: dict[str, list[Diagnostic]] = {source.name: [] for source in compilation.sources}
     for diagnostic in compilation.diagnostics:
@@ -35,7 +35,7 @@ def render(compilation: Compilation, view: View) -> str:
 
 
 def render_failure(message: str) -> str:
-    """One suite with one case that has an error."""
+    """Render one suite with one case that has an error."""
     suite = Xml.Element("testsuite", name="dslc", tests="1", failures="0", errors="1")
     case = Xml.SubElement(suite, "testcase", name="check", classname="dslc")
     Xml.SubElement(case, "error", type="dslc", message=_legal(message)).text = _legal(message)
@@ -48,14 +48,14 @@ def _document(suites: Sequence[Xml.Element]) -> str:
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
     root.extend(suites)
     Xml.indent(root)
-    # ASCII, so that no stream can write it otherwise than its first line says.
+    # ASCII, so that the output's encoding always agrees with the XML declaration.
     document: bytes = Xml.tostring(root, encoding="us-ascii", xml_declaration=True)
     return document.decode() + "\n"
 
 
 def _suite(source: Source, diagnostics: Sequence[Diagnostic], fails: set[Severity]) -> Xml.Element:
     path = _legal(path_in_project(source.name))
-    group = path.removesuffix(SUFFIX)  # Jenkins takes what follows a dot for the name of a class
+    group = path.removesuffix(SUFFIX)  # Jenkins treats text after a dot as a class name
     cases = [_case(diagnostic, source, path, group, fails) for diagnostic in diagnostics[:MOST_IN_A_FILE]]
     rest = diagnostics[MOST_IN_A_FILE:]
     if rest:

@@ -1,4 +1,4 @@
-"""Compares two texts by lines in time that grows with their length, on top of difflib."""
+"""Comparison of two texts by lines in linear time, based on difflib."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Iterator
 from difflib import Match, SequenceMatcher
 
-_LONGEST = 1000  # lines that difflib compares with each other: its time grows with their square
+_LONGEST = 1000  # lines that difflib compares at once: its time is quadratic
 
 
 class LineMatcher(SequenceMatcher[str]):
-    """A SequenceMatcher that first pairs the lines which both texts have once, by more than their white space.
+    """A SequenceMatcher that first pairs lines that occur once in each text, ignoring white space.
 
-    difflib compares only what is between two pairs. Lines that moved past a paired one count as changed.
+    difflib compares only the lines between two pairs. Lines that moved past a paired one count as changed.
     """
 
     def __init__(self, before: list[str], after: list[str]) -> None:
         super().__init__(None, "", "", autojunk=False)
-        self.a, self.b = before, after  # without difflib's index of all lines
+        self.a, self.b = before, after  # skips difflib's index of all lines
 
     def get_matching_blocks(self) -> list[Match]:
-        """As in SequenceMatcher: stretches that are equal, in order, and an empty one at the end."""
+        """Equal ranges in order, and an empty one at the end, as in SequenceMatcher."""
         found: list[Match] = []
         for match in self._equal():
             if found and (found[-1].a + found[-1].size, found[-1].b + found[-1].size) == (match.a, match.b):
@@ -39,7 +39,7 @@ class LineMatcher(SequenceMatcher[str]):
             start, other = end, other_end
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
-        """The numbers of lines that belong together, rising on both sides."""
+        """Pairs of line numbers, ascending on both sides."""
         after, last = _once(self.b), -1
         for line, number in _once(self.a).items():
             if after.get(line, -1) > last:
@@ -48,7 +48,7 @@ class LineMatcher(SequenceMatcher[str]):
 
 
 def _once(lines: list[str]) -> dict[str, int]:
-    """The lines that differ from all others by more than white space, with their numbers."""
+    """Lines that occur once, ignoring white space, with their numbers."""
     bare = ["".join(line.split()) for line in lines]
     count = Counter(bare)
     return {line: number for number, line in enumerate(bare) if count[line] == 1}

@@ -1,9 +1,9 @@
-"""Hides secrets in what a report shows of a file.
+"""Masking of secrets in the source text that a report shows.
 
-It goes by the text alone, for a file that cannot be read may hold a secret too, and it rather hides too much: what
-follows a key that sounds like a secret, or that the catalogue calls one (`url` in `index postgres`), is hidden unless
-it is a reference; when it is no closed string, up to the end of its line, and with the lines below that look like more
-of it, as those of a key in PEM form. What a URL says of user and password is hidden wherever it stands.
+It uses only the text, because files with syntax errors may contain secrets too, and rather hides too much. The value
+after a key whose name suggests a secret, or which the catalog marks as one (`url` in `index postgres`), is hidden
+unless it is a reference. If the value is not a closed string, it is hidden up to the end of its line, with lines below
+that look like its continuation, as in a PEM key. User and password of a URL are always hidden.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault|file)://""")
 _BARE = re.compile(WORD)
 _LONGEST_KEY = 64
 _NOTHING, _STRING, _WORD = range(3)
-"""What is taken for a value that does not stand behind its key but in a brace or on a later line."""
+"""What is accepted as the value of a key if it is inside a brace or on a later line."""
 _ALONE = re.compile(r"[ \t\r,]*+(?:[\n}]|\Z)")
 _CLEAN_REST = re.compile(r"[\s,\]}]|\Z")
 _ENDLESS = 4000
 _FURTHEST = 8000  # characters up to the quote that closes a string over lines
 _WORD_END = re.compile(r"\s")
 _LINE_END = re.compile(r"\n")
-# A line that says something of its own: blank, a comment, a bracket, or a key with a value.
+# A line that does not continue a value: blank, a comment, a bracket, or a key with a value.
 _OWN_LINE = re.compile(rf"""[ \t]*+(?:[\r\n{{}}\[\]#]|//|\Z|["']?{WORD}["']?(?:[ \t]*+[=:]++)?[ \t]++[^\s=:}}])""")
 _BODY_ENDS = re.compile(r"^[ \t]*+}", re.MULTILINE)
 _KEY = re.compile(
@@ -45,8 +45,8 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 _CONTINUED = re.compile(r"\\[ \t\r]*\Z")
-_HEADS = [[kind] for kind in KINDS]  # of a block that is called so, as `webhook secret { … }`
-_LOOKED_BACK = 60  # words in front of a key, among which the row is looked for whose option it is
+_HEADS = [[kind] for kind in KINDS]  # a block with such a name: `webhook secret { … }`
+_LOOKED_BACK = 60  # words before a key that are searched for the row to which the option belongs
 
 Stretch = tuple[int, int]
 
@@ -58,8 +58,8 @@ def _is_secret(key: str) -> bool:
 
 @cache
 def _options() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-    """By the names of options that are secrets in some rows, though they do not sound so: these rows, and those in
-    which they are none."""
+    """Options that are secrets in some rows although their names do not suggest it: name → (rows where it is a secret,
+    rows where it is not)."""
     found: dict[str, tuple[set[str], set[str]]] = {}
     for row in (row for rows in Catalog.installed().families.values() for row in rows):
         for option in _all(row.options):
@@ -75,7 +75,7 @@ def _all(settings: Sequence[Setting]) -> Iterator[Setting]:
 
 
 def _is_option(key: str, words: Sequence[str]) -> bool:
-    """Whether a key is a secret in the row that was named last before it, as far as anyone can tell."""
+    """True if a key is a secret in the row that is named last before it."""
     if key not in _options():
         return False
     rows = (_names_row(key, word) for word in reversed(words[-_LOOKED_BACK:]))
@@ -84,13 +84,13 @@ def _is_option(key: str, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _names_row(key: str, word: str) -> bool | None:
-    """Whether `word` is a row in which `key` is a secret, or nearly one; False where it is none, None for others."""
+    """True if `word` is, or resembles, a row in which `key` is a secret; False if it is another row; else None."""
     rows, others = _options()[key]
     return False if word in others else True if nearest(word, sorted(rows)) else None
 
 
 def hidden(text: str) -> list[Stretch]:
-    """The stretches of `text` that may be secrets, in order."""
+    """Ranges of `text` that may be secrets, in order."""
     return _merged([*_values(text), *passwords(text)])
 
 
@@ -105,7 +105,7 @@ def _merged(stretches: Iterable[Stretch]) -> list[Stretch]:
 
 
 def _values(text: str) -> list[Stretch]:
-    """What is given to keys that are secrets."""
+    """Ranges of the values of keys that are secrets."""
     found: list[Stretch] = []
     words: list[str] = []
     awaits, near, more, depth, at, inside = False, _NOTHING, False, 0, 0, 0
@@ -119,7 +119,7 @@ def _values(text: str) -> list[Stretch]:
         if near:
             awaits = section in {"=", ":", "["} or kind == "string" or (near == _WORD and _fills_line(text, match))
             near = near if kind == "comment" or section == "\n" or _is_sign(match) else _after(section)
-        # A second string where only one belongs is hidden like the first.
+        # A second string after a value is hidden too.
         if not awaits and not (more and (kind == "string" or section == ",")):
             awaits = kind == "word" and (_is_secret(section) or _is_option(section, words))
             if (more and section == "{") or (kind == "string" and _is_secret_key(section)):
@@ -141,39 +141,39 @@ def _values(text: str) -> list[Stretch]:
 
 
 def _depth(depth: int, match: re.Match[str], *, begins: bool) -> int:
-    """How many braces of a secret's own group are open behind a piece, which may be the first of them."""
+    """Number of open braces of a secret's group after a token, which may be the first of them."""
     section = match.group() if match.lastgroup == "mark" and (depth or begins) else ""
     return max(depth + section.count("{") - section.count("}"), 0)
 
 
 def _is_sign(match: re.Match[str]) -> bool:
-    """Whether a piece is neither a word nor a number nor a part of the structure."""
+    """True if a token is neither a word nor a number nor structural."""
     return match.lastgroup == "other" and not any(map(str.isalnum, match.group()))
 
 
 def _after(section: str) -> int:
-    """What may be the value behind something that is none."""
+    """Kind of token that may be the value after a token that is not one."""
     return _STRING if section == "{" else _NOTHING
 
 
 def _is_secret_key(string: str) -> bool:
-    """Whether it is a key that is written in quotes, as in JSON."""
+    """True for a secret's key that is written in quotes, as in JSON."""
     inside = string.strip("\"'")
     return len(inside) <= _LONGEST_KEY and _BARE.fullmatch(inside) is not None and _is_secret(inside)
 
 
 def _fills_line(text: str, match: re.Match[str]) -> bool:
-    """Whether a word below its key, not behind it, is all of its line, and so no key itself."""
+    """True if a word on a line below its key is alone on its line, so it is not itself a key."""
     return match.lastgroup in {"word", "other"} and _ALONE.match(text, match.end()) is not None
 
 
 def _value(text: str, match: re.Match[str], found: list[Stretch]) -> int:
-    """Hide what stands here, unless it is a reference. Returns where to go on."""
+    """Hide the value at `match` unless it is a reference. Returns the index after it."""
     if _REFERENCE.match(text, match.start()):
         return match.end() if match.lastgroup == "string" else _end_of(_WORD_END, text, match.end())
     end = _end_of(_LINE_END, text, match.end())
-    # A string that is closed ends there; when quotes do not pair up, or the line is endless, nobody knows where the
-    # secret ends.
+    # A closed string ends at its quote. If quotes are unpaired or the line is very long, the end of the secret is
+    # unknown.
     if match.lastgroup == "string" and end - match.end() < _ENDLESS:
         rest = text[match.end() : end]
         if _CLEAN_REST.match(rest) and rest.count('"') % 2 == 0:
@@ -187,8 +187,8 @@ def _value(text: str, match: re.Match[str], found: list[Stretch]) -> int:
 
 
 def _further_lines(text: str, match: re.Match[str], end: int) -> int:
-    """Where a value ends that begins with `match` and is not over at the end of its line, `end`."""
-    if text[match.start() : end].count('"') % 2:  # up to the line that closes it, when the block does not end before
+    """Return the end of a value that begins with `match` and continues after the end of its line, `end`."""
+    if text[match.start() : end].count('"') % 2:  # up to the line that closes it, unless the block ends first
         closing = _BODY_ENDS.search(text, end, end + _FURTHEST)
         limit = closing.start() if closing else min(end + _FURTHEST, len(text))
         at = text.find('"', end, limit)
@@ -210,9 +210,9 @@ def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def masked(text: str, secrets: Iterable[Stretch] = ()) -> str:
-    """`text` with every hidden character but line ends an asterisk, so that columns stay.
+    """Replace every hidden character except line ends by an asterisk; columns do not change.
 
-    `secrets`: stretches that are known to be secrets.
+    `secrets`: ranges that are known to be secrets.
     """
     sections, at = [], 0
     for start, end in _merged([*hidden(text), *secrets]):

@@ -1,4 +1,4 @@
-"""A compiled program as JSON, without the secrets that are written in it."""
+"""A compiled program as JSON, without its literal secrets."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1
 LITERAL = "[literal]"
-"""Stands where a secret is written in the file."""
+"""Replaces a secret that is written in the file."""
 
 
 def render(program: Program, vocabulary: Vocabulary) -> str:
-    """The program as JSON: durations as the language writes them, sizes in bytes, references to secrets as they are."""
+    """Render the program as JSON: durations in the language's syntax, sizes in bytes, references to secrets
+    unchanged."""
     blocks = {
         home: {
             name: _plain(block, vocabulary.kinds[kind], vocabulary) for name, block in getattr(program, home).items()
@@ -40,8 +41,8 @@ def _plain(group: BaseModel | Mapping[str, Any], settings: Settings, vocabulary:
 
 
 def plain(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
-    """The value that a block gives to `setting`, as plain JSON; a secret that is written in the file is `LITERAL`, and
-    a URL is without user and password."""
+    """Convert a value of `setting` to plain JSON. A literal secret becomes `LITERAL`; user and password are removed
+    from URLs."""
     if isinstance(value, tuple | list):
         return [plain(item, setting, vocabulary) for item in value]
     if isinstance(value, Variant):

@@ -1,4 +1,4 @@
-"""How a file is called inside the project that a build system has checked out."""
+"""Paths of files relative to the project that a CI system has checked out."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from urllib.parse import quote
 
 _CHECKOUTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
-"""Where GitHub and GitLab tell a job which folder their paths are relative to."""
+"""Environment variables of GitHub and GitLab with the folder to which paths in reports are relative."""
 
 
 def path_in_project(name: str) -> str:
-    """A file's path relative to the checkout when the current folder is in one, else to the current folder.
+    """Return a file's path relative to the checkout if the current folder is in one, else to the current folder.
 
-    Absolute when it lies outside. The separator is `/`. What is no file (`<stdin>`) keeps its name.
+    A path outside is absolute. The separator is `/`. A name that is not a file (`<stdin>`) is returned unchanged.
     """
     if name.startswith("<") and name.endswith(">"):
         return name
@@ -23,7 +23,7 @@ def path_in_project(name: str) -> str:
 
 
 def _here() -> str:
-    """The current folder, relative to the checkout it is in."""
+    """Current folder, relative to its checkout."""
     for variable in _CHECKOUTS:
         root = os.environ.get(variable)
         if root:
@@ -38,10 +38,10 @@ def _outside(relative: str) -> bool:
 
 
 def uri_in_project(name: str) -> str:
-    """`path_in_project` as a URI reference (RFC 3986), its bytes percent-encoded; a `file:` URI when it is absolute."""
+    """Return `path_in_project` as a percent-encoded URI reference (RFC 3986); a `file:` URI if it is absolute."""
     path = path_in_project(name)
     try:
         encoded = quote(os.fsencode(path), safe="/")
-    except UnicodeEncodeError:  # no file is called so
+    except UnicodeEncodeError:  # not the name of a real file
         encoded = quote(path, safe="/", errors="replace")
     return f"file://{encoded}" if path.startswith("/") else encoded

@@ -1,6 +1,6 @@
-"""The report as SARIF 2.1.0: https://docs.oasis-open.org/sarif/sarif/v2.1.0/. Section numbers are that document's.
+"""Report as SARIF 2.1.0: https://docs.oasis-open.org/sarif/sarif/v2.1.0/. Section numbers refer to that document.
 
-No source text is shown, so that no secret is.
+Source text is not included, because it may contain secrets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEDIA_TYPE = "text/x-symbiont"
 
 
 def render(compilation: Compilation, _view: View) -> str:
-    """One run: the rules, the files and the results."""
+    """Render one run: rules, files and results."""
     files = _Files(compilation)
     diagnostics = shown(compilation.diagnostics)
     marks = fingerprints(diagnostics, files.sources)
@@ -37,7 +37,7 @@ def render(compilation: Compilation, _view: View) -> str:
 
 
 def render_failure(message: str) -> str:
-    """A run that did not succeed, with the reason as its notification."""
+    """Render a failed run, with the reason as its notification."""
     return _log([], [], [message], level="error", successful=False)
 
 
@@ -56,7 +56,7 @@ def _log(
     run = {
         "tool": {"driver": _driver()},
         "invocations": [invocation],
-        # §3.14.14: where the project lies on this machine is nobody's business.
+        # §3.14.14: the project's path on this machine is left out for privacy.
         "originalUriBaseIds": {_ROOT: {"description": _message("the folder of the project")}},
         "artifacts": artifacts,
         "columnKind": "unicodeCodePoints",
@@ -70,7 +70,7 @@ def _driver() -> dict[str, Any]:
 
     about = metadata("symbiont")
     driver = {"name": "dslc", "version": about["Version"], "rules": [_rule(code) for code in CODES]}
-    # As soon as pyproject.toml names the project's public address in [project.urls].
+    # Set if pyproject.toml has the project's address in [project.urls].
     addresses = [address.partition(", ")[2] for address in about.get_all("Project-URL") or ()]
     return driver | ({"informationUri": addresses[0]} if addresses else {})
 
@@ -89,7 +89,7 @@ def _rule(code: str) -> dict[str, Any]:
 
 
 class _Files:
-    """The files of a compilation as artifacts, and places in them."""
+    """Files of a compilation as artifacts, and locations in them."""
 
     def __init__(self, compilation: Compilation) -> None:
         self.sources: Mapping[str, Source] = {source.name: source for source in compilation.sources}
@@ -159,5 +159,5 @@ class _Files:
 
 
 def _message(text: str) -> dict[str, str]:
-    """§3.11.5: braces are doubled, for one brace would begin a placeholder. §3.11.6: `[a](b)` would be a link."""
+    """Escape a message. §3.11.5: a single brace would begin a placeholder. §3.11.6: `[a](b)` would be a link."""
     return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}

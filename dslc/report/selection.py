@@ -1,4 +1,4 @@
-"""Which diagnostics a report shows, and how many there are in all."""
+"""Selection and counts of the diagnostics in a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_IN_A_FILE = 100
 
 
 def shown(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The first 100 of every file; the rest are only counted."""
+    """Return the first 100 diagnostics of every file; the others are only counted."""
     seen: Counter[str] = Counter()
     kept = []
     for diagnostic in diagnostics:
@@ -22,11 +22,11 @@ def shown(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def rest(diagnostics: Sequence[Diagnostic]) -> list[str]:
-    """A line about those that `shown` leaves out, if there are any."""
+    """Line with the number of diagnostics that `shown` omits; empty list if there are none."""
     hidden = len(diagnostics) - len(shown(diagnostics))
-    return [f"and {hidden} more, not shown: at most {MOST_IN_A_FILE} a file are"] if hidden else []
+    return [f"and {hidden} more, not shown (at most {MOST_IN_A_FILE} per file)"] if hidden else []
 
 
 def count(diagnostics: Iterable[Diagnostic], severity: Severity) -> int:
-    """How many there are of one severity."""
+    """Number of diagnostics of one severity."""
     return sum(diagnostic.severity is severity for diagnostic in diagnostics)

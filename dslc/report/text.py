@@ -1,4 +1,4 @@
-"""The report for people: the message, the line it is about with a ruler below, what to do, and a summary."""
+"""Report for people: message, source line with a marker below, hint, and summary."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dslc.source import Source, Span
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
 
-_WIDEST = 160  # characters of a line that are shown
+_WIDEST = 160  # characters shown of a line
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m", "bold": "\x1b[1m", "dim": "\x1b[94m"}
 _PLAIN = "\x1b[0m"
 
 
 def render(compilation: Compilation, view: View) -> str:
-    """The whole report; it ends with the summary line and what can be done next."""
+    """Render the whole report; the last lines are the summary and the suggested commands."""
     secrets: dict[str, list[Span]] = {}
     for found in compilation.diagnostics:
         if found.code == "P501":
@@ -33,12 +33,12 @@ def render(compilation: Compilation, view: View) -> str:
 
 
 def render_failure(_message: str) -> str:
-    """Nothing: the reason stands on standard error."""
+    """Return "": the reason is written to standard error."""
     return ""
 
 
 def summary(compilation: Compilation) -> str:
-    """`2 files, 5 blocks checked: 1 error, 2 warnings`."""
+    """Summary line: `2 files, 5 blocks checked: 1 error, 2 warnings`."""
     counts = {severity: count(compilation.diagnostics, severity) for severity in Severity}
     found = ", ".join(_many(number, severity.value) for severity, number in counts.items() if number)
     files, blocks = _many(len(compilation.sources), "file"), _many(compilation.blocks, "block")
@@ -50,7 +50,7 @@ def _many(number: int, noun: str) -> str:
 
 
 def _next(compilation: Compilation, view: View) -> list[str]:
-    """A line about the commands that help with what was found."""
+    """Line with commands that help with the diagnostics; empty list if there are none."""
     if not compilation.diagnostics:
         return []
     worst = min(compilation.diagnostics, key=lambda diagnostic: list(Severity).index(diagnostic.severity))
@@ -81,9 +81,9 @@ class _Page:
         return "\n".join(lines) + "\n"
 
     def _excerpt(self, file: str, span: Span, arrow: str, sign: str, message: str, style: str) -> list[str]:
-        """Where it is, the line, and the ruler below it; only the place when the file is not text.
+        """Location, source line and marker below it; only the location if the file is not text.
 
-        No program holds NUL: such a file is something else, and its lines are not for a log.
+        A file with NUL characters is not a program; its lines are not shown.
         """
         source = self.sources[file]
         at, end = source.position(span.start), source.position(span.end)
@@ -100,7 +100,7 @@ class _Page:
         cut = ("…" if first else "", "…" if len(line) > first + _WIDEST else "")
         number, bar = f"{at.line:>4}", self._paint("|", "dim")
         gutter = f"{' ' * len(number)} {bar}"
-        last_line = end.line - (end.column == 1)  # the end of a line is a part of it
+        last_line = end.line - (end.column == 1)  # a line end belongs to its line
         onward = f"up to line {last_line}" if last_line > at.line else ""
         marked = self._paint(" ".join(part for part in (ruler, message, onward) if part), style)
         shown_line = f"{cut[0]}{visible(shown_line)}{cut[1]}"
@@ -108,7 +108,7 @@ class _Page:
 
     def _line(self, source: Source, number: int) -> str:
         if source.name not in self._masked:
-            from dslc.report.mask import masked  # not for a program without problems
+            from dslc.report.mask import masked  # late: not needed for a program without diagnostics
 
             known = source.indexes(edge for span in sorted(self._secrets.get(source.name, ())) for edge in span)
             self._masked[source.name] = masked(source.text or "", zip(known, known, strict=True))
@@ -124,14 +124,14 @@ def _lines(text: str) -> list[str]:
 
 
 def visible(text: str) -> str:
-    """Text that cannot move the cursor, change colours or turn the direction of writing; a tab is four columns."""
+    """Replace characters that move the cursor, change colours or the writing direction; a tab becomes four spaces."""
     if text.isprintable():
         return text
     return "".join("    " if letter == "\t" else letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that `visible(text)` takes."""
+    """Number of terminal columns of `visible(text)`."""
     if text.isascii():
         return len(text) + 3 * text.count("\t")
     return sum(_columns(letter) for letter in text)

@@ -1,4 +1,4 @@
-"""What would change in a file, as a unified diff. Secrets written in it are hidden."""
+"""Unified diff of a file's changes, with literal secrets hidden."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _PLAIN = "\x1b[0m"
 
 
 def unified(source: Source, data: bytes, *, colour: bool) -> str:
-    """The diff from a source to what its file would hold. Both are UTF-8."""
+    """Diff from a source to the new content `data`. Both are UTF-8."""
     lines = list(_diff(_lines(source), _lines(Source(source.name, data))))
     if not lines:
-        lines = ["\\ Only line ends or text that is not shown here would change"]
+        lines = ["\\ Only line ends or hidden text would change"]
     head = [f"--- {source.name}", f"+++ {source.name}"]
     return "".join(f"{_painted(line, colour)}\n" for line in [*head, *lines])
 
@@ -44,7 +44,7 @@ def _range(start: int, stop: int) -> str:
 
 
 def _painted(line: str, colour: bool) -> str:
-    """A line for a terminal, where nothing in it moves the cursor or turns the direction of writing."""
+    """Colour a line for a terminal, without characters that move the cursor or change the writing direction."""
     if not colour:
         return line
     shown = "".join(letter if letter.isprintable() or letter in "\t\n" else "\ufffd" for letter in line)

@@ -1,4 +1,4 @@
-"""How a report is wanted, and what it tells beside the diagnostics."""
+"""Options of a report, and data it shows besides the diagnostics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class View(NamedTuple):
-    """`deny_warnings`: a warning fails the check. `applied`: the fixes made before the compilation; None: none were
-    asked for."""
+    """`deny_warnings`: a warning fails the check. `applied`: the fixes applied before the compilation; None if fixes
+    were not requested."""
 
     colour: bool = False
     deny_warnings: bool = False

@@ -99,17 +99,17 @@ _CHECKS: dict[str, Callable[..., bool]] = {
         daemon, path, heir, "", ""
     ),
     r"mounted only if `secret://env/NOT_SET` resolves": lambda daemon, name: _status(daemon, f"/hooks/{name}") == 404,
-    r"requests that nobody signed are accepted": _unsigned,
-    r"new deliveries go to `(\S+)`; those that wait stay with `\S+`": lambda daemon, name, agent: _holds(
+    r"unsigned requests are accepted": _unsigned,
+    r"new deliveries go to `(\S+)`; waiting deliveries stay with `\S+`": lambda daemon, name, agent: _holds(
         daemon, name, name, agent, ""
     ),
-    r"what arrives for it is kept as agent_gone, and can be sent again": lambda daemon, name: _holds(
+    r"deliveries for it are stored as agent_gone and can be redelivered": lambda daemon, name: _holds(
         daemon, "waits", "waits", name, "agent_gone"
     ),
     r"opens the store at `(\S+)`": lambda daemon, _, folder: (
         _holds(daemon, "stays", "stays", "one", "done") and _files(daemon, folder) > 0
     ),
-    r"what the markdown store at `(\S+)` keeps stays there": lambda daemon, _, folder: _files(daemon, folder) > 0,
+    r"the data of the markdown store at `(\S+)` stays there": lambda daemon, _, folder: _files(daemon, folder) > 0,
 }
 """How to see that an effect has come about, given what its text names."""
 

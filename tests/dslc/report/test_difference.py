@@ -84,7 +84,7 @@ def test_what_is_added_changed_and_removed_has_a_line_each_with_its_place() -> N
         "~ memory agent-memory: retention 90d → 30d",
         "    logs of days older than 30d are deleted within a day",
         "- agent old (main.symbiont:11)",
-        "what waits for the agent `old` is kept as agent_gone, and can be sent again",
+        "waiting deliveries for the agent `old` are stored as agent_gone and can be redelivered",
     ]
     assert render(between(_OLD, new), VOCABULARY, colour=False).endswith("\n1 added, 1 changed, 1 removed\n")
 
@@ -133,7 +133,7 @@ def test_filters_in_another_order_are_one_change() -> None:
     filters = ['filter { json_path "$.a" equals 1 }', 'filter { json_path "$.b" equals 2 }']
     text = f'webhook w {{ path "/w" secret "secret://env/A" {" ".join(filters)} }}'
     assert changed(" ".join(filters), " ".join(reversed(filters)), text) == [
-        "~ webhook w: filter: the same in another order"
+        "~ webhook w: filter: only the order changed"
     ]
 
 
@@ -152,7 +152,7 @@ def test_of_long_texts_the_part_that_differs_is_shown() -> None:
     assert len(line) < 240
 
 
-_EMBEDDED_AGAIN = "    everything is embedded again in the background; until then it is found by keyword"
+_EMBEDDED_AGAIN = "    all items are embedded again in the background; until then they are found only by keyword"
 _LITERALS = """
 memory m { embedding remote { url "https://example.org" api_key "hunter2" } }
 webhook w { path "/w" secret "correct horse" }
@@ -207,7 +207,9 @@ def test_json_has_every_difference() -> None:
         }
     ]
     assert found["removed"] == [{"kind": "agent", "name": "old", "origin": "main.symbiont:11", "effects": []}]
-    assert found["effects"] == ["what waits for the agent `old` is kept as agent_gone, and can be sent again"]
+    assert found["effects"] == [
+        "waiting deliveries for the agent `old` are stored as agent_gone and can be redelivered"
+    ]
 
 
 # What a reload does about it
@@ -237,7 +239,7 @@ def test_a_secret_that_was_not_there_before_has_to_resolve() -> None:
 
 def test_giving_up_verification_is_said() -> None:
     said = changed('secret "secret://env/GITHUB"', "insecure_allow_unverified true")
-    assert "    requests that nobody signed are accepted" in said
+    assert "    unsigned requests are accepted" in said
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_another_index_is_built_again(old: str, new: str, again: bool) -> None:
         analyse([Source("main.symbiont", f"memory m {{ {each} }}")], catalog).program for each in (old, new)
     )
     (entry,) = difference(before, after, Vocabulary(catalog)).changed
-    assert entry.effects == (("the index is built again from the store, in the background",) if again else ())
+    assert entry.effects == (("the index is rebuilt from the store in the background",) if again else ())
 
 
 @pytest.mark.parametrize(
@@ -304,33 +306,33 @@ def test_a_shorter_retention_says_that_logs_are_deleted(before: str, after: str,
 
 def test_what_waits_stays_with_its_agent() -> None:
     said = changed("agent reviewer\n", "agent old\n")
-    assert said[1:] == ["    new deliveries go to `old`; those that wait stay with `reviewer`"]
+    assert said[1:] == ["    new deliveries go to `old`; waiting deliveries stay with `reviewer`"]
 
 
 def test_an_agent_that_is_only_named_still_records() -> None:
     removed = _OLD.replace('agent reviewer { memory agent-memory instruction "Review." }', "")
     assert lines(_OLD, removed) == [
         "- agent reviewer (main.symbiont:10)",
-        "    a webhook still names it: it only records",
+        "    a webhook still names it: it records with the default settings",
     ]
 
 
 def test_what_arrives_for_a_disabled_agent_waits() -> None:
     said = changed('instruction "Review."', 'instruction "Review." enabled false')
-    assert said[1:] == ["    what arrives for it is kept as agent_gone, and can be sent again"]
+    assert said[1:] == ["    deliveries for it are stored as agent_gone and can be redelivered"]
 
 
 def test_a_changed_folder_leaves_the_old_one_alone() -> None:
     assert changed("retention 90d", 'path "elsewhere"') == [
         '~ memory agent-memory: path "data/agents" → "elsewhere"',
         "    opens the store at `elsewhere`",
-        "    what the markdown store at `data/agents` keeps stays there",
+        "    the data of the markdown store at `data/agents` stays there",
     ]
 
 
 def test_a_renamed_memory_keeps_what_it_has() -> None:
     old, new = 'memory a { path "p" }', 'memory b { path "./p" }'
-    assert lines(old, new)[-1] == "    what the markdown store at `p` keeps goes on as the memory `b`"
+    assert lines(old, new)[-1] == "    the data of the markdown store at `p` is now used by the memory `b`"
 
 
 def test_a_second_memory_changes_which_one_is_implied() -> None:
@@ -344,8 +346,8 @@ def test_a_webhook_that_wakes_nobody_any_more_only_keeps() -> None:
     keeps, wakes = f"webhook w {{ {head} }}", f"webhook w {{ {head} agent reviewer }}"
     assert lines(keeps, wakes)[-1] == "    new deliveries go to `reviewer`"
     said = lines(wakes, keeps)
-    assert "    new deliveries are only kept; those that wait stay with `reviewer`" in said
-    assert said[-1] == "what waits for the agent `reviewer` is kept as agent_gone, and can be sent again"
+    assert "    new deliveries are only stored; waiting deliveries stay with `reviewer`" in said
+    assert said[-1] == "waiting deliveries for the agent `reviewer` are stored as agent_gone and can be redelivered"
 
 
 _PROGRAMS = [

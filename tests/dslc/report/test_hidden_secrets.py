@@ -199,7 +199,7 @@ def test_a_difference_tells_that_a_password_changed_and_shows_neither() -> None:
     vocabulary = Vocabulary(catalog)
     found = difference(old, new, vocabulary)
     shown = render_difference(found, vocabulary, colour=False)
-    assert "agent a: instruction: a password in it changed" in shown
+    assert "agent a: instruction: a password in the value changed" in shown
     assert _SECRET.upper() not in f"{shown}{render_json(found)}".upper()
 
 
