@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dslc.catalog import Catalog
-from dslc.diagnostics.collector import DiagnosticCollector, placed
+from dslc.diagnostics.collector import DiagnosticCollector, relocated
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.program import HOMES, Program
 from dslc.source import Source
@@ -69,5 +69,5 @@ def _program(workspace: Workspace, diagnostics: list[Diagnostic]) -> Program:
                 for message, place in made.problems:
                     collector = DiagnosticCollector(checked.parsed.text)
                     collector.add("T401", message, place)
-                    diagnostics.append(placed(collector.found[0], name, section.offset))
+                    diagnostics.append(relocated(collector.found[0], name, section.offset))
     return Program(**parts, origins=origins)

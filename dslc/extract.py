@@ -22,11 +22,11 @@ from dslc.check.declarations import FileDeclarations
 from dslc.check.model import built
 from dslc.check.references import References
 from dslc.check.section import CheckedSection, check_section
-from dslc.diagnostics.collector import placed
+from dslc.diagnostics.collector import relocated
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.parse import File, ParsedSection, PlacedSection, faults, parse
 from dslc.source import Source
-from dslc.syntax.section import DEEPEST
+from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tree import BlockNode, Body, EntryNode, ForeignNode, ListValue, ValueNode
 from dslc.vocabulary import Vocabulary
 
@@ -55,7 +55,7 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
     source = Source("", text)
     file = read(tree, source)
     sections = [check_section(section.parsed, _vocabulary()) for section in file.sections]
-    _refuse(source, _errors(file, sections, kind))
+    _raise_first(source, _errors(file, sections, kind))
     blocks = (block for section in sections for block in section.blocks if block.kind == kind)
     return [model for block in blocks if (model := built(block).model) is not None]
 
@@ -69,9 +69,9 @@ def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagn
     )
     for section, checked in zip(file.sections, sections, strict=True):
         said.add(checked, section.offset)
-        found += [placed(diagnostic, "", section.offset) for diagnostic in checked.diagnostics]
+        found += [relocated(diagnostic, "", section.offset) for diagnostic in checked.diagnostics]
     references.replace("", said)
-    references.settle()
+    references.recheck()
     offsets, others = [section.offset for section in file.sections], _vocabulary().kinds.keys() - {kind}
 
     def concerns(diagnostic: Diagnostic) -> bool:
@@ -82,7 +82,7 @@ def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagn
     return list(filter(concerns, errors))
 
 
-def _refuse(source: Source, errors: Iterable[Diagnostic]) -> None:
+def _raise_first(source: Source, errors: Iterable[Diagnostic]) -> None:
     """Raise what the first of these errors says, if there is one."""
     first = min(errors, key=lambda error: (error.span.start, error.span.end, error.code), default=None)
     if first is not None:
@@ -106,9 +106,9 @@ def read(tree: Tree, source: Source) -> File:
     is_ours = tree.language.id_for_node_kind("foreign_block", True) is not None
     if not is_ours or root.has_changes or root.text != data[root.start_byte : root.end_byte]:
         raise ValueError("the tree is not one of this text: parse it again")
-    _refuse(source, faults(source))
-    if root.has_error or _depth(tree) > DEEPEST:
-        _refuse(source, parse(source, _vocabulary()).diagnostics)  # where the compiler puts it, and in its words
+    _raise_first(source, faults(source))
+    if root.has_error or _depth(tree) > MAX_DEPTH:
+        _raise_first(source, parse(source, _vocabulary()).diagnostics)  # where the compiler puts it, and in its words
         raise ValueError("the tree has errors, and the compiler finds none in the text")
     sections, index, byte = [], 0, source.offset(0)
     for node in root.named_children:

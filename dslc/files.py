@@ -42,7 +42,7 @@ def find(paths: Iterable[str | os.PathLike[str]], *, left_out: list[Path] | None
 
 def _below(folder: Path, left_out: list[Path] | None) -> list[Path]:
     files, inside = [], folder.resolve()
-    for here, folders, names in os.walk(folder, onerror=_refuse):
+    for here, folders, names in os.walk(folder, onerror=_raise_unless_missing):
         folders[:] = [name for name in folders if not name.startswith(".")]
         candidates = (Path(here) / name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
         for path in (path for path in candidates if path.is_file()):
@@ -66,7 +66,7 @@ def stays_inside(link: Path, folder: Path) -> bool:
     return not any(part.startswith(".") and not part.startswith("..") for part in target.relative_to(folder).parts)
 
 
-def _refuse(error: OSError) -> None:
+def _raise_unless_missing(error: OSError) -> None:
     """A folder that cannot be read is not an empty one; one that has just gone is."""
     if not isinstance(error, FileNotFoundError):
         raise error
@@ -95,13 +95,13 @@ def replace(path: str | os.PathLike[str], data: bytes, *, was: bytes | None = No
     is left beside it.
     """
     target = Path(os.path.realpath(path))
-    before = _what_is_there(target)
+    before = _existing_file(target)
     temporary = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             if before is not None:
-                _like(before, descriptor)
+                _copy_attributes(before, descriptor)
             file.write(data)
             file.flush()
             os.fsync(descriptor)
@@ -127,7 +127,7 @@ def _refuse_changed(target: Path, was: bytes) -> None:
         raise OSError(errno.ESTALE, "the file has changed in the meantime", os.fspath(target))
 
 
-def _what_is_there(target: Path) -> os.stat_result | None:
+def _existing_file(target: Path) -> os.stat_result | None:
     """The file that would be replaced, which must be a regular one that this process may write."""
     try:
         before = target.stat()
@@ -140,7 +140,7 @@ def _what_is_there(target: Path) -> os.stat_result | None:
     return before
 
 
-def _like(before: os.stat_result, descriptor: int) -> None:
+def _copy_attributes(before: os.stat_result, descriptor: int) -> None:
     """Give a new file the owner, group and mode of the one it replaces."""
     for owner, group in ((before.st_uid, -1), (-1, before.st_gid)):
         with suppress(PermissionError):

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lark import UnexpectedInput
 
-from dslc.diagnostics.collector import DiagnosticCollector, Place, placed
+from dslc.diagnostics.collector import DiagnosticCollector, Place, relocated
 from dslc.diagnostics.diagnostic import CODES, Diagnostic
-from dslc.diagnostics.invisible import cleaned, reported
+from dslc.diagnostics.invisible import cleaned, invisible_diagnostics
 from dslc.source import LARGEST, Source
 from dslc.syntax.lark_parser import parse as read
 from dslc.syntax.lark_parser import tokens
-from dslc.syntax.section import DEEPEST, Fault, Section
-from dslc.syntax.splitter import cut
+from dslc.syntax.section import MAX_DEPTH, Fault, Section
+from dslc.syntax.splitter import split
 from dslc.syntax.tree import ForeignNode, Node
 from dslc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from dslc.recovery.state import Recovered
 
-MOST = 1000  # syntax errors after which the rest of a file is not read
+MAX_ERRORS = 1000  # syntax errors after which the rest of a file is not read
 
 
 class ParsedSection(NamedTuple):
@@ -83,7 +83,7 @@ class File(NamedTuple):
         """What was found while reading, in source order."""
         name = self.source.name
         inner = (
-            placed(found, name, section.offset) for section in self.sections for found in section.parsed.diagnostics
+            relocated(found, name, section.offset) for section in self.sections for found in section.parsed.diagnostics
         )
         return tuple(sorted((*self.faults, *inner), key=lambda found: found.span.start) if self.faults else inner)
 
@@ -98,8 +98,8 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
         return File(source, (), tuple(wrong), complete=False)
     sections, errors, complete = [], 0, True
     clean, invisible = cleaned(text)
-    for section in cut(clean, vocabulary.kinds):
-        if errors >= MOST or section.fault is Fault.UNREAD:
+    for section in split(clean, vocabulary.kinds):
+        if errors >= MAX_ERRORS or section.fault is Fault.UNREAD:
             complete = False
             break
         content = text[section.start : section.end]
@@ -110,7 +110,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
             invisible = tuple(place for place in invisible if not section.start <= place < section.end)
         errors += len(parsed.diagnostics)
         sections.append(PlacedSection(section.start, source.offset(section.start), parsed))
-    return File(source, tuple(sections), tuple(reported(source, invisible)), complete)
+    return File(source, tuple(sections), tuple(invisible_diagnostics(source, invisible)), complete)
 
 
 def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> ParsedSection:
@@ -119,10 +119,10 @@ def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> 
     if section.foreign and section.fault is None:
         return ParsedSection(content, (_foreign(content, section.head_end - section.start),))
     plain = None
-    if section.fault is None and section.deepest <= DEEPEST:
+    if section.fault is None and section.deepest <= MAX_DEPTH:
         with suppress(UnexpectedInput):
             plain = ParsedSection(content, read(clean))
-    if plain is not None and not section.glued:
+    if plain is not None and not section.text_after_string:
         return plain
     collector = DiagnosticCollector(content)
     line = text.count("\n", 0, section.start) + 1 if section.fault else 1
@@ -139,10 +139,10 @@ def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> 
     if plain is not None and not any(found.code.startswith("S") for found in collector.found):
         # Nothing is wrong with its syntax; the check judges what its words mean.
         return plain
-    return _mended(recovered, collector, reusable=section.fault is None)
+    return _recovered_section(recovered, collector, reusable=section.fault is None)
 
 
-def _mended(recovered: Recovered, collector: DiagnosticCollector, *, reusable: bool) -> ParsedSection:
+def _recovered_section(recovered: Recovered, collector: DiagnosticCollector, *, reusable: bool) -> ParsedSection:
     return ParsedSection(
         collector.text,
         tuple(recovered.blocks),
@@ -175,7 +175,7 @@ def _unclosed_foreign(
         message,
         place,
         hint=f"add `}}` {where}",
-        labels=collector.behind("the next block begins here", following),
+        labels=collector.label_after("the next block begins here", following),
     )
     return node
 

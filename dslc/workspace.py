@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dslc.check.declarations import Declaration, FileDeclarations, Location, Order
 from dslc.check.references import References
 from dslc.check.section import CheckedSection, check_section
-from dslc.diagnostics.collector import placed
+from dslc.diagnostics.collector import relocated
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.parse import File, parse
 from dslc.source import Source
@@ -32,7 +32,7 @@ class CheckedFile(NamedTuple):
     def own(self) -> list[Diagnostic]:
         """What is to be said of it without regard to other files."""
         name, pairs = self.file.source.name, zip(self.file.sections, self.sections, strict=True)
-        inner = [placed(found, name, section.offset) for section, checked in pairs for found in checked.diagnostics]
+        inner = [relocated(found, name, section.offset) for section, checked in pairs for found in checked.diagnostics]
         return [*self.file.faults, *inner]
 
 
@@ -82,12 +82,12 @@ class Workspace:
 
     def take_changed(self) -> set[str]:
         """The files whose diagnostics may have changed since this was last asked, dropped ones among them."""
-        changed, self._changed = self._changed | self._references.settle(), set()
+        changed, self._changed = self._changed | self._references.recheck(), set()
         return changed
 
     def diagnostics(self, name: str) -> list[Diagnostic]:
         """What is to be said of a file, in source order, without what its comments allow; of an unknown one nothing."""
-        self._changed |= self._references.settle()
+        self._changed |= self._references.recheck()
         checked = self._files.get(name)
         if checked is None:
             return []

@@ -32,28 +32,28 @@ def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     In a file with an error that is not said of a code that could silence something: the error may hide what it is for.
     """
     source = file.source
-    given = list(_allows(file))
-    if not given:
+    allows = list(_allows(file))
+    if not allows:
         return list(found)
-    wanted = {(allow.code, allow.line) for allow in given}
-    kept, silenced, wrong = [], set(), False
+    allowed_pairs = {(allow.code, allow.line) for allow in allows}
+    remaining, silenced, wrong = [], set(), False
     for diagnostic in found:
         wrong = wrong or diagnostic.severity is Severity.ERROR
         key = (diagnostic.code, source.position(diagnostic.span.start).line)
-        if key in wanted and diagnostic.severity is not Severity.ERROR:
+        if key in allowed_pairs and diagnostic.severity is not Severity.ERROR:
             silenced.add(key)
         else:
-            kept.append(diagnostic)
-    idle = [allow for allow in given if (allow.code, allow.line) not in silenced]
-    return kept + [_idle(source.name, allow) for allow in idle if not wrong or not _silences(allow.code)]
+            remaining.append(diagnostic)
+    unused = [allow for allow in allows if (allow.code, allow.line) not in silenced]
+    return remaining + [_unused(source.name, allow) for allow in unused if not wrong or not _can_silence(allow.code)]
 
 
-def _silences(code: str) -> bool:
+def _can_silence(code: str) -> bool:
     """Whether a comment can silence that code."""
     return code in CODES and CODES[code][0] is not Severity.ERROR
 
 
-def _idle(file: str, allow: _Allow) -> Diagnostic:
+def _unused(file: str, allow: _Allow) -> Diagnostic:
     hint = "remove it"
     if allow.code not in CODES:
         what, hint = "names no code", suggestion(allow.code.upper(), CODES, what="codes")
@@ -81,7 +81,7 @@ def _allows(file: File) -> Iterator[_Allow]:
     source = file.source
     text = source.text or ""
     lines = text.split("\n")
-    speaks = _next_that_speaks(lines)
+    next_code = _next_code_lines(lines)
     line = begin = 0  # the line of the comment, and where it begins in the text
     for start, end in _comments(file):
         line += text.count("\n", begin, start)
@@ -90,7 +90,7 @@ def _allows(file: File) -> Iterator[_Allow]:
         if match is None:
             continue
         alone = not text[begin:start].strip(" \t\ufeff")
-        about = min(speaks[line] if alone else line, len(lines) - 1) + 1
+        about = min(next_code[line] if alone else line, len(lines) - 1) + 1
         base, none = match.start("codes"), True
         for word in _WORD.finditer(match["codes"]):
             if not none and not _LIKE_A_CODE.fullmatch(word[0]):
@@ -101,7 +101,7 @@ def _allows(file: File) -> Iterator[_Allow]:
             yield _Allow("", about, source.span(start, end))
 
 
-def _next_that_speaks(lines: list[str]) -> list[int]:
+def _next_code_lines(lines: list[str]) -> list[int]:
     """For every line the first from it on that has more than white space and a comment."""
     found = [len(lines)] * (len(lines) + 1)
     for number in range(len(lines) - 1, -1, -1):

@@ -14,12 +14,23 @@ from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.example import example
 from dslc.setting import Setting
 from dslc.syntax.tree import Body, EntryNode, MissingToken
-from dslc.value_reading.check_state import INVALID, LOST_USE, BodyValues, CheckedHead, CheckState, InvalidValue
+from dslc.value_reading.check_state import INVALID, LOST_REFERENCE, BodyValues, CheckedHead, CheckState, InvalidValue
 from dslc.value_reading.value import read
 from dslc.vocabulary import Settings, by_name
 
-_LONGEST_KEY = 64
-_TEXTS = {"string", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "secret"}
+_MAX_KEY = 64
+_TEXT_TYPES = {
+    "string",
+    "url_path",
+    "url",
+    "json_path",
+    "header_name",
+    "pattern",
+    "event",
+    "network",
+    "template",
+    "secret",
+}
 
 
 def read_body(context: CheckState, settings: Sequence[Setting], body: Body | None, head: CheckedHead) -> BodyValues:
@@ -29,7 +40,7 @@ def read_body(context: CheckState, settings: Sequence[Setting], body: Body | Non
         _read_entries(context, by_name(settings), body, head, given)
         if body.start_pos in context.damaged:
             given.good, given.damaged = False, True
-    _complete(context, settings, given, head)
+    _check_complete(context, settings, given, head)
     return given
 
 
@@ -42,7 +53,7 @@ def _read_entries(context: CheckState, known: Settings, body: Body, head: Checke
         if setting is not None:
             value = _read_entry(context, setting, entry, given)
             if isinstance(value, InvalidValue):
-                wrong = entry.end_pos if _goes_on(setting, entry) else -1
+                wrong = entry.end_pos if _may_continue(setting, entry) else -1
             elif _repeats(setting):
                 repeated.setdefault(setting.name, []).append(value)
         elif wrong >= 0 and "\n" not in context.collector.text[wrong : entry.start_pos]:
@@ -64,7 +75,7 @@ def _read_entry(
     earlier = given.entries.setdefault(setting.name, [])
     earlier.append(entry)
     if len(earlier) > 1 and not _repeats(setting):
-        _twice(context, entry, earlier[0])
+        _add_duplicate(context, entry, earlier[0])
         given.good = False
         return None
     value = _value(context, setting, entry)
@@ -80,13 +91,13 @@ def _repeats(setting: Setting) -> bool:
     return setting.many and setting.type == "group"
 
 
-def _goes_on(setting: Setting, entry: EntryNode) -> bool:
+def _may_continue(setting: Setting, entry: EntryNode) -> bool:
     """Whether a wrong value may only be the beginning of what was meant: the first word of a text without quotes, the
     first quotes of `""text""`, the key once more."""
     value = entry.value
     if not isinstance(value, Token) or entry.body is not None:
         return False
-    return (value.type in {"WORD", "NUMBER"} and setting.type in _TEXTS) or str(value) in {'""', entry.key}
+    return (value.type in {"WORD", "NUMBER"} and setting.type in _TEXT_TYPES) or str(value) in {'""', entry.key}
 
 
 def _unknown(
@@ -118,17 +129,17 @@ def _unknown(
 
 def _part_of(key: str, names: Iterable[str]) -> str | None:
     """The only one of these that is a part of a compound key: `secret` of `webhook_secret`."""
-    parts = {*re.split(r"[_-]", key.casefold()[:_LONGEST_KEY])}
+    parts = {*re.split(r"[_-]", key.casefold()[:_MAX_KEY])}
     found = [name for name in names if name in parts]
     return found[0] if len(found) == 1 else None
 
 
-def _twice(context: CheckState, entry: EntryNode, first: EntryNode) -> None:
+def _add_duplicate(context: CheckState, entry: EntryNode, first: EntryNode) -> None:
     collector = context.collector
     if first.body is not None and not first.body.entries and first.body.start_pos in context.damaged:
         return  # an empty body that is not closed: that was reported, and this is the same head again
     # With two values, the second may be the new one: of a secret that is replaced, for example.
-    same = _said(collector.text, entry) == _said(collector.text, first)
+    same = _value_text(collector.text, entry) == _value_text(collector.text, first)
     collector.add(
         "N203",
         f"`{entry.key}` is given twice",
@@ -139,7 +150,7 @@ def _twice(context: CheckState, entry: EntryNode, first: EntryNode) -> None:
     )
 
 
-def _said(text: str, entry: EntryNode) -> str:
+def _value_text(text: str, entry: EntryNode) -> str:
     """What an entry says behind its key, as it is written."""
     return text[entry.key.end_pos : entry.end_pos].strip(" \t")
 
@@ -163,7 +174,7 @@ def _removal(text: str, entry: EntryNode) -> tuple[int, int, str]:
 def _value(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
     if isinstance(entry.value, MissingToken):
         if setting.type == "reference":
-            context.nameless.add(f"{LOST_USE}{setting.block}")
+            context.nameless.add(f"{LOST_REFERENCE}{setting.block}")
         return INVALID
     if setting.type == "group":
         return _group(context, setting, entry)
@@ -207,41 +218,41 @@ def _variant(context: CheckState, setting: Setting, entry: EntryNode, name: str)
     return CheckedVariant(name, given.values) if given.good else INVALID
 
 
-def is_meant(context: CheckState, setting: Setting, given: BodyValues) -> bool:
+def may_be_misnamed(context: CheckState, setting: Setting, given: BodyValues) -> bool:
     """Whether an unknown key may stand for this setting, as its value is right there: then that key is the mistake."""
     if setting.type == "group":
         return any(entry.value is None for entry in given.unknown)
     plain = (entry.value for entry in given.unknown if entry.value is not None and entry.body is None)
-    return any(not isinstance(read(context.aside, setting, value), InvalidValue) for value in plain)
+    return any(not isinstance(read(context.scratch, setting, value), InvalidValue) for value in plain)
 
 
-def _complete(context: CheckState, settings: Sequence[Setting], given: BodyValues, head: CheckedHead) -> None:
+def _check_complete(context: CheckState, settings: Sequence[Setting], given: BodyValues, head: CheckedHead) -> None:
     """Required settings are there, and what is given fits together."""
     reported: set[tuple[str, ...]] = set()
     for setting in settings:
         entry = given.entry(setting.name)
-        if setting.required and not given.perhaps(setting.name) and not is_meant(context, setting, given):
+        if setting.required and not given.may_have(setting.name) and not may_be_misnamed(context, setting, given):
             hint = f"add `{example(setting)}`"
             context.collector.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
             given.good = False
-        missing = setting.one_of and not given.unknown and not any(map(given.perhaps, setting.one_of))
+        missing = setting.one_of and not given.unknown and not any(map(given.may_have, setting.one_of))
         if missing and setting.one_of not in reported:
             reported.add(setting.one_of)
-            names = _either(setting.one_of)
+            names = _alternatives(setting.one_of)
             hint = f"add `{example(setting)}`"
             context.collector.add("T405", f"`{head.name}` needs {names}", head.place, hint=hint)
             given.good = False
         if entry is not None:
-            _related(context, setting, entry, given)
+            _check_needs_and_excludes(context, setting, entry, given)
             if not any(set(setting.needs_one) <= set(names) for names in reported):
-                _accompanied(context, setting, by_name(settings), entry, given)
+                _check_needs_one(context, setting, by_name(settings), entry, given)
         elif setting.type == "variant" and setting.default is not None:
             _default_variant(context, setting, given, head)
     if given.good:
-        _agree(context, settings, given)
+        _check_agreement(context, settings, given)
 
 
-def _agree(context: CheckState, settings: Sequence[Setting], given: BodyValues) -> None:
+def _check_agreement(context: CheckState, settings: Sequence[Setting], given: BodyValues) -> None:
     """What is right by itself goes together."""
     for misfit in misfits(settings, given.values):
         entry, other = given.entry(misfit.name), given.entry(misfit.other or "")
@@ -251,16 +262,18 @@ def _agree(context: CheckState, settings: Sequence[Setting], given: BodyValues) 
         given.good = False
 
 
-def _accompanied(context: CheckState, setting: Setting, known: Settings, entry: EntryNode, given: BodyValues) -> None:
+def _check_needs_one(
+    context: CheckState, setting: Setting, known: Settings, entry: EntryNode, given: BodyValues
+) -> None:
     """One of the settings that it needs is there."""
     wanted = setting.needs_one
-    if wanted and not given.unknown and not any(map(given.perhaps, wanted)):
+    if wanted and not given.unknown and not any(map(given.may_have, wanted)):
         hint = f"add `{example(known[wanted[0]])}`"
-        context.collector.add("T405", f"`{setting.name}` needs {_either(wanted)}", entry.key, hint=hint)
+        context.collector.add("T405", f"`{setting.name}` needs {_alternatives(wanted)}", entry.key, hint=hint)
         given.good = False
 
 
-def _either(names: Sequence[str]) -> str:
+def _alternatives(names: Sequence[str]) -> str:
     """`a`, `b` or `c`."""
     *first, last = [f"`{name}`" for name in names]
     return f"{', '.join(first)} or {last}" if first else last
@@ -275,10 +288,10 @@ def _default_variant(context: CheckState, setting: Setting, given: BodyValues, h
     given.good = given.good and options.good
 
 
-def _related(context: CheckState, setting: Setting, entry: EntryNode, given: BodyValues) -> None:
+def _check_needs_and_excludes(context: CheckState, setting: Setting, entry: EntryNode, given: BodyValues) -> None:
     collector = context.collector
     for name in setting.needs:
-        if not given.perhaps(name):
+        if not given.may_have(name):
             collector.add("T405", f"`{setting.name}` needs `{name}`", entry.key, hint=f"add `{name}`")
             given.good = False
     for name in setting.excludes:

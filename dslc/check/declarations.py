@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from dslc.check.section import CheckedSection
-from dslc.diagnostics.collector import Placed
+from dslc.diagnostics.collector import HasPosition
 from dslc.diagnostics.invisible import Places
 from dslc.source import OffsetText, Span
 from dslc.value_reading.check_state import Checked
@@ -26,7 +26,7 @@ class Location(NamedTuple):
     order: Order
     offset: int
     text: OffsetText
-    node: Placed
+    node: HasPosition
 
     @property
     def span(self) -> Span:
@@ -47,7 +47,7 @@ class Declaration(NamedTuple):
     location: Location
     checked: Checked | None
 
-    def at(self, node: Placed) -> Location:
+    def at(self, node: HasPosition) -> Location:
         """A place in the same piece."""
         location = self.location
         return Location(location.file, location.order, location.offset, location.text, node)
@@ -76,7 +76,7 @@ class FileDeclarations:
         """Take in one piece, which begins `offset` bytes after the file's beginning."""
         text = Places(section.parsed.text)
 
-        def location(node: Placed) -> Location:
+        def location(node: HasPosition) -> Location:
             return Location(self.file, self.order, offset, text, node)
 
         for block in section.blocks:

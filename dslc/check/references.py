@@ -14,7 +14,7 @@ from dslc.check.declarations import Declaration, FileDeclarations, Location, Sub
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
 from dslc.diagnostics.suggestion import KnownNames, suggestion
 from dslc.syntax.quoting import named, quoted
-from dslc.value_reading.check_state import LOST_USE
+from dslc.value_reading.check_state import LOST_REFERENCE
 
 _MOST_COMPARISONS = 20_000  # of missing names with declared ones, in one program
 _PLURALS = {"memory": "memories", "agent": "agents"}
@@ -42,7 +42,7 @@ class References:
         self._incomplete: set[str] = set()
         self._sole: Subject | None = None
         self._dirty: set[Subject] = set()
-        self._said: dict[Subject, list[Diagnostic]] = {}
+        self._reported: dict[Subject, list[Diagnostic]] = {}
         self._by_file: dict[str, dict[Subject, list[Diagnostic]]] = defaultdict(dict)
 
     def diagnostics(self, file: str) -> list[Diagnostic]:
@@ -61,12 +61,12 @@ class References:
         """The declared names of one kind, sorted: what is said must not depend on which file came when."""
         return [*self._names_of(kind).all]
 
-    def settle(self) -> set[str]:
+    def recheck(self) -> set[str]:
         """Judge what has changed since this was last called. Returns the files of which something new may be said."""
         files: set[str] = set()
         while self._dirty:  # what an undeclared name was to be decides what is said of that one
             dirty, self._dirty = self._dirty, set()
-            files |= {file for subject in dirty for file in self._judge(subject)}
+            files |= {file for subject in dirty for file in self._recheck_subject(subject)}
         return files
 
     def _names_of(self, kind: str) -> KnownNames:
@@ -91,7 +91,7 @@ class References:
             dirty.update(declared_file.subjects())
         dirty |= self._flags(old, new) | self._unresolved(old, new)
         dirty |= {missing for missing, meant in self._meant.items() if meant in dirty}  # a label shows where that is
-        full = {kind: self._is_crowded(kind) for kind in _PLURALS}
+        full = {kind: self._too_many_missing(kind) for kind in _PLURALS}
         if old is not None:
             self._remove(old)
         if new is not None:
@@ -101,7 +101,7 @@ class References:
             is_missing = subject in self._used and subject not in self._declared
             (self._missing[subject[1]].add if is_missing else self._missing[subject[1]].discard)(subject)
         for kind, was in full.items():
-            dirty |= self._missing[kind] if self._is_crowded(kind) != was else set()
+            dirty |= self._missing[kind] if self._too_many_missing(kind) != was else set()
         dirty |= self._sole_memory()
         before = [subject for subject in dirty if subject[0] == "name"]
         self._dirty |= dirty | self._paths(old, new, before)
@@ -110,7 +110,9 @@ class References:
         """Names that are used and not declared, when the names have changed that one could have meant."""
         names = [{(each.kind, each.name) for each in side.declarations} if side else set() for side in (old, new)]
         kinds = {kind for kind, _ in names[0] ^ names[1]}
-        return {subject for subject in self._said if subject[0] == "name" and subject[1] in kinds} if kinds else set()
+        return (
+            {subject for subject in self._reported if subject[0] == "name" and subject[1] in kinds} if kinds else set()
+        )
 
     def _insert(self, new: FileDeclarations) -> None:
         for declaration in new.declarations:
@@ -155,7 +157,7 @@ class References:
         nameless = Counter(new.nameless if new else ()), Counter(old.nameless if old else ())
         words = {word for word in mentioned[0] | mentioned[1] if mentioned[0][word] != mentioned[1][word]}
         changed = (kind for kind in nameless[0] | nameless[1] if nameless[0][kind] != nameless[1][kind])
-        kinds = {kind.removeprefix(LOST_USE) for kind in changed}
+        kinds = {kind.removeprefix(LOST_REFERENCE) for kind in changed}
         for counter, (more, less) in ((self._mentions, mentioned), (self._nameless, nameless)):
             counter.update(more)
             counter.subtract(less)
@@ -197,7 +199,7 @@ class References:
         if self._is_fileless(declaration):
             return []
         path = checked.given.values.get("path")
-        if path is None and declaration.kind == "memory" and not checked.given.perhaps("path"):
+        if path is None and declaration.kind == "memory" and not checked.given.may_have("path"):
             path = self._default_folder
         if path is None:
             return []
@@ -211,27 +213,27 @@ class References:
         store = declaration.checked.given.entry("store") if declaration.checked else None
         return declaration.kind == "memory" and store is not None and str(store.value) in self._fileless
 
-    def _judge(self, subject: Subject) -> set[str]:
+    def _recheck_subject(self, subject: Subject) -> set[str]:
         """Say anew what is to be said of a subject."""
-        files = {diagnostic.file for diagnostic in self._said.pop(subject, ())}
+        files = {diagnostic.file for diagnostic in self._reported.pop(subject, ())}
         for file in files:
             self._by_file[file].pop(subject, None)
-        judge = {"name": self._names, "path": self._shared}[subject[0]]
+        judge = {"name": self._check_names, "path": self._check_paths}[subject[0]]
         said = list(judge(subject))
         if said:
-            self._said[subject] = said
+            self._reported[subject] = said
         for diagnostic in said:
             self._by_file[diagnostic.file].setdefault(subject, []).append(diagnostic)
             files.add(diagnostic.file)
         return files
 
-    def _names(self, subject: Subject) -> Iterator[Diagnostic]:
+    def _check_names(self, subject: Subject) -> Iterator[Diagnostic]:
         """Every name that is used is declared (R301), every name that is declared is used (R302), once (N204)."""
         _, kind, name = subject
         declared = self._in_order(subject)
         for second in [block for block in declared if block.checked][1:]:
             first = declared[0].location
-            yield _said(
+            yield _diagnostic(
                 "N204",
                 f"a second `{kind}` is called `{name}`",
                 second.location,
@@ -244,19 +246,19 @@ class References:
         near = self._resolve(subject, missing=missing)
         if quiet:
             return
-        lost = self._nameless[f"{LOST_USE}{kind}"] > 0
+        lost = self._nameless[f"{LOST_REFERENCE}{kind}"] > 0
         if missing:
             yield from self._undeclared(kind, name, near, uses)
         implied = subject == self._sole or (kind, name) == ("memory", "default")
         implied = implied or any(map(self._is_fileless, declared[:1])) or self._typos[subject] > 0
         if declared and declared[0].checked and not uses and not implied and not lost:
             hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
-            yield _said("R302", f"`{kind} {name}` is never used", declared[0].location, hint=hint)
+            yield _diagnostic("R302", f"`{kind} {name}` is never used", declared[0].location, hint=hint)
 
     def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
         """The declared name that a missing one was probably to be, which then is not said to be unused."""
         _, kind, name = subject
-        near = self._names_of(kind).nearest(name) if missing and not self._is_crowded(kind) else None
+        near = self._names_of(kind).nearest(name) if missing and not self._too_many_missing(kind) else None
         meant: Subject | None = ("name", kind, near) if near else None
         before = self._meant.pop(subject, None)
         if meant:
@@ -268,7 +270,7 @@ class References:
                     self._dirty.add(each)
         return near
 
-    def _is_crowded(self, kind: str) -> bool:
+    def _too_many_missing(self, kind: str) -> bool:
         """Whether so many names are missing that no time goes into looking for the nearest of each."""
         return len(self._missing[kind]) * self._names_of(kind).comparisons > _MOST_COMPARISONS
 
@@ -280,13 +282,13 @@ class References:
         if near is not None:  # which of the two is misspelt, nobody can tell
             hint = f"`{kind} {named(near)}` is declared: give both one name"
             labels = [("declared here", self._in_order(("name", kind, near))[0].location)]
-        elif not self._is_crowded(kind):
+        elif not self._too_many_missing(kind):
             hint = suggestion("", self._names_of(kind).all, what=f"declared {_PLURALS[kind]}")
         for location in uses:
             fix = Fix(f"write `{near}`", (Edit(location.span, named(near)),)) if near else None
-            yield _said("R301", message, location, hint=hint, severity=severity, labels=labels, fix=fix)
+            yield _diagnostic("R301", message, location, hint=hint, severity=severity, labels=labels, fix=fix)
 
-    def _shared(self, subject: Subject) -> Iterator[Diagnostic]:
+    def _check_paths(self, subject: Subject) -> Iterator[Diagnostic]:
         """Two webhooks cannot answer on one path (N205).
 
         Two memories in one folder, or one inside the other, would write into each other's files (N208).
@@ -298,7 +300,7 @@ class References:
                 message = f"the path of `{second.name}` is already taken"
                 labels = [(f"`{here[0].name}` has it first", here[0].setting("path"))]
                 hint = "give it a path of its own"
-                yield _said("N205", message, second.setting("path"), hint=hint, labels=labels)
+                yield _diagnostic("N205", message, second.setting("path"), hint=hint, labels=labels)
             return
         if not here:
             return
@@ -332,7 +334,7 @@ def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Di
         if not {folder, *_parents(folder)} & {taken, path} and folder not in {*_parents(taken), *_parents(path)}
     ]
     example = f", such as `path {quoted(free[0])}`" if free else ""
-    return _said(
+    return _diagnostic(
         "N208",
         f"the memories `{first.name}` and `{block.name}` {verb}",
         block.setting("path"),
@@ -350,7 +352,7 @@ def _parents(path: str) -> list[str]:
     return parents
 
 
-def _said(
+def _diagnostic(
     code: str,
     message: str,
     location: Location,

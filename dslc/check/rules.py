@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from dslc.check.body import is_meant
+from dslc.check.body import may_be_misnamed
 from dslc.check.signed import known_address, known_event, signed_filters
 from dslc.diagnostics.diagnostic import Severity
 from dslc.diagnostics.suggestion import listing
@@ -43,11 +43,11 @@ def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 def _stored(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """A memory that is no files has no path, and one that is only added to has no retention."""
     vocabulary = context.vocabulary
-    _meaningless(context, given, "path", vocabulary.fileless, "a `{}` is kept in the database")
-    _meaningless(context, given, "retention", vocabulary.append_only, "`{}` are only added to and never deleted")
+    _check_unsupported(context, given, "path", vocabulary.fileless, "a `{}` is kept in the database")
+    _check_unsupported(context, given, "retention", vocabulary.append_only, "`{}` are only added to and never deleted")
 
 
-def _meaningless(context: CheckState, given: BodyValues, setting: str, stores: Collection[str], why: str) -> None:
+def _check_unsupported(context: CheckState, given: BodyValues, setting: str, stores: Collection[str], why: str) -> None:
     """Report `setting` beside one of `stores`. `why`: with a place for the store."""
     store, entry = given.entry("store"), given.entry(setting)
     if store is None or entry is None or str(store.value) not in stores:
@@ -77,9 +77,9 @@ def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None
             collector.add("T405", message, secret.key, hint="remove it")
             given.good = False
     elif (
-        not given.perhaps("secret")
-        and ("insecure_allow_unverified" in given.values or not given.perhaps("insecure_allow_unverified"))
-        and not is_meant(context, context.vocabulary.kinds["webhook"]["secret"], given)
+        not given.may_have("secret")
+        and ("insecure_allow_unverified" in given.values or not given.may_have("insecure_allow_unverified"))
+        and not may_be_misnamed(context, context.vocabulary.kinds["webhook"]["secret"], given)
     ):
         hint = 'add `secret "secret://env/WEBHOOK_SECRET"`'
         collector.add("T404", f"`{head.name}` needs `secret`", head.place, hint=hint)

@@ -16,7 +16,7 @@ from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.diagnostics.suggestion import nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
 from dslc.parse import ParsedSection
-from dslc.syntax.block_heads import ELSEWHERE
+from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, MissingToken
 from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, Use
 from dslc.value_reading.string_literals import text_of
@@ -68,7 +68,7 @@ def check_section(parsed: ParsedSection, vocabulary: Vocabulary) -> CheckedSecti
 
 def _foreign(context: CheckState, node: ForeignNode, *, readable: bool) -> list[tuple[str, str]]:
     """Note that it is not compiled, unless something is wrong with it; what it declares of ours."""
-    if readable and (node.kind in ELSEWHERE or node.kind in context.vocabulary.kinds):
+    if readable and (node.kind in FOREIGN_KINDS or node.kind in context.vocabulary.kinds):
         hint = "the blocks beside it are compiled"
         context.collector.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
     body = context.collector.text[node.end_pos : node.end_pos + 100_000]

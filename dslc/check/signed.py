@@ -58,7 +58,7 @@ def known_address(context: CheckState, given: BodyValues, _: CheckedHead) -> Non
     was given to this sender, and a program that is right on one machine is right on another.
     """
     signer = _signer(context, given)
-    if signer is None or signer.parts is None or "url" not in signer.parts or given.perhaps("public_url"):
+    if signer is None or signer.parts is None or "url" not in signer.parts or given.may_have("public_url"):
         return
     provider = given.entry("provider")
     if provider is not None and given.values.get("insecure_allow_unverified") is not True:
@@ -98,7 +98,7 @@ def _values(given: BodyValues) -> Sequence[object]:
 
 def _signer(context: CheckState, given: BodyValues) -> _Signer | None:
     provider = given.values.get("provider")
-    if provider is None and not given.perhaps("provider"):
+    if provider is None and not given.may_have("provider"):
         provider = CheckedVariant(context.vocabulary.kinds["webhook"]["provider"].default, {})
     row = context.vocabulary.rows("provider").get(provider.name) if isinstance(provider, CheckedVariant) else None
     if row is None or not isinstance(provider, CheckedVariant):

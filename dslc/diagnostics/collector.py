@@ -10,10 +10,10 @@ from dslc.diagnostics.invisible import Places
 from dslc.diagnostics.passwords import without_passwords
 from dslc.source import Span
 
-_CROWD = 200
+_MAX_SHOWN = 200
 
 
-class Placed(Protocol):
+class HasPosition(Protocol):
     """Anything that knows where in the text it stands: tokens and nodes of the tree."""
 
     @property
@@ -43,13 +43,13 @@ class DiagnosticCollector:
     @property
     def full(self) -> bool:
         """Whether there are more than any report shows: then no more time goes into looking for the nearest name."""
-        return len(self.found) > _CROWD
+        return len(self.found) > _MAX_SHOWN
 
     def add(
         self,
         code: str,
         message: str,
-        place: Placed,
+        place: HasPosition,
         *,
         hint: str | None = None,
         labels: Iterable[Label] = (),
@@ -67,11 +67,11 @@ class DiagnosticCollector:
             fix = None
         self.found.append(Diagnostic(code, severity, message, "", span, tuple(labels), hint, fix))
 
-    def label(self, message: str, place: Placed) -> Label:
+    def label(self, message: str, place: HasPosition) -> Label:
         """A label on a place in this piece."""
         return Label(message, "", self._offsets.span(place.start_pos or 0, place.end_pos or 0))
 
-    def behind(self, message: str, head: str) -> list[Label]:
+    def label_after(self, message: str, head: str) -> list[Label]:
         """A label on the first word of the head that stands right behind this piece; none when the text ends there."""
         end = len(self.text.encode())
         return [Label(message, "", Span(end, end + len(word))) for word in head.split()[:1]]
@@ -81,7 +81,7 @@ class DiagnosticCollector:
         return Fix(message, tuple(Edit(self._offsets.span(start, end), text) for start, end, text in edits), safe)
 
 
-def placed(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
+def relocated(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
     """A piece's diagnostic in its file, where the piece begins `offset` bytes after the beginning."""
 
     def moved(span: Span) -> Span:

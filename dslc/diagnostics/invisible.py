@@ -66,16 +66,16 @@ class Places(OffsetText):
         return [match.span() for match in _FOUND.finditer(self.text) if match.lastgroup == "word"]
 
 
-def reported(source: Source, places: Iterable[int]) -> list[Diagnostic]:
+def invisible_diagnostics(source: Source, places: Iterable[int]) -> list[Diagnostic]:
     """One diagnostic for each kind of such a character, at its first place, whose fix is for all of them."""
     text = source.text or ""
     by_kind: dict[str, list[int]] = {}
     for place in places:
         by_kind.setdefault(text[place], []).append(place)
-    return [_reported(source, character, found) for character, found in by_kind.items()]
+    return [_diagnostic(source, character, found) for character, found in by_kind.items()]
 
 
-def _reported(source: Source, character: str, found: list[int]) -> Diagnostic:
+def _diagnostic(source: Source, character: str, found: list[int]) -> Diagnostic:
     name = unicodedata.name(character, "").lower()
     message = f"invisible character U+{ord(character):04X}{f' ({name})' if name else ''}"
     if len(found) > 1:

@@ -15,7 +15,7 @@ from dslc.catalog import Catalog
 from dslc.language_server import markdown
 from dslc.language_server.completion import block_snippet, setting_snippet, words_of
 from dslc.setting import Setting
-from dslc.syntax.block_heads import ELSEWHERE
+from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.tokens import NUMBER, WORD
 from dslc.vocabulary import Vocabulary
 
@@ -123,7 +123,7 @@ def _elsewhere() -> dict[str, Rule]:
     inner = [{"include": "#comment"}, {"include": "#string"}, {"include": "#elsewhere-braces"}]
     return {
         "elsewhere": {
-            "begin": rf"^[ \t]*(?:({_alternatives(ELSEWHERE)}){_END}|(agent)[ \t]+({_NAME})[ \t]*(?=\())",
+            "begin": rf"^[ \t]*(?:({_alternatives(FOREIGN_KINDS)}){_END}|(agent)[ \t]+({_NAME})[ \t]*(?=\())",
             "end": r"(?<=\})|^(?=[A-Za-z_])",
             "beginCaptures": {
                 "1": {"name": "keyword.other.symbiont"},

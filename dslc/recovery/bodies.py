@@ -8,7 +8,7 @@ from lark import Token
 
 from dslc.diagnostics.collector import Place
 from dslc.recovery.state import RecoveryState
-from dslc.syntax.delimiters import matching
+from dslc.syntax.delimiters import matching_end
 from dslc.syntax.tree import end, start
 
 _PAIRS = {
@@ -16,9 +16,9 @@ _PAIRS = {
 }  # fmt: skip
 
 
-def stands_for_brace(state: RecoveryState, token: Token) -> bool:
+def closing_word(state: RecoveryState, token: Token) -> bool:
     """`end` of a body that began with `do`: that is reported."""
-    if token.start_pos not in state.closers or not state.parser_state.awaits_entry:
+    if token.start_pos not in state.closing_words or not state.parser_state.expects_entry:
         return False
     while state.peek().type not in {"_NL", "$END"}:
         state.advance()
@@ -26,26 +26,26 @@ def stands_for_brace(state: RecoveryState, token: Token) -> bool:
     return True
 
 
-def other_half(state: RecoveryState, token: Token) -> bool:
+def closing_sign(state: RecoveryState, token: Token) -> bool:
     """The second one of a pair that was reported."""
-    if token.start_pos not in state.halves:
+    if token.start_pos not in state.closing_signs:
         return False
     state.seek(start(token) + 1 if token.startswith(")") else end(token))
     return True
 
 
-def with_signs(state: RecoveryState, token: Token) -> bool:
+def signs_at_brace(state: RecoveryState, token: Token) -> bool:
     """`{% … %}`, `({ … })`: signs that go with the braces of a body."""
     if token.type != "JUNK" or state.missing:
         return False
     text, last, after = state.text, state.parser_state.last, state.peek(1)
     if last is not None and last.type == "LBRACE" and last.end_pos == start(token):
-        half = matching(text, start(last)) - 1 - len(token)
+        half = matching_end(text, start(last)) - 1 - len(token)
         if half < end(token) or text[half : half + len(token)] != token[::-1]:
             return False
         place = Place(start(last), end(token))
-    elif str(token) == "(" and after.type == "LBRACE" and _could_open(state):
-        half = matching(text, start(after))
+    elif str(token) == "(" and after.type == "LBRACE" and _may_open_body(state):
+        half = matching_end(text, start(after))
         if text[half : half + 1] != ")":
             return False
         place = Place(start(token), end(after))
@@ -53,20 +53,20 @@ def with_signs(state: RecoveryState, token: Token) -> bool:
         return False
     hint = f"remove `{token[:8]}` on both sides"
     state.collector.add("S112", f"unexpected `{token[:8]}` at a brace", place, hint=hint)
-    state.halves.add(half)
+    state.closing_signs.add(half)
     state.advance()
     return True
 
 
-def brace_is_missing(state: RecoveryState, token: Token) -> bool:
+def missing_brace(state: RecoveryState, token: Token) -> bool:
     """A head whose body follows without `{`."""
     parser_state = state.parser_state
-    if not _could_open(state):
+    if not _may_open_body(state):
         return False
-    beside = _beside_missing_brace(state, token)
-    closer = _closer(state, token)
-    indented = closer >= 0 or _is_indented(state, beside)
-    if not indented and not (state.excess and _goes_on(state, beside)):
+    beside = _tokens_before_body(state, token)
+    closer = _find_closing_word(state, token)
+    indented = closer >= 0 or _body_is_indented(state, beside)
+    if not indented and not (state.excess and _continues_in_body(state, beside)):
         return False
     beside = 1 if closer >= 0 else beside
     last = parser_state.head[-1].end_pos or 0
@@ -76,14 +76,14 @@ def brace_is_missing(state: RecoveryState, token: Token) -> bool:
     )
     what = f"`{head}` has no value" if code == "S101" else f"`{{` is missing after `{head}`"
     place = Place(start(token), end(state.peek(beside - 1))) if beside else Place(last, last + 1)
-    if not state.is_indented:
+    if not state.in_indented_body:
         state.collector.add(code, what, place, hint=f"write `{head} {{`")
     for _ in range(beside):
         state.advance()
     state.feed("LBRACE", last)
     if closer >= 0:
-        state.closers.add(closer)
-        state.instead.add(last)
+        state.closing_words.add(closer)
+        state.by_closing_word.add(last)
     elif state.excess:
         state.excess -= 1
     else:
@@ -91,7 +91,7 @@ def brace_is_missing(state: RecoveryState, token: Token) -> bool:
     return True
 
 
-def _beside_missing_brace(state: RecoveryState, token: Token) -> int:
+def _tokens_before_body(state: RecoveryState, token: Token) -> int:
     """How many tokens stand at the end of a head's line where `{` should."""
     count = 0
     while count < 3 and state.peek(count).type in {"SIGN", "JUNK", "_COMMA"}:
@@ -107,10 +107,12 @@ def _beside_missing_brace(state: RecoveryState, token: Token) -> int:
 def _body_follows(state: RecoveryState, number: int) -> bool:
     """Whether that token ends the line, or is a setting of the body that the head would open, whose `}` is there."""
     after = state.peek(number)
-    return after.type == "_NL" or (state.excess > 0 and after in state.parser_state.inside(state.parser_state.head))
+    return after.type == "_NL" or (
+        state.excess > 0 and after in state.parser_state.body_settings(state.parser_state.head)
+    )
 
 
-def _closer(state: RecoveryState, token: Token) -> int:
+def _find_closing_word(state: RecoveryState, token: Token) -> int:
     """Where the line stands that closes a body which this token at a line's end opens; -1 when none does."""
     closing = _PAIRS.get(token[:1] if token.type in {"JUNK", "LSQB"} else str(token))
     head = state.parser_state.head[0]
@@ -124,37 +126,37 @@ def _closer(state: RecoveryState, token: Token) -> int:
     return found.start("closer") if found else -1
 
 
-def _goes_on(state: RecoveryState, number: int) -> bool:
+def _continues_in_body(state: RecoveryState, number: int) -> bool:
     """Whether what follows the head, from that token on, stands in its body."""
     parser_state, token = state.parser_state, state.peek(number)
     if token.type not in {"_NL", "WORD", "RBRACE"}:
         return False
-    follows = state.after_break(number)
-    inside, setting = parser_state.inside(parser_state.head), parser_state.setting()
+    follows = state.after_line_end(number)
+    inside, setting = parser_state.body_settings(parser_state.head), parser_state.setting()
     variant = setting is not None and setting.type == "variant"
     if follows.type == "WORD":
         return follows in inside and not (variant and follows in parser_state.legal())
     return follows.type == "RBRACE" and token.type != "_NL" and not variant
 
 
-def _is_indented(state: RecoveryState, number: int) -> bool:
+def _body_is_indented(state: RecoveryState, number: int) -> bool:
     """Whether that token is a line's end, and the line below stands deeper than the head and can only be its body."""
     parser_state = state.parser_state
     if state.peek(number).type != "_NL":
         return False
     word = state.peek(number + 1)
-    if word.type != "WORD" or word not in parser_state.inside(parser_state.head) or word in parser_state.legal():
+    if word.type != "WORD" or word not in parser_state.body_settings(parser_state.head) or word in parser_state.legal():
         return False
     column, outer = parser_state.column(word), parser_state.column(parser_state.head[0])
     return column is not None and outer is not None and column > outer
 
 
-def indentation_ends(state: RecoveryState, token: Token) -> bool:
+def end_of_indentation(state: RecoveryState, token: Token) -> bool:
     """The end of a body that is told by its indentation, for it has no braces: that is reported."""
     parser_state = state.parser_state
     if (
         not parser_state.frames
-        or not parser_state.awaits_entry
+        or not parser_state.expects_entry
         or start(parser_state.frames[-1].brace) not in state.by_indentation
     ):
         return False
@@ -170,7 +172,7 @@ def indentation_ends(state: RecoveryState, token: Token) -> bool:
     return True
 
 
-def _could_open(state: RecoveryState) -> bool:
+def _may_open_body(state: RecoveryState) -> bool:
     """Whether what stands here so far is a head that a body may follow."""
     parser_state = state.parser_state
     if not parser_state.head or parser_state.lists:

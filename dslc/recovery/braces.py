@@ -8,9 +8,9 @@ from lark import Token
 
 from dslc.diagnostics.collector import Place
 from dslc.recovery.state import RecoveryState
-from dslc.syntax.delimiters import matching
+from dslc.syntax.delimiters import matching_end
 from dslc.syntax.parser_state import Frame
-from dslc.syntax.section import DEEPEST
+from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tokens import COMMENT
 from dslc.syntax.tree import start
 
@@ -21,13 +21,13 @@ _INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`
 def too_deep(state: RecoveryState, token: Token) -> bool:
     """More levels than a program may have."""
     parser_state = state.parser_state
-    if token.type != "LBRACE" or len(parser_state.frames) < DEEPEST:
+    if token.type != "LBRACE" or len(parser_state.frames) < MAX_DEPTH:
         return False
     state.collector.add("S108", "nested deeper than 64 levels", token, hint="use fewer levels")
-    if parser_state.awaits_value:
-        state.value_is_lost()
+    if parser_state.expects_value:
+        state.feed_missing_value()
     state.damage(everything=True)
-    behind = matching(state.text, token.start_pos or 0)
+    behind = matching_end(state.text, token.start_pos or 0)
     if behind == len(state.text):  # none of them closes: that is the same mistake
         state.missing = 0
     state.seek(behind)
@@ -60,7 +60,7 @@ def brace_on_next_line(state: RecoveryState, token: Token) -> bool:
 def body_ends_by_indentation(state: RecoveryState, token: Token) -> bool:
     """A setting that stands no further right than the head of its body, while a `}` is missing."""
     parser_state = state.parser_state
-    if not (state.missing and parser_state.frames and parser_state.awaits_entry and token.type in {"WORD", "RBRACE"}):
+    if not (state.missing and parser_state.frames and parser_state.expects_entry and token.type in {"WORD", "RBRACE"}):
         return False
     frame, column = parser_state.frames[-1], parser_state.column(token)
     further_left = column is not None and frame.column is not None
@@ -93,12 +93,12 @@ def _is_head(state: RecoveryState, word: Token) -> bool:
     return word in state.vocabulary.kinds and named and state.peek(2).type == "LBRACE"
 
 
-def closes_too_early(state: RecoveryState, token: Token) -> bool:
+def early_closing_brace(state: RecoveryState, token: Token) -> bool:
     """A `}` that is too much and after which the body goes on."""
     parser_state = state.parser_state
-    if token.type != "RBRACE" or not state.excess or not parser_state.frames or not parser_state.awaits_entry:
+    if token.type != "RBRACE" or not state.excess or not parser_state.frames or not parser_state.expects_entry:
         return False
-    after, frame, column = state.after_break(1), parser_state.frames[-1], parser_state.column(token)
+    after, frame, column = state.after_line_end(1), parser_state.frames[-1], parser_state.column(token)
     closes = after.type == "RBRACE" and frame.column is not None and parser_state.column(after) == frame.column
     if closes and column is None:  # that is the right one
         _stray(state, token)
@@ -123,7 +123,7 @@ def closed_and_opened(state: RecoveryState, token: Token) -> bool:
     if token.type != "RBRACE" or opened.type != "LBRACE" or parser_state.lists:
         return False
     if parser_state.head and (
-        not parser_state.frames or parser_state.awaits_value or parser_state.inside(parser_state.head)
+        not parser_state.frames or parser_state.expects_value or parser_state.body_settings(parser_state.head)
     ):
         excess = state.excess
         _stray(state, token)
@@ -138,29 +138,29 @@ def closed_and_opened(state: RecoveryState, token: Token) -> bool:
     return True
 
 
-def opens_nothing(state: RecoveryState, token: Token) -> bool:
+def extra_opening_brace(state: RecoveryState, token: Token) -> bool:
     """A second `{`, or one on a line of its own or behind a value without options, while a `}` is missing."""
     parser_state, setting = state.parser_state, state.parser_state.setting()
-    if token.type != "LBRACE" or not state.missing or not parser_state.frames or not parser_state.awaits_entry:
+    if token.type != "LBRACE" or not state.missing or not parser_state.frames or not parser_state.expects_entry:
         return False
     if parser_state.head and (setting is None or setting.type == "group"):
         return False
     if setting is not None and setting.type in {"variant", "reference"}:
-        after = state.after_break(1)
-        if after not in parser_state.legal() or after in parser_state.inside(parser_state.head):
+        after = state.after_line_end(1)
+        if after not in parser_state.legal() or after in parser_state.body_settings(parser_state.head):
             return False
     state.collector.add("S112", "this `{` opens nothing", token, hint="remove it")
-    while state.missing and state.after_break().type == "LBRACE":
+    while state.missing and state.after_line_end().type == "LBRACE":
         state.advance()
         state.missing -= token.type == "LBRACE"
         token = state.peek()
     return True
 
 
-def other_brace(state: RecoveryState, token: Token) -> bool:
+def wrong_closing_sign(state: RecoveryState, token: Token) -> bool:
     """`)` or `end` where a `}` is missing."""
     parser_state = state.parser_state
-    if not state.missing or not parser_state.frames or not parser_state.awaits_entry or token in parser_state.legal():
+    if not state.missing or not parser_state.frames or not parser_state.expects_entry or token in parser_state.legal():
         return False
     if token not in _INSTEAD:
         return False
@@ -183,7 +183,7 @@ def end_of_text(state: RecoveryState, token: Token) -> bool:
     frame = parser_state.frames[-1]
     if state.missing == 1 and _is_repeated(state, frame):
         state.collector.add("S109", "this head is written twice", frame.head[0], hint="remove one of them")
-        state.void.add(start(frame.head[0]))
+        state.discarded_heads.add(start(frame.head[0]))
         state.missing = 0
         state.feed("RBRACE", start(token))
     elif state.missing:
@@ -210,10 +210,10 @@ def _unclosed(state: RecoveryState, frame: Frame, shown_by: Token | None, what: 
         line = state.first_line + state.text.count("\n", 0, shown_by.start_pos or 0)
         labels, hint = [state.collector.label(what, shown_by)], f"add `}}` before line {line}"
     elif state.following:
-        labels = state.collector.behind(what, state.following)
+        labels = state.collector.label_after(what, state.following)
         hint = f"add `}}` before line {state.first_line + state.text.count(chr(10))}"
     state.collector.add("S103", message, frame.brace, hint=hint, labels=labels)
-    state.done.damaged.add(frame.brace.start_pos or 0)  # what it lacks may be what was not written yet
+    state.recovered.damaged.add(frame.brace.start_pos or 0)  # what it lacks may be what was not written yet
     state.missing -= 1
     state.feed("RBRACE", state.peek().start_pos or 0)
 

@@ -28,16 +28,16 @@ def comment(state: RecoveryState, token: Token) -> bool:
     line, closed = text.find("\n", at), state.find("*/", at + 2)
     line = len(text) if line < 0 else line
     behind = closed + 2 if closed >= 0 else line
-    if state.parser_state.awaits_value and not 0 <= closed < line:
+    if state.parser_state.expects_value and not 0 <= closed < line:
         return False
     state.collector.add("S114", "`/*` begins no comment", Place(at, min(behind, line)), hint="begin each line with `#`")
-    state.done.mentions |= words(text[at : min(behind, at + 100_000)])
+    state.recovered.mentions |= words(text[at : min(behind, at + 100_000)])
     state.damage()
     state.seek(behind)
     return True
 
 
-def conflict(state: RecoveryState, token: Token) -> bool:
+def merge_conflict(state: RecoveryState, token: Token) -> bool:
     """`<<<<<<<`: both sides of a merge, of which nobody knows the right one."""
     text, at = state.text, start(token)
     if token.type != "JUNK" or not text.startswith("<<<<<<<", at) or state.parser_state.column(token) != 0:
@@ -47,19 +47,19 @@ def conflict(state: RecoveryState, token: Token) -> bool:
     behind = len(text) if line < 0 else line
     hint = "keep one of its sides, without the marks"
     state.collector.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
-    state.done.mentions |= words(text[at : min(behind, at + 100_000)])
-    if state.parser_state.awaits_value:
-        state.value_is_lost()
+    state.recovered.mentions |= words(text[at : min(behind, at + 100_000)])
+    if state.parser_state.expects_value:
+        state.feed_missing_value()
     state.damage()
     if not state.parser_state.frames:
-        state.done.nameless |= set(state.vocabulary.kinds)
+        state.recovered.nameless |= set(state.vocabulary.kinds)
     state.seek(behind)
     return True
 
 
-def dashes(state: RecoveryState, token: Token) -> bool:
+def dash_list(state: RecoveryState, token: Token) -> bool:
     """`tools` and lines of `- search` below it."""
-    setting = state.parser_state.setting() if state.parser_state.awaits_value else None
+    setting = state.parser_state.setting() if state.parser_state.expects_value else None
     if token.type != "_NL" or setting is None or not setting.many or setting.type == "group":
         return False
     found = _DASHED.match(state.text, start(token), start(token) + 10_000)
@@ -70,16 +70,16 @@ def dashes(state: RecoveryState, token: Token) -> bool:
     hint = f"`{setting.name} [{', '.join(items[:8]) if plain else '…'}]`"
     first = found.start() + len(found[0]) - len(found[0].lstrip())
     state.collector.add("T401", f"`{setting.name}` takes a list in brackets", Place(first, found.end()), hint=hint)
-    state.done.mentions |= words(found[0])
-    state.value_is_lost()
+    state.recovered.mentions |= words(found[0])
+    state.feed_missing_value()
     state.seek(found.end())
     return True
 
 
-def text_below(state: RecoveryState, token: Token) -> bool:
+def multiline_text(state: RecoveryState, token: Token) -> bool:
     """`instruction |` or `instruction <<EOF`, with the text on the lines below."""
     parser_state, text, at = state.parser_state, state.text, start(token)
-    setting = parser_state.setting() if parser_state.awaits_value else None
+    setting = parser_state.setting() if parser_state.expects_value else None
     if token.type != "JUNK" or setting is None or setting.type not in {"string", "secret"}:
         return False
     here = _HEREDOC.match(text, at)
@@ -95,13 +95,13 @@ def text_below(state: RecoveryState, token: Token) -> bool:
         return False
     message = 'this text over several lines needs `"""`'
     state.collector.add("S114", message, Place(at, behind), hint=f'write `{setting.name} """…"""`')
-    state.done.mentions |= words(text[at:behind])
-    state.value_is_lost()
+    state.recovered.mentions |= words(text[at:behind])
+    state.feed_missing_value()
     state.seek(behind)
     return True
 
 
-def no_name(state: RecoveryState, token: Token) -> bool:
+def invalid_name(state: RecoveryState, token: Token) -> bool:
     """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is none, or needs quotes."""
     parser_state = state.parser_state
     if parser_state.frames or len(parser_state.head) != 1 or parser_state.head[0] not in state.vocabulary.kinds:
@@ -122,9 +122,9 @@ def no_name(state: RecoveryState, token: Token) -> bool:
     state.collector.add("N206", message, Place(at, behind), hint=hint, fix=fix)
     state.seek(behind)
     if quoted:
-        state.put(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
+        state.insert(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
     else:
-        state.done.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
+        state.recovered.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
         state.feed("WORD", at)
     return True
 

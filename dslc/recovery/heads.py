@@ -11,10 +11,10 @@ from dslc.diagnostics.collector import Place
 from dslc.diagnostics.suggestion import listing, nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
 from dslc.recovery.state import RecoveryState, shown, words
-from dslc.syntax.block_heads import ELSEWHERE
+from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.tree import end, start
 
-_TORN_NAME = re.compile(
+_MALFORMED_NAME = re.compile(
     r"(?P<key>(?:name|id)[ \t]*[=:][ \t]*)?"
     r"(?P<open>[\"'`]?)(?P<name>[\w.-]{1,64})(?P<close>[\"'`]?)[ \t]*(?=\{)",
     re.ASCII,
@@ -31,18 +31,18 @@ def no_head(state: RecoveryState) -> None:
         code, message = "S114", "this is another language"
     hint = f"a block is `kind name {{ … }}`; kinds are {listing(state.vocabulary.kinds)}"
     state.collector.add(code, message, state.peek(), hint=hint)
-    state.done.mentions |= words(state.text[:100_000])
-    state.done.nameless |= set(state.vocabulary.kinds)
+    state.recovered.mentions |= words(state.text[:100_000])
+    state.recovered.nameless |= set(state.vocabulary.kinds)
 
 
 def is_foreign(state: RecoveryState) -> bool:
     """A block of a kind that nobody knows, with a syntax of its own: its kind is the one mistake."""
     word = state.peek()
-    if word in ELSEWHERE or _takes_arguments(state):
+    if word in FOREIGN_KINDS or _takes_arguments(state):
         message = f"the head of this `{word}` does not end in `{{` on its line"
         hint = "only parentheses that close may go over lines"
         state.collector.add("S111", message, word, hint=hint)
-        state.done.mentions |= words(state.text[:100_000])
+        state.recovered.mentions |= words(state.text[:100_000])
         return True
     if word.type != "WORD" or word in state.vocabulary.kinds or "{" not in state.text:
         return False
@@ -52,7 +52,7 @@ def is_foreign(state: RecoveryState) -> bool:
     strange = any(state.peek(number).type == "JUNK" for number in (1, 2, 3))
     if state.peek(1 + named).type == "LBRACE" or strange:
         unknown_kind(state.collector, word, state.vocabulary, named=named)
-        state.done.mentions |= words(state.text[:100_000])
+        state.recovered.mentions |= words(state.text[:100_000])
         return True
     return False
 
@@ -64,7 +64,7 @@ def _takes_arguments(state: RecoveryState) -> bool:
     return state.peek() == "agent" and opens and "{" in state.text
 
 
-def before_kind(state: RecoveryState, token: Token) -> bool:
+def word_before_head(state: RecoveryState, token: Token) -> bool:
     """`[ memory m {`, `resource "memory" m {`: a sign or a word before a head."""
     parser_state, kind = state.parser_state, state.peek(1)
     word, bare = token.type == "WORD", kind.strip('"')
@@ -101,8 +101,8 @@ def name_on_two_lines(state: RecoveryState, token: Token) -> bool:
     fix = state.collector.fix("write it on one line", (found.start(), found.end("name") + 1, f'"{name}"'))
     fix_or_none = fix if is_name(name) else None
     state.collector.add("S102", "the name is not closed on its line", place, hint=f'write `"{name}"`', fix=fix_or_none)
-    state.reread(found.end("name") + 1)
-    state.put(Token("STRING", f'"{name}"', start_pos=found.start(), end_pos=found.end("name") + 1))
+    state.rescan(found.end("name") + 1)
+    state.insert(Token("STRING", f'"{name}"', start_pos=found.start(), end_pos=found.end("name") + 1))
     return True
 
 
@@ -111,25 +111,25 @@ def name_below(state: RecoveryState, token: Token) -> bool:
     parser_state, name = state.parser_state, state.peek(1)
     if token.type != "_NL" or parser_state.frames or len(parser_state.head) != 1 or name.type not in {"WORD", "STRING"}:
         return False
-    if name in state.vocabulary.kinds or state.after_break(2).type != "LBRACE":
+    if name in state.vocabulary.kinds or state.after_line_end(2).type != "LBRACE":
         return False
     hint = f"write `{parser_state.head[0][:80]} {name[:80]} {{`"
     state.collector.add("S111", f"the name of this `{parser_state.head[0][:80]}` is on another line", name, hint=hint)
     state.advance()
     state.lark.feed_token(state.advance())
-    parser_state.take(name)
+    parser_state.consume(name)
     if state.peek().type == "_NL":
         state.advance()
     return True
 
 
-def torn_name(state: RecoveryState, token: Token) -> bool:
+def malformed_name(state: RecoveryState, token: Token) -> bool:
     """`memory "m {`, `memory name="m" {`: a name with one quote, or with a key."""
     parser_state = state.parser_state
     types = {"WORD", "NUMBER", "SINGLE_QUOTED", "UNCLOSED_STRING"}
     if parser_state.frames or len(parser_state.head) != 1 or (token.type not in types and "{" not in token):
         return False
-    found = _TORN_NAME.match(state.text, token.start_pos or 0)
+    found = _MALFORMED_NAME.match(state.text, token.start_pos or 0)
     if found is None or (found["open"] == found["close"] and not found["key"]):
         return False
     (start, end), (first, last) = found.span("name"), (found.start(), found.end("close"))
@@ -139,8 +139,8 @@ def torn_name(state: RecoveryState, token: Token) -> bool:
         code, message = "S112", f"unexpected `{found['key'].strip()}` before the name"
     hint = f'write `{parser_state.head[0][:80]} "{found["name"]}" {{`'
     state.collector.add(code, message, Place(first, last), hint=hint, fix=fix)
-    state.reread(found.end())
-    state.put(Token("STRING", f'"{found["name"]}"', start_pos=start, end_pos=end))
+    state.rescan(found.end())
+    state.insert(Token("STRING", f'"{found["name"]}"', start_pos=start, end_pos=end))
     return True
 
 
@@ -151,13 +151,16 @@ def incomplete_head(state: RecoveryState, token: Token) -> bool:
         return False
     _add_incomplete_head(state, token)
     if len(parser_state.head) == 1 and token.type in {"NUMBER", "JUNK", "LONG_STRING", "LSQB"}:
-        state.value_is_lost()  # a name that is none
+        state.feed_missing_value()  # a name that is none
     while state.peek().type not in {"LBRACE", "RBRACE", "_NL", "$END"}:
         state.drop()
     if state.peek().type == "LBRACE":
         return True
     last = parser_state.head[-1].end_pos or 0
-    if state.after_break() in parser_state.inside(parser_state.head) and state.after_break(1).type != "LBRACE":
+    if (
+        state.after_line_end() in parser_state.body_settings(parser_state.head)
+        and state.after_line_end(1).type != "LBRACE"
+    ):
         state.feed("LBRACE", last)
         state.excess -= state.excess > 0
     else:

@@ -9,7 +9,7 @@ from dslc.diagnostics.suggestion import listing, nearest
 from dslc.recovery.state import ENDS, VALUES, RecoveryState, words
 from dslc.syntax.tree import end, start
 
-_LONGEST = 60  # tokens of a line that are looked at
+_MAX_TOKENS = 60  # tokens of a line that are looked at
 
 
 def word_before_key(state: RecoveryState, token: Token) -> bool:
@@ -30,16 +30,16 @@ def word_before_key(state: RecoveryState, token: Token) -> bool:
     fix = state.collector.fix("remove it", (start(token), start(after), ""))
     message = f"unexpected word before `{after}`"
     state.collector.add("S109", message, token, hint="remove it: a setting is `key value`", fix=fix)
-    state.done.mentions.add(str(state.advance()))
+    state.recovered.mentions.add(str(state.advance()))
     return True
 
 
-def no_setting(state: RecoveryState, token: Token) -> bool:
+def not_a_setting(state: RecoveryState, token: Token) -> bool:
     """`TODO write this`: a line that begins with no setting's name, and has not the shape of a setting."""
     if not _is_unknown(state, token) or state.parser_state.column(token) is None:
         return False
     number = 1
-    while state.peek(number).type not in {"_NL", "LBRACE", "RBRACE", "$END"} and number < _LONGEST:
+    while state.peek(number).type not in {"_NL", "LBRACE", "RBRACE", "$END"} and number < _MAX_TOKENS:
         number += 1
     last = state.peek(number)
     if number < 3 or last.type not in {"_NL", "RBRACE", "$END"} or _is_known(state, number):
@@ -47,7 +47,7 @@ def no_setting(state: RecoveryState, token: Token) -> bool:
     behind = end(state.peek(number - 1))
     hint = f"a setting is `key value`; settings here: {listing(state.parser_state.legal())}"
     state.collector.add("S109", "this line is no setting", Place(start(token), behind), hint=hint)
-    state.done.mentions |= words(state.text[start(token) : behind])
+    state.recovered.mentions |= words(state.text[start(token) : behind])
     state.damage()
     state.seek(behind)
     return True
@@ -70,7 +70,7 @@ def _is_unknown(state: RecoveryState, token: Token) -> bool:
     parser_state = state.parser_state
     return (
         token.type == "WORD"
-        and parser_state.awaits_entry
+        and parser_state.expects_entry
         and bool(parser_state.legal())
         and token not in parser_state.legal()
     )

@@ -8,9 +8,9 @@ from lark import Token
 
 from dslc.diagnostics.collector import Place
 from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown, words
-from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
-from dslc.syntax.delimiters import entry_end, list_end, matching
-from dslc.syntax.section import DEEPEST
+from dslc.recovery.strings import add_single_quotes, add_unclosed, close_swallowed
+from dslc.syntax.delimiters import entry_end, list_end, matching_end
+from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tokens import COMMENT, WORD
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
@@ -20,9 +20,9 @@ _REST = re.compile(rf"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w
 _FIRST = re.compile(rf"^[ \t]*({WORD})", re.MULTILINE)
 
 
-def bracket_is_missing(state: RecoveryState, token: Token) -> bool:
+def missing_bracket(state: RecoveryState, token: Token) -> bool:
     """`tools search remember]`: a list that lacks its `[`."""
-    setting = state.parser_state.setting() if state.parser_state.awaits_value else None
+    setting = state.parser_state.setting() if state.parser_state.expects_value else None
     items = {"WORD", "STRING", "NUMBER", "_COMMA", "_NL"}
     if setting is None or not setting.many or setting.type == "group" or token.type not in items:
         return False
@@ -33,8 +33,8 @@ def bracket_is_missing(state: RecoveryState, token: Token) -> bool:
         number += 1
     if state.peek(number).type != "RSQB":
         return False
-    breaks = any(state.peek(each).type == "_NL" for each in range(number))
-    if breaks and state.peek(number + 1).type not in ENDS:
+    over_lines = any(state.peek(each).type == "_NL" for each in range(number))
+    if over_lines and state.peek(number + 1).type not in ENDS:
         return False
     end = state.parser_state.head[0].end_pos or 0
     place = token if token.type != "_NL" else Place(end, end + 1)
@@ -43,10 +43,10 @@ def bracket_is_missing(state: RecoveryState, token: Token) -> bool:
     return True
 
 
-def bad_list_ahead(state: RecoveryState, token: Token) -> bool:
+def invalid_list(state: RecoveryState, token: Token) -> bool:
     """A list is looked through before it goes in, for it could not be taken back."""
     parser_state = state.parser_state
-    if token.type != "LSQB" or parser_state.lists or not (parser_state.awaits_value or not parser_state.frames):
+    if token.type != "LSQB" or parser_state.lists or not (parser_state.expects_value or not parser_state.frames):
         return False
     depth = number = 0
     while True:
@@ -55,7 +55,7 @@ def bad_list_ahead(state: RecoveryState, token: Token) -> bool:
         depth += (item.type == "LSQB") - (item.type == "RSQB")
         if depth == 0:
             return False
-        if depth + len(parser_state.frames) > DEEPEST:
+        if depth + len(parser_state.frames) > MAX_DEPTH:
             _too_deep(state, token, item)
             return True
         if item.type in _BAD:
@@ -64,7 +64,7 @@ def bad_list_ahead(state: RecoveryState, token: Token) -> bool:
             break
         if _next_setting(state, number, item):
             break
-    _bad_list(state, token, number - 1)
+    _add_invalid_list(state, token, number - 1)
     return True
 
 
@@ -73,8 +73,8 @@ def _too_deep(state: RecoveryState, opened: Token, bad: Token) -> None:
     state.collector.add("S108", "nested deeper than 64 levels", bad, hint="use fewer levels")
     at = bad.end_pos or 0
     behind = entry_end(state.text, at) if state.brackets > 0 else list_end(state.text, opened.start_pos or 0, at)
-    if state.parser_state.awaits_value:
-        state.value_is_lost()
+    if state.parser_state.expects_value:
+        state.feed_missing_value()
     state.damage(everything=True)
     state.seek(behind)
 
@@ -93,7 +93,7 @@ def _begins_setting(state: RecoveryState, number: int) -> bool:
     }
 
 
-def _bad_list(state: RecoveryState, opened: Token, number: int) -> None:
+def _add_invalid_list(state: RecoveryState, opened: Token, number: int) -> None:
     bad = state.peek(number)
     label = [state.collector.label("the list begins here", opened)]
     if bad.type == "LBRACE" and _holds_groups(state, opened):
@@ -101,7 +101,7 @@ def _bad_list(state: RecoveryState, opened: Token, number: int) -> None:
     if bad.type == "RBRACE" and state.excess > 0 and state.brackets > 0:
         state.collector.add("S113", "unexpected `}` where a list ends", bad, hint="write `]`", labels=label)
         state.excess -= 1
-        _leave_out(state, opened, bad, bad.end_pos or 0)
+        _discard_list(state, opened, bad, bad.end_pos or 0)
         return
     if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
         state.collector.add("S113", "the list is not closed", opened, hint="add `]`")
@@ -115,26 +115,26 @@ def _bad_list(state: RecoveryState, opened: Token, number: int) -> None:
         hint = 'a list holds words, numbers and strings; other text needs `"`'
         state.collector.add("S113", f"unexpected {shown(bad)} in a list", bad, hint=hint, labels=label)
     if bad.type == "UNCLOSED_STRING":
-        _leave_out(state, opened, bad, bad.end_pos or 0)
+        _discard_list(state, opened, bad, bad.end_pos or 0)
         rest = _REST.match(state.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
         if rest is not None and not state.parser_state.legal().keys() & set(_FIRST.findall(rest["words"])):
-            state.done.mentions |= words(rest[0])
+            state.recovered.mentions |= words(rest[0])
             state.seek(rest.end())
         else:
-            swallowed(state, bad)
+            close_swallowed(state, bad)
     elif bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
-        _leave_out(state, opened, bad, bad.start_pos or 0)
+        _discard_list(state, opened, bad, bad.start_pos or 0)
     else:
-        _leave_out(state, opened, bad, list_end(state.text, opened.start_pos or 0, bad.end_pos or 0))
+        _discard_list(state, opened, bad, list_end(state.text, opened.start_pos or 0, bad.end_pos or 0))
 
 
-def _leave_out(state: RecoveryState, opened: Token, bad: Token, behind: int) -> None:
+def _discard_list(state: RecoveryState, opened: Token, bad: Token, behind: int) -> None:
     """Go on behind a list of which nothing is taken."""
-    if state.parser_state.awaits_value:
-        state.value_is_lost()
+    if state.parser_state.expects_value:
+        state.feed_missing_value()
     state.damage()
     start = opened.start_pos or 0
-    state.done.mentions |= words(state.text[start : min(bad.start_pos or 0, start + 100_000)])
+    state.recovered.mentions |= words(state.text[start : min(bad.start_pos or 0, start + 100_000)])
     state.seek(behind)
 
 
@@ -142,16 +142,18 @@ def _holds_groups(state: RecoveryState, opened: Token) -> bool:
     """`filter [{ … }, { … }]`: groups in a list, which is closed behind them."""
     if state.brackets > 0:
         return False
-    behind = matching(state.text, opened.start_pos or 0)
+    behind = matching_end(state.text, opened.start_pos or 0)
     if state.text[behind - 1 : behind] != "]":
         return False
     setting = state.parser_state.setting()
     many = setting is not None and setting.many and setting.type == "group"
     hint = f"give `{setting.name}` once for each: `{setting.name} {{ … }}`" if setting and many else None
     state.collector.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
-    state.done.mentions |= words(state.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)])
+    state.recovered.mentions |= words(
+        state.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)]
+    )
     state.damage()
-    if state.parser_state.awaits_value:
-        state.value_is_lost()
+    if state.parser_state.expects_value:
+        state.feed_missing_value()
     state.seek(behind)
     return True

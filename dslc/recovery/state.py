@@ -22,7 +22,7 @@ VALUES = frozenset({"STRING", "LONG_STRING", "NUMBER", "LSQB"})
 ENDS = frozenset({"_NL", "RBRACE", "_COMMA", "$END"})
 """Tokens that end an entry."""
 
-_LONGEST_SHOWN = 60  # characters of a value in a hint
+_MAX_SHOWN = 60  # characters of a value in a hint
 
 
 @dataclass
@@ -49,36 +49,38 @@ class RecoveryState:
         self.following = following
         self.parser_state = ParserState(self.text, vocabulary)
         self.lark: Any = parser().parse_interactive(start="file")
-        self.done = Recovered([])
-        self.void: set[int] = set()  # heads that were no blocks
+        self.recovered = Recovered([])
+        self.discarded_heads: set[int] = set()  # heads that were no blocks
         self.by_indentation: set[int] = set()  # braces that were put in for a body that has none
-        self.instead: set[int] = set()  # braces that were put in for something else, which is closed by its like
-        self.closers: set[int] = set()  # where that stands
-        self.halves: set[int] = set()  # where the second one stands of a pair that was reported
-        self._absent: set[str] = set()
+        self.by_closing_word: set[int] = (
+            set()
+        )  # braces that were put in for something else, which is closed by its like
+        self.closing_words: set[int] = set()  # where that stands
+        self.closing_signs: set[int] = set()  # where the second one stands of a pair that was reported
+        self._not_found: set[str] = set()
         self.brackets = self.text.count("[") - self.text.count("]")
-        self._patience = 20 * len(self.text)  # characters to count braces in once more
-        self.reread(0)
+        self._budget = 20 * len(self.text)  # characters to count braces in once more
+        self.rescan(0)
 
     def seek(self, at: int) -> None:
         """Go on at the character `at`."""
         self._stream = tokens(self.text, at)
         self._ahead: list[Token] = []
-        self._read = 0  # of those ahead
+        self._consumed = 0  # of those ahead
 
-    def reread(self, at: int) -> None:
+    def rescan(self, at: int) -> None:
         """Go on inside of what seemed a token: other strings stand behind it, and so other braces."""
         self.seek(at)
-        if self._patience >= 0:
-            self._patience -= len(self.text) - at
-            without = self.by_indentation | self.instead
+        if self._budget >= 0:
+            self._budget -= len(self.text) - at
+            without = self.by_indentation | self.by_closing_word
             depth = sum(frame.brace.start_pos not in without for frame in self.parser_state.frames)
             surplus = balance(self.text, at, depth)
             self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
 
     def peek(self, number: int = 0) -> Token:
         """A token that was not read yet; `$END` after the last."""
-        number += self._read
+        number += self._consumed
         while len(self._ahead) <= number:
             end = len(self.text)
             self._ahead.append(next(self._stream, None) or Token("$END", "", start_pos=end, end_pos=end))
@@ -87,31 +89,31 @@ class RecoveryState:
     def advance(self) -> Token:
         """Take the next token off."""
         token = self.peek()
-        self._read += 1
-        if self._read > 1000:
-            del self._ahead[: self._read]
-            self._read = 0
+        self._consumed += 1
+        if self._consumed > 1000:
+            del self._ahead[: self._consumed]
+            self._consumed = 0
         return token
 
-    def put(self, token: Token) -> None:
+    def insert(self, token: Token) -> None:
         """Let a token be read before the next one."""
-        self._ahead.insert(self._read, token)
+        self._ahead.insert(self._consumed, token)
 
     def replace(self, token: Token) -> None:
         """Let another token be read in place of the next one."""
         self.peek()
-        self._ahead[self._read] = token
+        self._ahead[self._consumed] = token
 
     def find(self, what: str, at: int) -> int:
         """Where `what` stands next, or -1; what the text holds no more is not looked for again."""
-        if what in self._absent:
+        if what in self._not_found:
             return -1
         found = self.text.find(what, at)
         if found < 0:
-            self._absent.add(what)
+            self._not_found.add(what)
         return found
 
-    def after_break(self, number: int = 0) -> Token:
+    def after_line_end(self, number: int = 0) -> Token:
         """The next token, or the one behind a line's end."""
         token = self.peek(number)
         return self.peek(number + 1) if token.type == "_NL" else token
@@ -120,7 +122,7 @@ class RecoveryState:
         """Leave out the next token, and remember its word."""
         token = self.advance()
         if token.type in {"WORD", "STRING"}:
-            self.done.mentions.add(token.strip('"'))
+            self.recovered.mentions.add(token.strip('"'))
         return token
 
     def feed(self, type_: str, at: int, text: str = "") -> None:
@@ -128,9 +130,9 @@ class RecoveryState:
         make = MissingToken if type_ == "WORD" and not text else Token
         token = make(type_, text, start_pos=at, end_pos=at)
         self.lark.feed_token(token)
-        self.parser_state.take(token)
+        self.parser_state.consume(token)
 
-    def value_is_lost(self) -> None:
+    def feed_missing_value(self) -> None:
         """Give the awaited value as one that was reported."""
         self.feed("WORD", self.peek().start_pos or 0)
 
@@ -143,8 +145,8 @@ class RecoveryState:
             self.feed("RSQB", at)
         if parser_state.head and not parser_state.frames:
             self.abandon_head()
-        if parser_state.awaits_value:
-            self.value_is_lost()
+        if parser_state.expects_value:
+            self.feed_missing_value()
         self.damage(everything=True)
         while parser_state.frames:
             self.feed("RBRACE", at)
@@ -154,23 +156,23 @@ class RecoveryState:
         head = self.parser_state.head
         at = head[-1].end_pos or 0
         if head[0] not in self.vocabulary.kinds or len(head) == 1:
-            self.void.add(head[0].start_pos or 0)
-            self.done.nameless.add(str(head[0]))
-            self.done.mentions |= {word.strip('"') for word in head}
-        self.done.damaged.add(at)
+            self.discarded_heads.add(head[0].start_pos or 0)
+            self.recovered.nameless.add(str(head[0]))
+            self.recovered.mentions |= {word.strip('"') for word in head}
+        self.recovered.damaged.add(at)
         self.feed("LBRACE", at)
         self.feed("RBRACE", at)
 
     @property
-    def is_indented(self) -> bool:
+    def in_indented_body(self) -> bool:
         """Whether a body is open that has no braces: then its lines are written as in another language."""
         return any(frame.brace.start_pos in self.by_indentation for frame in self.parser_state.frames)
 
-    def skip(self) -> None:
+    def skip_entry(self) -> None:
         """Go on at the end of the line or at the `}` of this depth."""
         token = self.peek()
-        if self.parser_state.awaits_value:
-            self.value_is_lost()
+        if self.parser_state.expects_value:
+            self.feed_missing_value()
         self.damage()
         start = token.start_pos or 0
         end = start if token.type == "_NL" else token.end_pos or 0
@@ -180,13 +182,13 @@ class RecoveryState:
         if end == start:  # nothing else would get any further
             self.advance()
             return
-        self.done.mentions |= words(self.text[start : min(end, start + 100_000)])
+        self.recovered.mentions |= words(self.text[start : min(end, start + 100_000)])
         self.seek(end)
 
     def damage(self, *, everything: bool = False) -> None:
         """Something of the innermost body was lost, or of all that are open."""
         for frame in self.parser_state.frames if everything else self.parser_state.frames[-1:]:
-            self.done.damaged.add(frame.brace.start_pos or 0)
+            self.recovered.damaged.add(frame.brace.start_pos or 0)
 
     def shown_head(self, head: list[Token], *, nested: bool | None = None) -> str:
         """A head as a message may show it. Only a block's name is shown: the value of a setting may be a secret."""
@@ -212,7 +214,7 @@ class RecoveryState:
             return f"{head} {{" if setting.type == ("group", "variant")[len(parser_state.head) - 1] else None
         if token.type == "LSQB" and setting.many:
             return f"{head} […]"
-        if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _LONGEST_SHOWN:
+        if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _MAX_SHOWN:
             return None
         context = CheckState(DiagnosticCollector(self.text), self.vocabulary)
         is_wrong = isinstance(read(context, setting, token), InvalidValue) or context.collector.found

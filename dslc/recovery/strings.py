@@ -9,13 +9,24 @@ from lark import Token
 
 from dslc.diagnostics.collector import Place
 from dslc.recovery.state import RecoveryState, words
-from dslc.syntax.delimiters import closers, entry_end
+from dslc.syntax.delimiters import closing_braces, entry_end
 from dslc.syntax.tokens import WORD
 
-TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
+TEXT_TYPES = {
+    "string",
+    "scalar",
+    "url_path",
+    "url",
+    "json_path",
+    "header_name",
+    "pattern",
+    "event",
+    "network",
+    "secret",
+}
 """Types of settings whose value may be a text in quotes."""
 
-_LONGEST = 20_000  # characters of a text over several lines
+_MAX_LENGTH = 20_000  # characters of a text over several lines
 _LINE = re.compile(r"[^\n]+")
 _FIRST = re.compile(rf"[ \t]*(?P<word>{WORD})[ \t]*(?P<value>[\"\[{{0-9]|[\w-]+[ \t\r]*$)?(?P<rest>[^\n]*)")
 _AFTER_VALUE = re.compile(rf"[ \t]*+(?:[\r\n,;}}\]#]|//|\Z|(?P<word>{WORD})[ \t{{])")
@@ -27,7 +38,7 @@ def may_end(state: RecoveryState, at: int) -> bool:
     return after is not None and (after["word"] is None or after["word"] in state.parser_state.legal())
 
 
-_GOES_ON = {"WORD", "NUMBER", "STRING", "LONG_STRING", "JUNK"}
+_CONTINUES = {"WORD", "NUMBER", "STRING", "LONG_STRING", "JUNK"}
 """What may go on with a text behind a quote inside of it."""
 _SIGNS = ";,:=(){}[]-"
 """What does not: it is left over from another way to write settings."""
@@ -55,7 +66,7 @@ def _is_odd(state: RecoveryState, at: int) -> bool:
 def closed_by_next(state: RecoveryState, token: Token) -> bool:
     """`json_path "$.a equals "opened"`: a string without its end is closed by the quote that opens the next one."""
     parser_state = state.parser_state
-    if token.type != "STRING" or not parser_state.awaits_value or may_end(state, token.end_pos or 0):
+    if token.type != "STRING" or not parser_state.expects_value or may_end(state, token.end_pos or 0):
         return False
     start, legal = token.start_pos or 0, parser_state.legal()
     word = next((found for found in _INNER_WORD.finditer(token) if found[0] in legal), None)
@@ -63,19 +74,19 @@ def closed_by_next(state: RecoveryState, token: Token) -> bool:
         return False
     behind = start + word.start()
     state.collector.add("S102", "the string is not closed", Place(start, behind - 1), hint='add `"` at its end')
-    state.done.mentions |= words(token[: word.start()])
-    state.value_is_lost()
-    state.reread(behind)
+    state.recovered.mentions |= words(token[: word.start()])
+    state.feed_missing_value()
+    state.rescan(behind)
     return True
 
 
 def inner_quotes(state: RecoveryState, token: Token) -> bool:
     """`"Say "hi" to them"`: a quote inside of a text ends it, and something stands right behind."""
     parser_state, after = state.parser_state, state.peek(1)
-    setting = parser_state.setting() if parser_state.awaits_value else None
-    if setting is None or setting.type not in TEXTS or token.type not in {"STRING", "LONG_STRING"}:
+    setting = parser_state.setting() if parser_state.expects_value else None
+    if setting is None or setting.type not in TEXT_TYPES or token.type not in {"STRING", "LONG_STRING"}:
         return False
-    if after.start_pos != token.end_pos or after.type not in _GOES_ON:
+    if after.start_pos != token.end_pos or after.type not in _CONTINUES:
         return False
     if after in parser_state.legal() and not _is_quoted(state, after):
         return False
@@ -90,9 +101,9 @@ def inner_quotes(state: RecoveryState, token: Token) -> bool:
     place = Place(first, first + len(quote))
     state.collector.add("S116", f"this `{quote}` inside the text ends it", place, hint=hint, fix=fix)
     behind = behind or entry_end(state.text, token.end_pos or 0)
-    state.done.mentions |= words(state.text[start : min(behind, start + 100_000)])
-    state.value_is_lost()
-    state.reread(behind)
+    state.recovered.mentions |= words(state.text[start : min(behind, start + 100_000)])
+    state.feed_missing_value()
+    state.rescan(behind)
     return True
 
 
@@ -113,7 +124,7 @@ def _end_of_text(state: RecoveryState, at: int, quote: str) -> int:
     the end of the line follows, with the others in pairs. 0 when there is none."""
     text, legal = state.text, state.parser_state.legal()
     limit = text.find("\n", at) if quote == '"' else len(text)
-    limit = min(len(text) if limit < 0 else limit, at + _LONGEST)
+    limit = min(len(text) if limit < 0 else limit, at + _MAX_LENGTH)
     quotes = list(_quotes(text, at, limit, quote))
     for number, start in enumerate(quotes):
         after = _AFTER_TEXT.match(text, start + len(quote))
@@ -124,8 +135,8 @@ def _end_of_text(state: RecoveryState, at: int, quote: str) -> int:
 
 def not_opened(state: RecoveryState, token: Token) -> bool:
     """`path /hooks"`: a text with a quote at its end alone."""
-    setting = state.parser_state.setting() if state.parser_state.awaits_value else None
-    if setting is None or setting.type not in TEXTS or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:
+    setting = state.parser_state.setting() if state.parser_state.expects_value else None
+    if setting is None or setting.type not in TEXT_TYPES or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:
         return False
     start = token.start_pos or 0
     found = _TO_QUOTE.match(state.text, start)
@@ -139,9 +150,9 @@ def not_opened(state: RecoveryState, token: Token) -> bool:
         hint='add `"` before it',
         fix=fix,
     )
-    state.done.mentions |= words(found[0])
-    state.value_is_lost()
-    state.reread(found.end())
+    state.recovered.mentions |= words(found[0])
+    state.feed_missing_value()
+    state.rescan(found.end())
     return True
 
 
@@ -152,16 +163,16 @@ def unclosed_string(state: RecoveryState, token: Token) -> bool:
     add_unclosed(state, token)
     behind = _end_of_lines(state, token)
     if behind is not None:
-        state.done.mentions |= words(state.text[token.start_pos or 0 : behind])
-        state.value_is_lost()
+        state.recovered.mentions |= words(state.text[token.start_pos or 0 : behind])
+        state.feed_missing_value()
         state.damage()
-        state.reread(behind)
+        state.rescan(behind)
         return True
     state.drop()
-    if state.parser_state.awaits_value:
-        state.value_is_lost()
+    if state.parser_state.expects_value:
+        state.feed_missing_value()
     state.damage(everything=token.type == "UNCLOSED_LONG_STRING")
-    swallowed(state, token)
+    close_swallowed(state, token)
     return True
 
 
@@ -169,10 +180,10 @@ def _end_of_lines(state: RecoveryState, token: Token) -> int | None:
     """Where a text over several lines in one pair of `"` ends, when this string begins one: at the first `"` of the
     next line that has one, if a value may end there."""
     parser_state, text = state.parser_state, state.text
-    if token.type != "UNCLOSED_STRING" or not parser_state.awaits_value:
+    if token.type != "UNCLOSED_STRING" or not parser_state.expects_value:
         return None
     at, legal, outer = token.end_pos or 0, parser_state.legal(), parser_state.column(parser_state.head[0]) or 0
-    for line in _LINE.finditer(text, at + 1, at + _LONGEST):
+    for line in _LINE.finditer(text, at + 1, at + _MAX_LENGTH):
         first = _FIRST.match(line[0])
         if first is None:  # nothing but a `}`, or a `}` first
             column = len(line[0]) - len(line[0].lstrip(" \t"))
@@ -202,16 +213,16 @@ def add_unclosed(state: RecoveryState, token: Token) -> None:
         state.collector.add("S102", "the string is not closed", place, hint=hint)
 
 
-def swallowed(state: RecoveryState, token: Token) -> None:
+def close_swallowed(state: RecoveryState, token: Token) -> None:
     """Close what the text of an unclosed string was meant to close."""
     if token.type == "UNCLOSED_LONG_STRING":
-        state.done.mentions |= words(token[:100_000])
+        state.recovered.mentions |= words(token[:100_000])
         while state.parser_state.frames:
             state.feed("RBRACE", token.end_pos or 0)
         state.missing = 0
         return
-    state.done.mentions |= words(token)
-    for _ in range(min(closers(token), len(state.parser_state.frames))):
+    state.recovered.mentions |= words(token)
+    for _ in range(min(closing_braces(token), len(state.parser_state.frames))):
         state.feed("RBRACE", token.end_pos or 0)
 
 

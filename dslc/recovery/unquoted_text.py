@@ -14,12 +14,12 @@ from dslc.diagnostics.passwords import without_passwords
 from dslc.diagnostics.suggestion import nearest
 from dslc.example import example
 from dslc.recovery.state import VALUES, RecoveryState, words
-from dslc.recovery.strings import TEXTS, may_end
+from dslc.recovery.strings import TEXT_TYPES, may_end
 from dslc.setting import Setting
 from dslc.syntax.tree import end, start
 
-_FURTHEST = 200  # tokens of a text that are looked at
-_LONGEST_LINE = 80  # characters of a line in a hint
+_MAX_TOKENS = 200  # tokens of a text that are looked at
+_MAX_HINT_LINE = 80  # characters of a line in a hint
 _NAMES = {"reference", "name", "variant", "word"}
 _NUMBERS = {"number", "integer"}
 _UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
@@ -38,7 +38,7 @@ def other_quotes(state: RecoveryState, token: Token) -> bool:
     if token.type not in {"SINGLE_QUOTED", "JUNK"} or token[0] not in _CLOSING:
         return False
     if parser_state.lists or not (
-        parser_state.awaits_value or (not parser_state.frames and len(parser_state.head) == 1)
+        parser_state.expects_value or (not parser_state.frames and len(parser_state.head) == 1)
     ):
         return False
     sign = state.text[at : at + 3]
@@ -73,11 +73,11 @@ def _in_quotes(state: RecoveryState, at: int, behind: int, width: int) -> None:
     plain = "\\" not in inner and ('"' not in inner if width == 1 else '"""' not in inner and inner[-1:] != '"')
     edits = ((at, at + width, quotes), (behind - width, behind, quotes))
     fix = state.collector.fix("use double quotes", *edits, safe=True) if plain else None
-    state.reread(behind)
+    state.rescan(behind)
     hint = f"use `{quotes}`"
     if plain:
         kind = "STRING" if width == 1 else "LONG_STRING"
-        state.put(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
+        state.insert(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
         line = state.shown_entry()
         hint = f"write `{line}`" if line else hint
     what = "strings" if width == 1 else "long strings"
@@ -85,14 +85,14 @@ def _in_quotes(state: RecoveryState, at: int, behind: int, width: int) -> None:
     message = f"{what} use `{quotes}`, not {'backquotes' if '`' in other else f'`{other}`'}"
     state.collector.add("S106", message, Place(at, behind), hint=hint, fix=fix)
     if not plain:
-        state.done.mentions |= words(inner[:100_000])
-        state.value_is_lost()
+        state.recovered.mentions |= words(inner[:100_000])
+        state.feed_missing_value()
 
 
 def doubled_quotes(state: RecoveryState, token: Token) -> bool:
     """`""data""`."""
     parser_state = state.parser_state
-    named = parser_state.awaits_value or (not parser_state.frames and len(parser_state.head) == 1)
+    named = parser_state.expects_value or (not parser_state.frames and len(parser_state.head) == 1)
     if token.type != "STRING" or len(token) > 2 or parser_state.lists or not named:
         return False
     found = _DOUBLED.match(state.text, start(token), start(token) + 2000)
@@ -101,7 +101,7 @@ def doubled_quotes(state: RecoveryState, token: Token) -> bool:
     at, behind = found.span()
     fix = state.collector.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
     state.seek(behind)
-    state.put(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
+    state.insert(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
     line = state.shown_entry()
     hint = f"write `{line}`" if line else 'use one `"` on each side'
     state.collector.add("S112", "doubled quotes", Place(at, behind), hint=hint, fix=fix)
@@ -114,7 +114,7 @@ def without_quotes(state: RecoveryState, token: Token) -> bool:
     All of it is one mistake, up to the line's end or the next setting.
     """
     parser_state = state.parser_state
-    if token.type not in {"WORD", "NUMBER", "JUNK", "SIGN"} or not parser_state.awaits_value:
+    if token.type not in {"WORD", "NUMBER", "JUNK", "SIGN"} or not parser_state.expects_value:
         return False
     if (
         token.type in {"JUNK", "SIGN"}
@@ -126,29 +126,29 @@ def without_quotes(state: RecoveryState, token: Token) -> bool:
     chunk = _CHUNK.match(state.text, start(token), start(token) + 500)
     glued = max(chunk.end() if chunk else 0, end(token))
     number = 1
-    while start(state.peek(number)) < glued and state.peek(number).type != "$END" and number < _FURTHEST:
+    while start(state.peek(number)) < glued and state.peek(number).type != "$END" and number < _MAX_TOKENS:
         number += 1
     last = _last_of_text(state, setting, number)
     behind = max(glued, end(state.peek(last)))
     if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
         return False
     _add_text(state, setting, Place(start(token), behind), one=last < number)
-    state.done.mentions |= words(state.text[start(token) : behind])
-    state.value_is_lost()
-    state.reread(behind)
+    state.recovered.mentions |= words(state.text[start(token) : behind])
+    state.feed_missing_value()
+    state.rescan(behind)
     return True
 
 
 def _last_of_text(state: RecoveryState, setting: Setting | None, number: int) -> int:
     """The last token of the text whose first chunk ends before token `number`."""
     last, first = number - 1, number
-    while number < _FURTHEST:
+    while number < _MAX_TOKENS:
         token = state.peek(number)
-        if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in state.halves:
+        if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in state.closing_signs:
             break
         if state.missing and token.type == "JUNK" and str(token) == ")" and "(" not in _between(state, token):
             break
-        if not _goes_on(state, setting, number, first):
+        if not _continues(state, setting, number, first):
             break
         if token.type != "_COMMA" and not token.startswith(";"):
             last = number
@@ -163,7 +163,7 @@ def _between(state: RecoveryState, token: Token) -> str:
     return state.text[start(state.peek()) : start(token)]
 
 
-def _goes_on(state: RecoveryState, setting: Setting | None, number: int, first: int) -> bool:
+def _continues(state: RecoveryState, setting: Setting | None, number: int, first: int) -> bool:
     """Whether a token goes on with the value before it."""
     token, after, legal = state.peek(number), state.peek(number + 1), state.parser_state.legal()
     is_value = after.type in VALUES or after.type == "UNCLOSED_STRING" or after in {"true", "false"}
@@ -179,7 +179,7 @@ def _goes_on(state: RecoveryState, setting: Setting | None, number: int, first: 
         return token.type == "WORD" and number == first and after.type in {"_NL", "RBRACE", "$END"}
     if setting.many and setting.type not in {"group", "secret"}:
         return token.type in {"WORD", "NUMBER", "STRING", "_COMMA"} and not (token.type == "WORD" and is_value)
-    if setting.type in TEXTS:
+    if setting.type in TEXT_TYPES:
         return not (token.type == "WORD" and is_value and number == first and nearest(token, legal) is not None)
     return False
 
@@ -214,9 +214,9 @@ def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, on
         add("N206", message, place, hint=hint)
     else:
         at, behind = place.start_pos, place.end_pos
-        quotable = setting is not None and kind in TEXTS and not set('"\\') & set(shown)
+        quotable = setting is not None and kind in TEXT_TYPES and not set('"\\') & set(shown)
         edits = ((at, at, '"'), (behind, behind, '"'))
         fix = state.collector.fix("put it in quotes", *edits, safe=one) if quotable else None
         line = f'{setting.name} "{shown}"' if setting is not None and kind != "secret" and quotable else None
-        hint = f"write `{line}`" if line and len(line) < _LONGEST_LINE else 'write it as `"…"`'
+        hint = f"write `{line}`" if line and len(line) < _MAX_HINT_LINE else 'write it as `"…"`'
         add("S110", "this text needs quotes", place, hint=hint, fix=fix)

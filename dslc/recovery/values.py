@@ -33,7 +33,7 @@ def key_as_value(state: RecoveryState, token: Token) -> bool:
     """`json_path equals "opened"`: the word taken for a value is a key, and what stands before it has none."""
     parser_state, after = state.parser_state, state.peek(1)
     legal = parser_state.legal()
-    if token.type != "WORD" or not parser_state.awaits_value or token not in legal:
+    if token.type != "WORD" or not parser_state.expects_value or token not in legal:
         return False
     setting = legal.get(parser_state.head[0])
     names = setting is None or setting.type in _NAMES
@@ -45,7 +45,7 @@ def key_as_value(state: RecoveryState, token: Token) -> bool:
     else:
         mistaken = after.type in {*VALUES, "UNCLOSED_STRING"}
     if mistaken:
-        no_value(state)
+        add_missing_value(state)
     return mistaken
 
 
@@ -54,7 +54,7 @@ def key_twice(state: RecoveryState, token: Token) -> bool:
     parser_state, after = state.parser_state, state.peek(1)
     if (
         token.type != "WORD"
-        or not parser_state.awaits_value
+        or not parser_state.expects_value
         or token != parser_state.head[0]
         or token not in parser_state.legal()
     ):
@@ -71,17 +71,17 @@ def key_twice(state: RecoveryState, token: Token) -> bool:
     return True
 
 
-def no_value_here(state: RecoveryState, token: Token) -> bool:
+def missing_value(state: RecoveryState, token: Token) -> bool:
     """A key and the end of its line; its value may stand on the next one."""
-    if not state.parser_state.awaits_value or token.type not in ENDS:
+    if not state.parser_state.expects_value or token.type not in ENDS:
         return False
     follows = token.type == "_NL" and (state.peek(1).type in VALUES or _is_indented_value(state))
     hidden = token.type == "_NL" and not follows and _may_be_secret(state)
-    no_value(state, lost=not follows)
+    add_missing_value(state, lost=not follows)
     if follows:
         state.advance()
     elif hidden:
-        state.done.mentions.add(str(state.peek(1)))
+        state.recovered.mentions.add(str(state.peek(1)))
         state.seek(entry_end(state.text, state.peek(1).start_pos or 0))
     return True
 
@@ -106,7 +106,7 @@ def _may_be_secret(state: RecoveryState) -> bool:
     return nearest(word, legal) is None
 
 
-def no_value(state: RecoveryState, *, lost: bool = True) -> None:
+def add_missing_value(state: RecoveryState, *, lost: bool = True) -> None:
     """Note that the awaited value is missing; `lost` when no token gives it either."""
     key = state.parser_state.head[0]
     setting = state.parser_state.setting()
@@ -117,9 +117,9 @@ def no_value(state: RecoveryState, *, lost: bool = True) -> None:
     state.collector.add("S101", f"{what} has no value", Place(end, end + 1), hint=hint)
     if setting is None:
         state.damage()
-        state.done.mentions.add(str(key))
+        state.recovered.mentions.add(str(key))
     if lost:
-        state.value_is_lost()
+        state.feed_missing_value()
 
 
 def sign(state: RecoveryState, token: Token) -> bool:
@@ -128,7 +128,7 @@ def sign(state: RecoveryState, token: Token) -> bool:
     word = _is_sign_word(state, token)
     if (
         not (word or token.type in {"SIGN", "JUNK", "_COMMA"})
-        or parser_state.breaks
+        or parser_state.at_line_start
         or parser_state.lists
         or not parser_state.head
     ):
@@ -137,7 +137,7 @@ def sign(state: RecoveryState, token: Token) -> bool:
     options = len(parser_state.head) == 2 and setting is not None and setting.type == "variant"
     if (parser_state.frames and len(parser_state.head) != 1 and not options) or state.text.startswith("://", start):
         return False
-    other = _OTHER_SIGN.match(state.text, start, start + 200) if parser_state.awaits_value else None
+    other = _OTHER_SIGN.match(state.text, start, start + 200) if parser_state.expects_value else None
     if setting is None or setting.type in {"group", "variant"}:
         other = _HEAD_SIGN.match(state.text, start, start + 200) or other
     if other is None and token.type != "SIGN" and not word:
@@ -147,7 +147,7 @@ def sign(state: RecoveryState, token: Token) -> bool:
     unknown = bool(parser_state.frames) and parser_state.head[0] not in parser_state.legal()
     if unknown and state.text[end : end + 1] in {"", "\r", "\n"}:  # the padding of what is no setting
         state.seek(end)
-        no_value(state)
+        add_missing_value(state)
         return True
     key = "this word" if unknown else f"`{state.shown_head(parser_state.head)}`"  # it may be a part of a secret
     after = (
@@ -158,19 +158,21 @@ def sign(state: RecoveryState, token: Token) -> bool:
     spaced = state.text[start - 1 : start].isspace()
     state.seek(end)
     opens = "LBRACE" in {state.peek().type, state.peek(1).type}
-    if not state.is_indented and (parser_state.frames or opens):  # else that the line is another language's is reported
+    if not state.in_indented_body and (
+        parser_state.frames or opens
+    ):  # else that the line is another language's is reported
         fix = state.collector.fix(f"remove `{shown}`", (start, after, "" if spaced else " "), safe=True)
         line = state.shown_entry()
         message, hint = f"unexpected `{shown}` after {key}", f"write `{line}`" if line else "remove it"
         state.collector.add("S105", message, Place(start, end), hint=hint, fix=fix)
-    if parser_state.awaits_value and state.peek().type in ENDS:
-        state.value_is_lost()
+    if parser_state.expects_value and state.peek().type in ENDS:
+        state.feed_missing_value()
     return True
 
 
 def _is_sign_word(state: RecoveryState, token: Token) -> bool:
     """True for a word that means `=` and has a value behind it."""
-    setting, value = state.parser_state.setting() if state.parser_state.awaits_value else None, state.peek(1)
+    setting, value = state.parser_state.setting() if state.parser_state.expects_value else None, state.peek(1)
     if setting is None or token not in _SIGN_WORDS or token in state.parser_state.legal():
         return False
     if value.type in VALUES:
@@ -181,7 +183,7 @@ def _is_sign_word(state: RecoveryState, token: Token) -> bool:
 
 def parentheses(state: RecoveryState, token: Token) -> bool:
     """`path("/x")`, `path { "/x" }`: parentheses or their like around a value."""
-    if token.type not in {"JUNK", "LBRACE"} or not state.parser_state.awaits_value:
+    if token.type not in {"JUNK", "LBRACE"} or not state.parser_state.expects_value:
         return False
     found = _BRACKETS.match(state.text, token.start_pos or 0)
     setting = state.parser_state.setting()
@@ -200,15 +202,15 @@ def parentheses(state: RecoveryState, token: Token) -> bool:
     known = found[0][1] != "{" and not (many and "[" in found[0]) and (many or one is not None)
     message = f"unexpected {_BRACKET_NAMES[found[0][0]]} around a value"
     state.collector.add("S112", message, Place(start, end), hint=hint, fix=fix if known else None)
-    state.done.mentions |= words(found[0])
-    state.value_is_lost()
+    state.recovered.mentions |= words(found[0])
+    state.feed_missing_value()
     state.seek(end)
     return True
 
 
-def instead_of_braces(state: RecoveryState, token: Token) -> bool:
+def group_without_braces(state: RecoveryState, token: Token) -> bool:
     """`limits per_minute 60`, `filter $.action == "opened"`: a group without braces on one line."""
-    setting = state.parser_state.setting() if state.parser_state.awaits_value else None
+    setting = state.parser_state.setting() if state.parser_state.expects_value else None
     if setting is None or setting.type != "group" or token.type not in {"WORD", "NUMBER", "STRING", "JUNK"}:
         return False
     number = 1
@@ -219,8 +221,8 @@ def instead_of_braces(state: RecoveryState, token: Token) -> bool:
     start, end = token.start_pos or 0, state.peek(number - 1).end_pos or 0
     hint = f"such as `{example(setting)}`"
     state.collector.add("T401", f"`{setting.name}` takes settings in braces", Place(start, end), hint=hint)
-    state.done.mentions |= words(state.text[start : min(end, start + 100_000)])
-    state.value_is_lost()
+    state.recovered.mentions |= words(state.text[start : min(end, start + 100_000)])
+    state.feed_missing_value()
     state.damage()
     state.seek(end)
     return True
@@ -231,7 +233,7 @@ def separator(state: RecoveryState, token: Token) -> bool:
     parser_state, text, start = state.parser_state, state.text, token.start_pos or 0
     comma = token.type == "_COMMA"
     if not comma:
-        if token.type != "JUNK" or not token.startswith(";") or parser_state.awaits_value or parser_state.lists:
+        if token.type != "JUNK" or not token.startswith(";") or parser_state.expects_value or parser_state.lists:
             return False
         if (parser_state.head and not parser_state.frames) or _comment_sign(state, token):  # what it ends is no block
             return False
@@ -251,7 +253,7 @@ def separator(state: RecoveryState, token: Token) -> bool:
 def quoted_key(state: RecoveryState, token: Token) -> bool:
     """`"path": "/hooks"`, `'path' "/hooks"`: a key in quotes, as in JSON."""
     word = token[1:-1]
-    if token.type not in {"STRING", "SINGLE_QUOTED"} or not state.parser_state.awaits_entry:
+    if token.type not in {"STRING", "SINGLE_QUOTED"} or not state.parser_state.expects_entry:
         return False
     if word not in state.parser_state.legal() or state.peek(1).type not in {"SIGN", *VALUES, "WORD", "LBRACE"}:
         return False
@@ -264,7 +266,7 @@ def quoted_key(state: RecoveryState, token: Token) -> bool:
     state.advance()
     if signed:
         state.advance()
-    state.put(Token("WORD", word, start_pos=start, end_pos=end))
+    state.insert(Token("WORD", word, start_pos=start, end_pos=end))
     return True
 
 

@@ -27,20 +27,20 @@ class LazyPattern:
         return self.compiled.finditer(text, at, end)
 
 
-WHITE = " \t\r\n"
+WHITESPACE = " \t\r\n"
 GAP = re.compile(rf"(?>(?:[ \t\r\n]++|{COMMENT})*)")
 """What may stand between two pieces."""
-MARK = re.compile(
+DELIMITER = re.compile(
     rf"{LONG}|(?P<endless>{UNCLOSED_LONG})|{STRING}|(?P<unclosed>{UNCLOSED_STRING})|{COMMENT}|\{{++|\}}++|\[++|\]++"
     r"|(?<![A-Za-z0-9_])'[^'\n{}]*'"
 )
 """In the order in which the parser's own tokens win; a text in single quotes is a mistake, but its `//` no comment."""
-FOREIGN_MARK = LazyPattern(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
+FOREIGN_DELIMITER = LazyPattern(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
 """The same in a block of the wider language, in which a lone quote is no string."""
 _WITHIN_LINE = LazyPattern(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|{UNCLOSED_STRING}|[^\n{{}}"#/]++|/(?!/))*)')
 
 
-def closers(rest: str) -> int:
+def closing_braces(rest: str) -> int:
     """How many blocks the rest of a line closes whose string is not closed: `"/hooks }` was meant to close one."""
     if "}" not in rest:
         return 0
@@ -51,21 +51,21 @@ def closers(rest: str) -> int:
 
 def balance(text: str, at: int = 0, depth: int = 0) -> int:
     """How many more braces a text opens than it closes, from `at` on, where `depth` are open; brackets do not count."""
-    for mark in MARK.finditer(text, at):
+    for mark in DELIMITER.finditer(text, at):
         sign, count = mark[0][0], mark.end() - mark.start()
         if sign == "{":
             depth += count
         elif sign == "}":
             depth -= count
         elif mark.lastgroup == "unclosed":
-            depth -= min(closers(mark[0]), depth)
+            depth -= min(closing_braces(mark[0]), depth)
     return depth
 
 
-def matching(text: str, at: int) -> int:
+def matching_end(text: str, at: int) -> int:
     """Where what begins with the brace or bracket at `at` has been closed, or the end of the text."""
     depth = 0
-    for mark in MARK.finditer(text, at):
+    for mark in DELIMITER.finditer(text, at):
         sign, count = mark[0][0], mark.end() - mark.start()
         if sign in "{[":
             depth += count
@@ -81,7 +81,7 @@ def comments(text: str, start: int, end: int, *, foreign: bool = False) -> Itera
 
     `foreign`: by the rules of a block of the wider language, in which a lone quote is no string.
     """
-    marks = FOREIGN_MARK.compiled if foreign else MARK
+    marks = FOREIGN_DELIMITER.compiled if foreign else DELIMITER
     for mark in marks.finditer(text, start, end):
         if mark[0][0] in "#/":
             yield mark.start(), mark.end() - mark[0].endswith("\r")
@@ -93,14 +93,14 @@ def entry_end(text: str, at: int) -> int:
         at = _WITHIN_LINE.match(text, at).end()  # type: ignore[union-attr]
         if text[at : at + 1] != "{":
             return at - (text[at - 1 : at + 1] == "\r\n")
-        at = matching(text, at)
+        at = matching_end(text, at)
 
 
 def list_end(text: str, start: int, at: int) -> int:
     """Where to go on after a list that began at `start` and has something wrong before `at`: behind its `]`, or at the
     next brace."""
     depth = 0
-    for mark in MARK.finditer(text, start):
+    for mark in DELIMITER.finditer(text, start):
         sign, count = mark[0][0], mark.end() - mark.start()
         if sign == "[":
             depth += count

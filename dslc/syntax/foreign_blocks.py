@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 
-from dslc.syntax.block_heads import ELSEWHERE, Heads
-from dslc.syntax.delimiters import FOREIGN_MARK, WHITE, LazyPattern
+from dslc.syntax.block_heads import FOREIGN_KINDS, BlockHeads
+from dslc.syntax.delimiters import FOREIGN_DELIMITER, WHITESPACE, LazyPattern
 from dslc.syntax.section import Fault, Section
 from dslc.syntax.tokens import COMMENT, NAME, STRING
 
-_OPENING = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()")
+_OPENING = re.compile(
+    rf"(?:{'|'.join(FOREIGN_KINDS)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()"
+)
 _HEAD = LazyPattern(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')
 _PARENTHESIS = LazyPattern(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
 _NEXT_LINE = LazyPattern(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")
@@ -23,10 +25,10 @@ _EQUALS = LazyPattern(rf"{STRING}|{COMMENT}|[()=]")
 class ForeignBlocks:
     """The blocks of the wider language in one text."""
 
-    def __init__(self, text: str, heads: Heads) -> None:
+    def __init__(self, text: str, heads: BlockHeads) -> None:
         self._text = text
         self._heads = heads
-        self._patience = 4 * len(text)  # characters to look through for `)` in vain
+        self._budget = 4 * len(text)  # characters to look through for `)` in vain
 
     def section(self, at: int) -> Section | None:
         """The block that begins at `at`; None when none does."""
@@ -40,7 +42,7 @@ class ForeignBlocks:
             return self._body(at, end)
         if self._text[end : end + 1] not in {"", "\n", "#", "/"}:
             return None
-        head = self._text[at:end].rstrip(WHITE)
+        head = self._text[at:end].rstrip(WHITESPACE)
         if word[0] == "type" and _equates(head):
             return Section(at, at + len(head), foreign=True, head_end=at + len(head))
         return self._over_lines(at, end)
@@ -50,7 +52,7 @@ class ForeignBlocks:
         end = self._lines_end(line)
         if self._text[end : end + 1] == "{":
             return Section(at, self._body(at, end).end, Fault.OUTSIDE)
-        self._patience -= end - line
+        self._budget -= end - line
         return None
 
     def _head_end(self, at: int) -> int:
@@ -65,9 +67,9 @@ class ForeignBlocks:
 
     def _lines_end(self, at: int) -> int:
         """Where a head ends that goes on in lines that are indented, or with its `{`."""
-        while self._patience > 0:
+        while self._budget > 0:
             further = _NEXT_LINE.match(self._text, at)
-            if further is None or self._heads.is_word(further.end()):
+            if further is None or self._heads.is_head_word(further.end()):
                 break
             end = self._head_end(further.end())
             if end < 0:
@@ -77,7 +79,7 @@ class ForeignBlocks:
 
     def _parentheses_end(self, start: int) -> int:
         """Behind the parentheses that begin at `start`, or -1 when they do not close before a brace."""
-        if self._patience <= 0:
+        if self._budget <= 0:
             return -1
         depth, at = 0, len(self._text)
         for mark in _PARENTHESIS.finditer(self._text, start):
@@ -88,19 +90,19 @@ class ForeignBlocks:
                 at = mark.start()
                 break
             depth += count * ((sign == "(") - (sign == ")"))
-        self._patience -= at - start
+        self._budget -= at - start
         return -1
 
     def _body(self, at: int, brace: int) -> Section:
-        head_end = at + len(self._text[at:brace].rstrip(WHITE))
+        head_end = at + len(self._text[at:brace].rstrip(WHITESPACE))
         depth = 0
-        for mark in FOREIGN_MARK.finditer(self._text, brace, self._heads.limit(brace)):
+        for mark in FOREIGN_DELIMITER.finditer(self._text, brace, self._heads.body_limit(brace)):
             sign, count = mark[0][0], mark.end() - mark.start()
             if sign == "}" and count >= depth:
                 return Section(at, mark.start() + depth, foreign=True, head_end=head_end)
             depth += count * ((sign == "{") - (sign == "}"))
         self._heads.strict = True
-        return Section(at, self._heads.after(brace), Fault.UNCLOSED, foreign=True, head_end=head_end)
+        return Section(at, self._heads.next_head(brace), Fault.UNCLOSED, foreign=True, head_end=head_end)
 
 
 def _equates(head: str) -> bool:

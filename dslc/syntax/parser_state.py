@@ -24,7 +24,7 @@ class ParserState:
     """The tokens that were read so far, walked once.
 
     `head`: the words of the current entry; one in a body means that its value is awaited. `lists`: open brackets.
-    `closed`: the last brace that was closed, by `closing`. `breaks`: whether a line has just ended.
+    `closed`: the last brace that was closed, by `closing`. `at_line_start`: whether a line has just ended.
     """
 
     text: str
@@ -38,16 +38,16 @@ class ParserState:
     _legal: dict[int, Settings | None] = field(default_factory=dict)
 
     @property
-    def breaks(self) -> bool:
+    def at_line_start(self) -> bool:
         return self.last is not None and self.last.type == "_NL"
 
     @property
-    def awaits_value(self) -> bool:
+    def expects_value(self) -> bool:
         """Whether a key of a setting stands without its value."""
         return bool(self.frames) and len(self.head) == 1 and not self.lists
 
     @property
-    def awaits_entry(self) -> bool:
+    def expects_entry(self) -> bool:
         """Whether a setting could begin here."""
         return bool(self.frames) and len(self.head) != 1 and not self.lists
 
@@ -60,7 +60,7 @@ class ParserState:
             self._legal[depth] = self.vocabulary.at([_step(frame.head) for frame in self.frames[:depth]])
         return self._legal[depth] or {}
 
-    def inside(self, head: list[Token]) -> Settings:
+    def body_settings(self, head: list[Token]) -> Settings:
         """The settings of the body that `head` would open here."""
         path = [_step(frame.head) for frame in self.frames]
         return self.vocabulary.at([*path, _step(tuple(head))]) or {}
@@ -75,7 +75,7 @@ class ParserState:
         before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
         return None if before.strip(" \t") else len(before)
 
-    def take(self, token: Token) -> None:
+    def consume(self, token: Token) -> None:
         """Walk over one more token."""
         if token.type in {"LSQB", "RSQB"} or self.lists:
             self._take_in_list(token)

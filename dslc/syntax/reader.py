@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from dslc.syntax.tokens import scan
 
-_DEEPEST = 100  # levels of braces; deeper ones are not read
+_MAX_DEPTH = 100  # levels of braces; deeper ones are not read
 
 
 @dataclass(slots=True, eq=False)
@@ -186,17 +186,17 @@ def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None =
         reader.verbatim(start, end)
         at = end
     reader.read(islice(scan(text, at), most))
-    return reader.done
+    return reader.tree
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
-        self.done = EntryTree(Group(0, len(text), "{}"))
-        self._open = [self.done.root]
+        self.tree = EntryTree(Group(0, len(text), "{}"))
+        self._open = [self.tree.root]
         self._entry: Entry | None = None  # of this line, as long as a value or body may follow
         self._before: Entry | None = None  # of the line before, whose `{` may be on this one
-        self._deeper = 0
+        self._skipped_levels = 0
         self._lines = 0  # line ends since the last token
         self._gap = False
         self._own_line = True
@@ -217,7 +217,7 @@ class _Reader:
                 self._comment(match)
             elif kind in {"LBRACE", "RBRACE"}:
                 self._brace(match.start(), opens=kind == "LBRACE")
-            elif kind in {"SIGN", "JUNK"} or self._deeper:
+            elif kind in {"SIGN", "JUNK"} or self._skipped_levels:
                 pass
             elif kind == "_COMMA":
                 self._end_entry()
@@ -248,7 +248,7 @@ class _Reader:
         text = match[0].rstrip(" \t\r}") if kind == "UNCLOSED_STRING" else match[0]
         atom = Atom(match.start(), match.start() + len(text), text, kind)
         if "LONG" in kind:
-            self.done.long.append(atom)
+            self.tree.long.append(atom)
         if self._open[-1].brackets == "[]":
             self._add(atom)
         elif self._entry is not None and self._entry.value is None:
@@ -267,8 +267,8 @@ class _Reader:
 
     def _comment(self, match: re.Match[str]) -> None:
         start, group, text = match.start(), self._open[-1], match[0].rstrip(" \t\r")
-        self.done.comments.append((start, start + len(match[0].rstrip("\r"))))
-        if self._deeper:
+        self.tree.comments.append((start, start + len(match[0].rstrip("\r"))))
+        if self._skipped_levels:
             return
         comment = Comment(start, start + len(text), text)
         last = group.rows[-1] if group.rows else None
@@ -287,7 +287,7 @@ class _Reader:
             self._end_entry()
             return
         inner = Group(at, len(self._text), "[]")
-        self.done.lists.append(inner)
+        self.tree.lists.append(inner)
         if group.brackets == "[]":
             self._add(inner)
         elif self._entry is not None and self._entry.value is None:
@@ -298,8 +298,8 @@ class _Reader:
     def _brace(self, at: int, *, opens: bool) -> None:
         while self._open[-1].brackets == "[]":
             self._open.pop().end = at
-        if self._deeper or (opens and len(self._open) > _DEEPEST):
-            self._deeper += 1 if opens else -1
+        if self._skipped_levels or (opens and len(self._open) > _MAX_DEPTH):
+            self._skipped_levels += 1 if opens else -1
             return
         if opens:
             entry = self._entry or self._before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-DEEPEST = 64
+MAX_DEPTH = 64
 """Levels of braces and brackets that the language allows."""
 
 
@@ -22,7 +22,7 @@ class Fault(Enum):
 class Section(NamedTuple):
     """`text[start:end]`, for the parser; when `foreign`, a block of the wider language whose head ends at `head_end`.
 
-    `deepest`: how many levels of braces and brackets it has. `glued`: something stands right behind one of its strings.
+    `deepest`: how many levels of braces and brackets it has. `text_after_string`: something stands right behind one of its strings.
     """
 
     start: int
@@ -31,4 +31,4 @@ class Section(NamedTuple):
     foreign: bool = False
     head_end: int = 0
     deepest: int = 0
-    glued: bool = False
+    text_after_string: bool = False

@@ -10,19 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from dslc.syntax.block_heads import Heads
-from dslc.syntax.delimiters import GAP, MARK, LazyPattern, closers
+from dslc.syntax.block_heads import BlockHeads
+from dslc.syntax.delimiters import GAP, DELIMITER, LazyPattern, closing_braces
 from dslc.syntax.foreign_blocks import ForeignBlocks
 from dslc.syntax.section import Fault, Section
 from dslc.syntax.tokens import COMMENT, LONG, NAME, STRING, UNCLOSED_STRING, WORD
 
-MOST_BROKEN = 1000
+MAX_BROKEN = 1000
 """Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
 
-_FURTHEST = 1000  # pieces to look back for the block of a stray `}`
+_MAX_LOOKBACK = 1000  # pieces to look back for the block of a stray `}`
 
-_GLUED = re.compile(r"[\w\"]")  # behind a string: it may be a quote inside of a text
-_OPENED_AGAIN = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
+_ADJACENT_TEXT = re.compile(r"[\w\"]")  # behind a string: it may be a quote inside of a text
+_REOPENED = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
 
 _HEAD = re.compile(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
 _ENTRY = LazyPattern(rf"(?P<word>{WORD})(?P<group>[ \t]*+\{{)?")
@@ -38,157 +38,159 @@ _INDENTED = LazyPattern(
 _OPENER = LazyPattern(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
 _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
 # A head in which something stands that cannot, and one on two lines, within its name or not.
-_TORN_HEAD = LazyPattern(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
+_MALFORMED_HEAD = LazyPattern(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
 _SPLIT_HEAD = LazyPattern(rf"{WORD}[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
 _SPLIT_NAME = LazyPattern(rf"{WORD}[ \t]++\"[^\"\n{{}}]{{0,64}}\n[^\"\n{{}}]{{0,64}}\"[ \t]*+\{{")
 _FIRST_LINE = LazyPattern(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
 _REST_OF_LINE = LazyPattern(r"[^\r\n]*+")
 
 
-def cut(text: str, kinds: Mapping[str, Collection[str]]) -> list[Section]:
+def split(text: str, kinds: Mapping[str, Collection[str]]) -> list[Section]:
     """The pieces of a text in order; between them stand white space and comments only. `kinds`: the words that open a
     block of ours, and the settings of each."""
-    return _Cutter(text, kinds).sections()
+    return _Splitter(text, kinds).sections()
 
 
-class _Cutter:
+class _Splitter:
     def __init__(self, text: str, kinds: Mapping[str, Collection[str]]) -> None:
         self.text = text
         self._kinds = kinds
-        self._heads = Heads(text, kinds)
+        self._heads = BlockHeads(text, kinds)
         self._foreign = ForeignBlocks(text, self._heads)
         self._broken = 0
-        self._absent: set[str] = set()  # what was looked for in vain
+        self._not_found: set[str] = set()  # what was looked for in vain
         self._closer = (-1, -1)  # the next `end` or the like
         self.found: list[Section] = []
 
     def sections(self) -> list[Section]:
         text, found = self.text, self.found
-        at = self._behind_gap(0)
+        at = self._skip_gap(0)
         while at < len(text):
-            section = self._foreign.section(at) or self._ours(at)
+            section = self._foreign.section(at) or self._block_or_line(at)
             if section.fault is not None:
                 self._broken += 1
-                if self._broken > MOST_BROKEN:
+                if self._broken > MAX_BROKEN:
                     section = Section(at, len(text), Fault.UNREAD)
                 elif text[at] == "}":
-                    section = self._joined(section)
+                    section = self._join_stray_brace(section)
             found.append(section)
-            at = self._behind_gap(section.end)
+            at = self._skip_gap(section.end)
         return found
 
-    def _behind_gap(self, at: int) -> int:
+    def _skip_gap(self, at: int) -> int:
         return GAP.match(self.text, at).end()  # type: ignore[union-attr]
 
-    def _ours(self, at: int) -> Section:
+    def _block_or_line(self, at: int) -> Section:
         """The block that begins here, or its line when none does."""
         text = self.text
         head = _HEAD.match(text, at)
         if head is not None:
-            return self._whole(self._braces(at, head.end() - 1))
+            return self._cut_at_nested_head(self._braced_section(at, head.end() - 1))
         head = _OPEN_HEAD.match(text, at)
         if head is not None:
-            brace = self._behind_gap(head.end())
+            brace = self._skip_gap(head.end())
             if text[brace : brace + 1] == "{":
-                return self._braces(at, brace)
-        brace = self._strange_head(at) if self._heads.is_word(at) else -1
+                return self._braced_section(at, brace)
+        brace = self._irregular_head(at) if self._heads.is_head_word(at) else -1
         if brace >= 0:
-            return self._whole(self._braces(at, brace))
-        beyond = self._beyond_lines(at)
+            return self._cut_at_nested_head(self._braced_section(at, brace))
+        beyond = self._comment_or_conflict_end(at)
         if beyond > at:
             return Section(at, beyond, Fault.OUTSIDE)
         end = _LINE.match(text, at).end()  # type: ignore[union-attr]
         if text[end : end + 1] == "{":
             return self._before_brace(at, end)
-        return self._lines(at, end) or self._line(at, end)
+        return self._headless_lines(at, end) or self._rest_of_line(at, end)
 
-    def _strange_head(self, at: int) -> int:
+    def _irregular_head(self, at: int) -> int:
         """Where the `{` stands of a head that is on two lines, or is no head by its rules; -1 when there is none."""
-        torn = _TORN_HEAD.match(self.text, at)
+        torn = _MALFORMED_HEAD.match(self.text, at)
         if torn is not None:
             return self.text.rindex("{", at, torn.end())
         split = _SPLIT_NAME.match(self.text, at)
         if split is None:
             split = _SPLIT_HEAD.match(self.text, at)
-            split = None if split is None or self._heads.is_word(split.start("name")) else split
+            split = None if split is None or self._heads.is_head_word(split.start("name")) else split
         return -1 if split is None else split.end() - 1
 
     def _before_brace(self, at: int, brace: int) -> Section:
         """What stands before a `{` on its line, if it is no head, with what the brace opens."""
-        braces = self._braces(at, brace)
+        braces = self._braced_section(at, brace)
         if brace > at:
             return braces
         return Section(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
 
-    def _line(self, at: int, end: int) -> Section:
+    def _rest_of_line(self, at: int, end: int) -> Section:
         """The rest of a line, up to where nobody can read it."""
         if self.text.startswith('"""', end):
-            return Section(at, self._heads.after(at), Fault.OUTSIDE)
+            return Section(at, self._heads.next_head(at), Fault.OUTSIDE)
         if end == at:
             end += 1
         return Section(at, end - (self.text[end - 1] == "\r"), Fault.OUTSIDE)
 
-    def _lines(self, at: int, end: int) -> Section | None:
+    def _headless_lines(self, at: int, end: int) -> Section | None:
         """The body below a head without `{`, or lines without a head, that begin with this line."""
-        beyond = max(self._enclosed(at), self._indented(at))
+        beyond = max(self._word_body_end(at), self._indented_body_end(at))
         if beyond > end:
             return Section(at, beyond, Fault.OUTSIDE)
-        beyond = self._heads.beyond_lines(at)
+        beyond = self._heads.end_of_lines(at)
         return Section(at, beyond, Fault.HEADLESS) if beyond > at else None
 
-    def _enclosed(self, at: int) -> int:
+    def _word_body_end(self, at: int) -> int:
         """Behind the `end` of a body that begins with `do`, or the like, before the next head."""
-        head = _OPENER.match(self.text, at) if self._column(at) == 0 and self._heads.is_named(at) else None
+        head = _OPENER.match(self.text, at) if self._column(at) == 0 and self._heads.is_named_head(at) else None
         if head is None:
             return at
         if self._closer[0] < head.end() - 1:
             closer = _CLOSER.search(self.text, head.end() - 1)
             self._closer = closer.span() if closer else (len(self.text), len(self.text))
         start, end = self._closer
-        return end if start < min(self._heads.after(at), len(self.text)) else at
+        return end if start < min(self._heads.next_head(at), len(self.text)) else at
 
-    def _indented(self, at: int) -> int:
+    def _indented_body_end(self, at: int) -> int:
         """Behind the lines that stand deeper than a head without `{`, up to the next head."""
-        if self._column(at) != 0 or not self._heads.is_named(at):
+        if self._column(at) != 0 or not self._heads.is_named_head(at):
             return at
         lines = _INDENTED.match(self.text, at)
-        return at if lines is None else min(lines.end(), self._heads.after(at))
+        return at if lines is None else min(lines.end(), self._heads.next_head(at))
 
-    def _beyond_lines(self, at: int) -> int:
+    def _comment_or_conflict_end(self, at: int) -> int:
         """Behind a `/* … */` or an unresolved merge that begins here."""
         for opened, closed in (("/*", "*/"), ("<<<<<<<", "\n>>>>>>>")):
-            if self.text.startswith(opened, at) and closed not in self._absent:
+            if self.text.startswith(opened, at) and closed not in self._not_found:
                 end = self.text.find(closed, at)
                 if end >= 0:
                     return _REST_OF_LINE.match(self.text, end + len(closed)).end() if closed[0] == "\n" else end + 2  # type: ignore[union-attr]
-                self._absent.add(closed)
+                self._not_found.add(closed)
         return at
 
-    def _whole(self, block: Section) -> Section:
+    def _cut_at_nested_head(self, block: Section) -> Section:
         """The block, or what stands before a head in column one inside of it: then a `}` is missing, and a later one is
         too much."""
-        at = self._heads.inner(block.start, block.end)
+        at = self._heads.nested_head(block.start, block.end)
         while at >= 0 and block.fault is None:
-            if not any(mark.start() < at < mark.end() for mark in MARK.finditer(self.text, block.start, block.end)):
+            if not any(
+                mark.start() < at < mark.end() for mark in DELIMITER.finditer(self.text, block.start, block.end)
+            ):
                 self._heads.strict = True
                 return Section(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
-            at = self._heads.inner(at, block.end)
+            at = self._heads.nested_head(at, block.end)
         return block
 
-    def _braces(self, at: int, brace: int) -> Section:
+    def _braced_section(self, at: int, brace: int) -> Section:
         """From `at` to the `}` that closes the brace, or the `)` of `({ … })`; to the next head when none does."""
         depth = lists = deepest = 0
-        glued = False
-        for mark in MARK.finditer(self.text, brace, self._heads.limit(brace)):
+        text_after_string = False
+        for mark in DELIMITER.finditer(self.text, brace, self._heads.body_limit(brace)):
             sign, count = mark[0][0], mark.end() - mark.start()
             if sign == "{":
                 depth += count
                 deepest = max(deepest, depth + lists)
             elif sign == "}":
-                if count >= depth and not _OPENED_AGAIN.match(self.text, mark.end()):
+                if count >= depth and not _REOPENED.match(self.text, mark.end()):
                     end = mark.start() + depth
                     end += self.text[end : end + 1] == ")" and self.text[brace - 1 : brace] == "("
-                    return Section(at, end, deepest=deepest, glued=glued)
+                    return Section(at, end, deepest=deepest, text_after_string=text_after_string)
                 depth, lists = max(depth - count, 0), 0
             elif sign == "[":
                 lists += count
@@ -196,65 +198,65 @@ class _Cutter:
             elif sign == "]":
                 lists -= min(count, lists)
             elif sign == '"':
-                glued = glued or _GLUED.match(self.text, mark.end()) is not None
-                depth -= min(closers(mark[0]), depth) if mark.lastgroup == "unclosed" else 0
+                text_after_string = text_after_string or _ADJACENT_TEXT.match(self.text, mark.end()) is not None
+                depth -= min(closing_braces(mark[0]), depth) if mark.lastgroup == "unclosed" else 0
                 if depth == 0:
                     return Section(at, mark.end(), deepest=deepest)
         self._heads.strict = True
-        return Section(at, self._heads.after(brace), Fault.UNCLOSED, deepest=deepest)
+        return Section(at, self._heads.next_head(brace), Fault.UNCLOSED, deepest=deepest)
 
-    def _joined(self, stray: Section) -> Section:
+    def _join_stray_brace(self, stray: Section) -> Section:
         """A `}` at the top level, with the block that it belongs to and all that was taken to stand outside of it.
 
         That is the last one that stands no further right: a block that was closed too early, or a head that lacks its
         `{`.
         """
         found = self.found
-        first = self._owner(self._column(stray.start))
-        if len(found) - first >= _FURTHEST:
+        first = self._owner_index(self._column(stray.start))
+        if len(found) - first >= _MAX_LOOKBACK:
             return stray
-        if first < 0 or (first + 1 < len(found) and self._closes_where_it_should(found[first])):
-            return self._merged(first + 1, stray, Fault.HEADLESS) if first + 1 < len(found) else stray
+        if first < 0 or (first + 1 < len(found) and self._closes_properly(found[first])):
+            return self._merge(first + 1, stray, Fault.HEADLESS) if first + 1 < len(found) else stray
         if found[first].foreign or found[first].fault is Fault.UNCLOSED:
             return stray
-        return self._merged(first, stray, Fault.JOINED)
+        return self._merge(first, stray, Fault.JOINED)
 
-    def _owner(self, column: int | None) -> int:
+    def _owner_index(self, column: int | None) -> int:
         """Which piece a stray `}` in that column may belong to, or -1."""
         first = len(self.found) - 1
-        while first >= 0 and len(self.found) - first < _FURTHEST:
+        while first >= 0 and len(self.found) - first < _MAX_LOOKBACK:
             section = self.found[first]
             further_right = column is not None and (self._column(section.start) or 0) > column
-            if not further_right and not self._is_outside(first):
+            if not further_right and not self._is_body_part(first):
                 break
             first -= 1
         return first
 
-    def _is_outside(self, number: int) -> bool:
+    def _is_body_part(self, number: int) -> bool:
         """Whether a piece can only be a part of a body."""
         section = self.found[number]
-        if self._heads.is_named(section.start):  # `memory m`, a head without `{` or a setting of that name
-            return section.fault is Fault.OUTSIDE and number > 0 and self._goes_on(self.found[number - 1], section)
+        if self._heads.is_named_head(section.start):  # `memory m`, a head without `{` or a setting of that name
+            return section.fault is Fault.OUTSIDE and number > 0 and self._continues(self.found[number - 1], section)
         return section.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_entry(section)
 
     def _is_entry(self, section: Section) -> bool:
         """Whether a piece begins with a group, which no block does, or with the name of a setting."""
         entry = _ENTRY.match(self.text, section.start)
-        if entry is None or self._heads.is_word(section.start):
+        if entry is None or self._heads.is_head_word(section.start):
             return entry is not None and entry["group"] is not None
         return entry["group"] is not None or any(entry["word"] in settings for settings in self._kinds.values())
 
-    def _goes_on(self, above: Section, section: Section) -> bool:
+    def _continues(self, above: Section, section: Section) -> bool:
         """Whether a piece stands on the line below one that is no block."""
         return above.fault in {Fault.OUTSIDE, Fault.HEADLESS} and self.text.count("\n", above.end, section.start) < 2
 
-    def _merged(self, first: int, last: Section, fault: Fault) -> Section:
+    def _merge(self, first: int, last: Section, fault: Fault) -> Section:
         """One piece out of those from `first` on and `last`."""
         sections = [*self.found[first:], last]
         del self.found[first:]
         return Section(sections[0].start, last.end, fault, deepest=max(section.deepest for section in sections) + 1)
 
-    def _closes_where_it_should(self, block: Section) -> bool:
+    def _closes_properly(self, block: Section) -> bool:
         """Whether the `}` of a block stands on a line of its own, no further right than the head, below a body
         that is indented."""
         head, brace = self._column(block.start), self._column(block.end - 1)

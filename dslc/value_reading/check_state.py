@@ -21,7 +21,7 @@ class InvalidValue:
 
 
 INVALID = InvalidValue()
-LOST_USE = "use of "
+LOST_REFERENCE = "use of "
 """Before a kind in `nameless`: not a block's own name is missing, but one that a setting was to give."""
 
 
@@ -48,7 +48,7 @@ class BodyValues:
         self.unknown: list[EntryNode] = []
         self.misspelt: set[str] = set()
 
-    def perhaps(self, name: str) -> bool:
+    def may_have(self, name: str) -> bool:
         """Whether a setting is there, or may be: then nobody says that it is missing."""
         return name in self.entries or name in self.misspelt or self.damaged
 
@@ -93,7 +93,7 @@ class CheckState:
         self.nameless: set[str] = set()
 
     @cached_property
-    def aside(self) -> CheckState:
+    def scratch(self) -> CheckState:
         """Another of the same piece, for values that are read only to see whether they are right."""
         return CheckState(DiagnosticCollector(self.collector.text), self.vocabulary)
 

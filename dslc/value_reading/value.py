@@ -34,11 +34,11 @@ from dslc.value_reading.string_literals import is_string, text_of
 
 _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
-_FREE = {"string", "scalar", "event", "header_name", "pattern", "template"}
+_TEXT_TYPES = {"string", "scalar", "event", "header_name", "pattern", "template"}
 _NAMES = {"name", "reference", "word", "variant", "tool"}
 
 _WORD = re.compile(r"\w+")
-_LONGEST_WORD = 64
+_MAX_WORD = 64
 _LAST_ON_LINE = re.compile(r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|\]|#|//)")
 
 
@@ -91,7 +91,7 @@ def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | Inval
         fix = _quoted(context, setting, value) if code == "T401" else None
         if fix is not None:
             hint = f"write `{setting.name} {fix.edits[0].text}`"
-        elif code == "T401" and setting.type in _FREE and value.type == "WORD":
+        elif code == "T401" and setting.type in _TEXT_TYPES and value.type == "WORD":
             hint = "put the whole text in quotes"
         context.collector.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint, fix=fix)
         return INVALID
@@ -102,7 +102,7 @@ def _quoted(context: CheckState, setting: Setting, value: Token) -> Fix | None:
     """Quotes around a word, where it can be nothing but the whole text of the setting."""
     start, end = value.start_pos or 0, value.end_pos or 0
     ends = _LAST_ON_LINE.match(context.collector.text, end) is not None
-    if value.type != "WORD" or setting.type not in _FREE or not ends or len(value) > _LONGEST_WORD:
+    if value.type != "WORD" or setting.type not in _TEXT_TYPES or not ends or len(value) > _MAX_WORD:
         return None
     return context.collector.fix("put it in quotes", (start, end, f'"{value}"'), safe=True)
 
@@ -146,7 +146,7 @@ def _lengths(setting: Setting, what: str) -> str:
 
 def _string(_: CheckState, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
-        same = setting.type in _FREE  # else it would not do in quotes either
+        same = setting.type in _TEXT_TYPES  # else it would not do in quotes either
         hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
         raise Invalid("a string in quotes belongs here", hint=hint, fault="type")
     return text
@@ -275,16 +275,16 @@ def _no_choice(context: CheckState, setting: Setting, token: Token, text: str, k
     message, hint = f"no {setting.family} is available", f"remove `{setting.name}`"
     if known:
         message = f"`{setting.name}` cannot be `{shown}`"
-        meant = near or _told_of(context, setting, text)
+        meant = near or _by_description(context, setting, text)
         hint = f"did you mean `{meant}`?" if meant else suggestion("", known, what="choices")
     fix = context.collector.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near)) if near else None
     context.collector.add("T403", message, token, hint=hint, fix=fix)
     return INVALID
 
 
-def _told_of(context: CheckState, setting: Setting, word: str) -> str | None:
+def _by_description(context: CheckState, setting: Setting, word: str) -> str | None:
     """The only row of the family whose title or documentation has `word` in it, such as `meta` for WhatsApp."""
-    if context.collector.full or not setting.family or not word.isidentifier() or len(word) > _LONGEST_WORD:
+    if context.collector.full or not setting.family or not word.isidentifier() or len(word) > _MAX_WORD:
         return None
     rows = context.vocabulary.rows(setting.family).values()
     in_titles = [row.name for row in rows if word.casefold() in _words(row.title)]

@@ -9,13 +9,13 @@ from lark import Token
 
 from dslc import recovery
 from dslc.compiler import analyse
-from dslc.recovery import EXPLANATIONS, FORESIGHT
+from dslc.recovery import ERROR_RULES, TOKEN_RULES
 from dslc.recovery.state import RecoveryState
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.recovery.mistakes import slips
 
-_RULES = list(dict.fromkeys((*FORESIGHT, *EXPLANATIONS)))
+_RULES = list(dict.fromkeys((*TOKEN_RULES, *ERROR_RULES)))
 _EVERY = 300  # of all mistakes; each rule has others
 
 
@@ -30,7 +30,7 @@ def _texts(number: int) -> list[str]:
 
 @pytest.mark.parametrize("number", range(len(_RULES)), ids=lambda number: _RULES[number].__name__)
 def test_every_rule_can_be_left_out(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, rules in (("FORESIGHT", FORESIGHT), ("EXPLANATIONS", EXPLANATIONS)):
+    for name, rules in (("TOKEN_RULES", TOKEN_RULES), ("ERROR_RULES", ERROR_RULES)):
         monkeypatch.setattr(recovery, name, tuple(rule for rule in rules if rule is not _RULES[number]))
     _check(_texts(number))
     _check(_BROKEN)
@@ -54,13 +54,13 @@ _BROKEN = [
 
 
 def test_without_any_rule_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "FORESIGHT", ())
-    monkeypatch.setattr(recovery, "EXPLANATIONS", ())
+    monkeypatch.setattr(recovery, "TOKEN_RULES", ())
+    monkeypatch.setattr(recovery, "ERROR_RULES", ())
     _check(_texts(0))
     _check(_BROKEN)
 
 
-@pytest.mark.parametrize("table", ["FORESIGHT", "EXPLANATIONS"])
+@pytest.mark.parametrize("table", ["TOKEN_RULES", "ERROR_RULES"])
 def test_a_rule_that_repairs_nothing_is_no_endless_loop(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def idle(_mender: RecoveryState, _token: Token) -> bool:
         return True
@@ -80,5 +80,5 @@ def test_no_rule_feeds_what_the_grammar_refuses(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_rule_is_twice_in_a_table() -> None:
-    assert len(set(FORESIGHT)) == len(FORESIGHT)
-    assert len(set(EXPLANATIONS)) == len(EXPLANATIONS)
+    assert len(set(TOKEN_RULES)) == len(TOKEN_RULES)
+    assert len(set(ERROR_RULES)) == len(ERROR_RULES)
