@@ -1,1 +1,1 @@
-"""Text to tree: pieces, tokens, and lark's parser."""
+"""Syntax: text to sections, tokens and a tree; lark is the parser."""

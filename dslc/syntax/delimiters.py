@@ -1,4 +1,4 @@
-"""What matters to the structure of a text before anything is parsed: its strings, comments, braces and brackets."""
+"""Delimiters that structure a text before it is parsed: strings, comments, braces and brackets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dslc.syntax.tokens import COMMENT, LONG, STRING, UNCLOSED_LONG, UNCLOSED_ST
 
 
 class LazyPattern:
-    """A regular expression that is compiled when it is first used: most programs need few of those here."""
+    """A regular expression compiled on first use; most programs need few of them."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -29,19 +29,20 @@ class LazyPattern:
 
 WHITESPACE = " \t\r\n"
 GAP = re.compile(rf"(?>(?:[ \t\r\n]++|{COMMENT})*)")
-"""What may stand between two pieces."""
+"""White space and comments between two sections."""
 DELIMITER = re.compile(
     rf"{LONG}|(?P<endless>{UNCLOSED_LONG})|{STRING}|(?P<unclosed>{UNCLOSED_STRING})|{COMMENT}|\{{++|\}}++|\[++|\]++"
     r"|(?<![A-Za-z0-9_])'[^'\n{}]*'"
 )
-"""In the order in which the parser's own tokens win; a text in single quotes is a mistake, but its `//` no comment."""
+"""Alternatives in the parser's order of precedence. Text in single quotes is an error, but `//` inside it does not
+begin a comment."""
 FOREIGN_DELIMITER = LazyPattern(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
-"""The same in a block of the wider language, in which a lone quote is no string."""
+"""`DELIMITER` for blocks of the wider language, in which an unpaired quote does not begin a string."""
 _WITHIN_LINE = LazyPattern(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|{UNCLOSED_STRING}|[^\n{{}}"#/]++|/(?!/))*)')
 
 
 def closing_braces(rest: str) -> int:
-    """How many blocks the rest of a line closes whose string is not closed: `"/hooks }` was meant to close one."""
+    """Number of blocks that the rest of a line after an unclosed string was meant to close, as in `"/hooks }`."""
     if "}" not in rest:
         return 0
     bare = rest.rstrip()
@@ -50,7 +51,7 @@ def closing_braces(rest: str) -> int:
 
 
 def balance(text: str, at: int = 0, depth: int = 0) -> int:
-    """How many more braces a text opens than it closes, from `at` on, where `depth` are open; brackets do not count."""
+    """Number of opening braces minus closing braces from `at` on, plus `depth`. Brackets are not counted."""
     for mark in DELIMITER.finditer(text, at):
         sign, count = mark[0][0], mark.end() - mark.start()
         if sign == "{":
@@ -63,7 +64,8 @@ def balance(text: str, at: int = 0, depth: int = 0) -> int:
 
 
 def matching_end(text: str, at: int) -> int:
-    """Where what begins with the brace or bracket at `at` has been closed, or the end of the text."""
+    """End of the bracketed text that begins with the brace or bracket at `at`, or the end of the text if it is not
+    closed."""
     depth = 0
     for mark in DELIMITER.finditer(text, at):
         sign, count = mark[0][0], mark.end() - mark.start()
@@ -77,9 +79,10 @@ def matching_end(text: str, at: int) -> int:
 
 
 def comments(text: str, start: int, end: int, *, foreign: bool = False) -> Iterator[tuple[int, int]]:
-    """Where the comments between two places stand, each without its line end. What looks like one in a string is none.
+    """Yield start and end of each comment between two positions, without its line end. Comment signs in strings are
+    ignored.
 
-    `foreign`: by the rules of a block of the wider language, in which a lone quote is no string.
+    `foreign`: use the rules of a block of the wider language, in which an unpaired quote does not begin a string.
     """
     marks = FOREIGN_DELIMITER.compiled if foreign else DELIMITER
     for mark in marks.finditer(text, start, end):
@@ -88,7 +91,7 @@ def comments(text: str, start: int, end: int, *, foreign: bool = False) -> Itera
 
 
 def entry_end(text: str, at: int) -> int:
-    """Where the entry that goes on at `at` ends: at the end of its line, or at the `}` of its depth."""
+    """End of the entry that contains `at`: the end of its line, or the `}` of its level."""
     while True:
         at = _WITHIN_LINE.match(text, at).end()  # type: ignore[union-attr]
         if text[at : at + 1] != "{":
@@ -97,8 +100,8 @@ def entry_end(text: str, at: int) -> int:
 
 
 def list_end(text: str, start: int, at: int) -> int:
-    """Where to go on after a list that began at `start` and has something wrong before `at`: behind its `]`, or at the
-    next brace."""
+    """Position at which to continue after a list that begins at `start` and has an error before `at`: after its `]`, or
+    at the next brace."""
     depth = 0
     for mark in DELIMITER.finditer(text, start):
         sign, count = mark[0][0], mark.end() - mark.start()

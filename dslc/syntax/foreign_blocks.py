@@ -1,7 +1,7 @@
-"""Blocks of the wider Symbiont language: cut out whole, by their braces, for they have a syntax of their own.
+"""Blocks of the wider Symbiont language: skipped as a whole, by their braces, because they have a different syntax.
 
-Their words and shapes: `metadata`, `policy`, `schedule`, `channel` and `function` with any head up to its `{`, `type`
-likewise or `type A = B` without a body, and `agent NAME(…) … { … }`. Parentheses in a head may go over lines.
+Their keywords and shapes: `metadata`, `policy`, `schedule`, `channel` and `function` with any head up to its `{`;
+`type` likewise, or `type A = B` without a body; and `agent NAME(…) … { … }`. Parentheses in a head may span lines.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class ForeignBlocks:
     def __init__(self, text: str, heads: BlockHeads) -> None:
         self._text = text
         self._heads = heads
-        self._budget = 4 * len(text)  # characters to look through for `)` in vain
+        self._budget = 4 * len(text)  # characters that unsuccessful searches for `)` may read
 
     def section(self, at: int) -> Section | None:
-        """The block that begins at `at`; None when none does."""
+        """The block that begins at `at`, or None."""
         word = _OPENING.match(self._text, at)
         if word is None:
             return None
@@ -48,7 +48,7 @@ class ForeignBlocks:
         return self._over_lines(at, end)
 
     def _over_lines(self, at: int, line: int) -> Section | None:
-        """A block whose head goes on below its line, which it may not: all of it is one mistake."""
+        """A block whose head continues below its first line, which is not allowed: the whole block is one error."""
         end = self._lines_end(line)
         if self._text[end : end + 1] == "{":
             return Section(at, self._body(at, end).end, Fault.OUTSIDE)
@@ -56,7 +56,7 @@ class ForeignBlocks:
         return None
 
     def _head_end(self, at: int) -> int:
-        """Where a head ends: before `{`, a comment or the end of the line; -1 when its parentheses do not close."""
+        """End of a head: before `{`, a comment or the end of the line; -1 if its parentheses are not closed."""
         while True:
             at = _HEAD.match(self._text, at).end()  # type: ignore[union-attr]
             if self._text[at : at + 1] != "(":
@@ -66,7 +66,7 @@ class ForeignBlocks:
                 return -1
 
     def _lines_end(self, at: int) -> int:
-        """Where a head ends that goes on in lines that are indented, or with its `{`."""
+        """End of a head that continues on indented lines, or with its `{` on the next line."""
         while self._budget > 0:
             further = _NEXT_LINE.match(self._text, at)
             if further is None or self._heads.is_head_word(further.end()):
@@ -78,7 +78,7 @@ class ForeignBlocks:
         return at
 
     def _parentheses_end(self, start: int) -> int:
-        """Behind the parentheses that begin at `start`, or -1 when they do not close before a brace."""
+        """Position after the parentheses that begin at `start`, or -1 if they are not closed before a brace."""
         if self._budget <= 0:
             return -1
         depth, at = 0, len(self._text)
@@ -106,7 +106,7 @@ class ForeignBlocks:
 
 
 def _equates(head: str) -> bool:
-    """Whether there is a `=` outside of strings and parentheses."""
+    """True if the head has a `=` outside strings and parentheses."""
     depth = 0
     for mark in _EQUALS.finditer(head):
         if mark[0] == "=" and depth == 0:

@@ -1,6 +1,7 @@
-"""lark's parser, set up to make our nodes, and fed by the lexer of `dslc.syntax.tokens`.
+"""lark's parser, configured to build the nodes of `dslc.syntax.tree` and fed by the lexer of `dslc.syntax.tokens`.
 
-lark's own lexer counts lines for every token and keeps five positions that are never used: that takes half of a parse.
+lark's own lexer counts lines for each token and stores five positions that are not used here, which takes half of the
+parsing time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _IGNORED = {"BLANK", "COMMENT"}
 
 @cache
 def parser() -> Lark:
-    """The parser; one for the process."""
+    """The parser; one instance per process."""
     return load(transformer=_Nodes())
 
 
@@ -33,9 +34,9 @@ def parse(text: str) -> tuple[BlockNode, ...]:
 
 
 def tokens(text: str, at: int = 0) -> Iterator[Token]:
-    """The tokens of a text from the character `at` on, their places counted from the text's beginning.
+    """The tokens of a text from the character `at` on; positions count from the beginning of the text.
 
-    Every text can be cut into tokens.
+    Every text can be split into tokens.
     """
     for match in grammar_tokens(text, at):
         kind = match.lastgroup
@@ -45,7 +46,7 @@ def tokens(text: str, at: int = 0) -> Iterator[Token]:
 
 
 def _token(kind: str, text: str, start: int, end: int) -> Token:
-    """A token with the places that we use; lark's constructor takes three times as long."""
+    """A token with only the positions used here; lark's constructor takes three times as long."""
     token = str.__new__(Token, text)
     token.type = kind
     token.value = text
@@ -55,7 +56,7 @@ def _token(kind: str, text: str, start: int, end: int) -> Token:
 
 
 class _Nodes(Transformer[Token, Any]):
-    """Makes the nodes while lark parses, so that lark's own tree is never built."""
+    """Builds the nodes while lark parses, so that lark's own tree is never built."""
 
     def file(self, children: list[BlockNode]) -> tuple[BlockNode, ...]:
         return tuple(children)

@@ -1,4 +1,4 @@
-"""Where in the structure a token stands: what is open, what was closed, what the current entry says so far."""
+"""State of the parser at a token: open bodies, the last closed body, the words of the current entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dslc.vocabulary import Settings, Vocabulary
 
 
 class Frame(NamedTuple):
-    """An open (or just closed) brace and the head before it; `column` of a head that is the first of its line."""
+    """An open or just closed body: its opening brace and the head before it. `column`: of the head, if it begins its
+    line."""
 
     brace: Token
     head: tuple[Token, ...]
@@ -21,10 +22,10 @@ class Frame(NamedTuple):
 
 @dataclass
 class ParserState:
-    """The tokens that were read so far, walked once.
+    """State after the tokens read so far; each token is processed once.
 
-    `head`: the words of the current entry; one in a body means that its value is awaited. `lists`: open brackets.
-    `closed`: the last brace that was closed, by `closing`. `at_line_start`: whether a line has just ended.
+    `head`: the words of the current entry; in a body, a single word means that its value is expected. `lists`: open
+    brackets. `closed`: the last closed body, and `closing` its `}`.
     """
 
     text: str
@@ -39,20 +40,21 @@ class ParserState:
 
     @property
     def at_line_start(self) -> bool:
+        """True if the last token was a line end."""
         return self.last is not None and self.last.type == "_NL"
 
     @property
     def expects_value(self) -> bool:
-        """Whether a key of a setting stands without its value."""
+        """True if a setting's key has been read and its value is expected."""
         return bool(self.frames) and len(self.head) == 1 and not self.lists
 
     @property
     def expects_entry(self) -> bool:
-        """Whether a setting could begin here."""
+        """True if a setting may begin here."""
         return bool(self.frames) and len(self.head) != 1 and not self.lists
 
     def legal(self, above: int = 0) -> Settings:
-        """The settings that may stand in the innermost body, or in the one `above` it so many levels."""
+        """Settings allowed in the innermost body, or in the body `above` levels further out."""
         depth = len(self.frames) - above
         if depth <= 0:
             return {}
@@ -61,22 +63,22 @@ class ParserState:
         return self._legal[depth] or {}
 
     def body_settings(self, head: list[Token]) -> Settings:
-        """The settings of the body that `head` would open here."""
+        """Settings allowed in the body that `head` would open here."""
         path = [_step(frame.head) for frame in self.frames]
         return self.vocabulary.at([*path, _step(tuple(head))]) or {}
 
     def setting(self) -> Setting | None:
-        """The setting whose value is awaited or was just given, when it is known."""
+        """The setting whose value is expected or was just read; None if it is unknown."""
         return self.legal().get(self.head[0]) if self.frames and self.head else None
 
     def column(self, token: Token) -> int | None:
-        """Characters before a token when it is the first of its line, else None."""
+        """Number of characters before a token that is the first of its line, else None."""
         at = token.start_pos or 0
         before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
         return None if before.strip(" \t") else len(before)
 
     def consume(self, token: Token) -> None:
-        """Walk over one more token."""
+        """Update the state with the next token."""
         if token.type in {"LSQB", "RSQB"} or self.lists:
             self._take_in_list(token)
         elif token.type == "LBRACE":
@@ -103,7 +105,7 @@ class ParserState:
 
 
 def _step(head: tuple[Token, ...]) -> tuple[str, str | None]:
-    """A key of the way into a body, with its value."""
+    """A key and its value, as one step of the path to a body."""
     if not head:
         return ("", None)
     return (str(head[0]), head[1].strip('"') if len(head) > 1 else None)

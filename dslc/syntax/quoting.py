@@ -1,4 +1,4 @@
-"""Names and texts as the language writes them."""
+"""Names and strings as the language writes them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def quoted(text: str) -> str:
-    """A text as a string on one line; what cannot be seen is escaped.
+    """Return the text as a string literal on one line, with non-printable characters escaped.
 
-    Raises ValueError for what no string holds: NUL and halves of surrogate pairs.
+    Raises ValueError for characters that a string cannot contain: NUL and lone surrogates.
     """
     if "\0" in text or re.search("[\ud800-\udfff]", text):
-        raise ValueError("a string holds no NUL and no half of a surrogate pair")
+        raise ValueError("a string cannot contain NUL or a lone surrogate")
     return f'"{"".join(map(_letter, text))}"'
 
 
@@ -30,5 +30,5 @@ def _letter(letter: str) -> str:
 
 
 def named(name: str) -> str:
-    """A name as a bare word where it can be one, else as a string. Raises ValueError as `quoted` does."""
+    """Return the name as a bare word if possible, else as a string literal. Raises ValueError like `quoted`."""
     return name if _WORD.fullmatch(name) else quoted(name)

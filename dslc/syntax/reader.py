@@ -1,9 +1,9 @@
-"""Reads any text into its entries, values and comments, without judging it.
+"""Tolerant reader: splits any text into entries, values and comments without validating it.
 
-The formatter, edits and the language server read programs with it; the parser decides what is right. In a text without
-a syntax error every token is in the tree. In any other text, what fits nowhere is left out, and what is not closed ends
-where the text or the body around it ends. Blocks, groups and settings have one shape, an `Entry`: a word, perhaps a
-value or name, perhaps a body. Positions are indexes into the text.
+The formatter, edits and the language server read programs with it; the parser decides which programs are valid. For a
+text without a syntax error the tree contains every token. For any other text, tokens that fit nowhere are left out, and
+unclosed parts end where the text or the enclosing body ends. Blocks, groups and settings have one shape, an `Entry`: a
+word, an optional value or name, an optional body. Positions are indexes into the text.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TypeAlias
 
 from dslc.syntax.tokens import scan
 
-_MAX_DEPTH = 100  # levels of braces; deeper ones are not read
+_MAX_DEPTH = 100  # levels of braces; deeper levels are skipped
 
 
 @dataclass(slots=True, eq=False)
 class TextNode:
-    """Part of a text. `gap`: an empty line is above it. `comment`: the one that follows on its last line."""
+    """Part of a text. `gap`: an empty line precedes it. `comment`: the comment that follows on its last line."""
 
     gap: bool = field(default=False, init=False)
     comment: Comment | None = field(default=None, init=False)
@@ -29,7 +29,7 @@ class TextNode:
 
 @dataclass(slots=True, eq=False)
 class Comment(TextNode):
-    """A comment, without the blanks at its end."""
+    """A comment without trailing blanks."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Comment(TextNode):
 
 @dataclass(slots=True, eq=False)
 class Verbatim(TextNode):
-    """Part of the top level that is not read. `foreign`: it is a block of the wider language."""
+    """Part of the top level that is not parsed. `foreign`: a block of the wider language."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class Verbatim(TextNode):
 
 @dataclass(slots=True, eq=False)
 class Atom(TextNode):
-    """A word, number or string. `kind`: of its token. A string that is not closed ends before blanks and `}`."""
+    """A word, number or string. `kind`: type of its token. An unclosed string ends before trailing blanks and `}`."""
 
     start: int
     end: int
@@ -57,14 +57,14 @@ class Atom(TextNode):
 
     @property
     def closed(self) -> bool:
-        """False for a string without its last quote."""
+        """False for a string without its closing quote."""
         if self.kind == "SINGLE_QUOTED":
             return len(self.text) > 1 and self.text[-1] == "'"
         return not self.kind.startswith("UNCLOSED")
 
     @property
     def quotes(self) -> int:
-        """The number of characters of quotes on each side."""
+        """Number of quote characters on each side."""
         return 3 if "LONG" in self.kind else 0 if self.kind in {"WORD", "NUMBER"} else 1
 
     @property
@@ -74,22 +74,22 @@ class Atom(TextNode):
 
     @property
     def content(self) -> str:
-        """The text between the quotes, as it is written."""
+        """The text between the quotes, with its escapes as written."""
         start, end = self.inner
         return self.text[start - self.start : end - self.start]
 
     @property
     def width(self) -> int | None:
-        """Its characters, None when it takes several lines."""
+        """Number of characters; None if it spans lines."""
         return None if self.kind == "LONG_STRING" and "\n" in self.text else self.end - self.start
 
 
 @dataclass(slots=True, eq=False)
 class Group(TextNode):
-    """A body in `brackets` `{}`, or a list in `[]`.
+    """A body (`brackets` is `{}`) or a list (`[]`).
 
-    `rows`: entries or values, and comments that have a line of their own. `opening`: the comment behind the bracket.
-    `flat`: it was written on one line.
+    `rows`: entries or values, and comments on their own lines. `opening`: the comment after the opening bracket.
+    `flat`: written on one line.
     """
 
     start: int
@@ -111,12 +111,12 @@ class Group(TextNode):
 
     @property
     def items(self) -> list[Atom]:
-        """The values of a list that are no lists."""
+        """The values of a list, without nested lists."""
         return [row for row in self.rows if isinstance(row, Atom)]
 
     @property
     def width(self) -> int | None:
-        """Its characters in canonical form on one line when it was written on one line or is empty, else None."""
+        """Number of characters in canonical form on one line; None if it spans lines and is not empty."""
         if self.is_empty:
             return 2
         between, around = (2, 2) if self.brackets == "[]" else (1, 4)
@@ -125,7 +125,7 @@ class Group(TextNode):
 
 @dataclass(slots=True, eq=False)
 class Entry(TextNode):
-    """`key`, `key value`, `key value { … }` or `key { … }`; a block's kind is its key and its name its value."""
+    """`key`, `key value`, `key value { … }` or `key { … }`. For a block, the key is its kind and the value its name."""
 
     key: Atom
     value: Value | None = None
@@ -141,12 +141,12 @@ class Entry(TextNode):
 
     @property
     def word(self) -> str | None:
-        """The value when it is one token, without quotes."""
+        """The value without quotes, if it is one token."""
         return self.value.content if isinstance(self.value, Atom) else None
 
     @property
     def width(self) -> int | None:
-        """Its characters in canonical form on one line, None when a part of it takes several lines."""
+        """Number of characters in canonical form on one line; None if a part spans lines."""
         parts = [part.width for part in (self.key, self.value, self.body) if part is not None]
         return _sum(len(parts) - 1, *parts)
 
@@ -157,9 +157,10 @@ TextRow: TypeAlias = Entry | Atom | Group | Comment | Verbatim
 
 @dataclass(slots=True, eq=False)
 class EntryTree:
-    """`root`: the body of the whole text. `comments`: start and end of each, with the blanks at its end.
+    """The result of `read`. `root`: the body of the whole text. `comments`: start and end of each, with trailing
+    blanks.
 
-    `long`: the long strings. `lists`: all lists, also those that belong to no entry.
+    `long`: the long strings. `lists`: all lists, including those that belong to no entry.
     """
 
     root: Group
@@ -168,7 +169,7 @@ class EntryTree:
     lists: list[Group] = field(default_factory=list)
 
     def bodies(self) -> Iterator[tuple[Entry, Group]]:
-        """Every body with its entry, outer ones first."""
+        """Yield every body with its entry, outer bodies first."""
         waiting = self.root.entries[::-1]
         while waiting:
             entry = waiting.pop()
@@ -178,8 +179,11 @@ class EntryTree:
 
 
 def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None = None) -> EntryTree:
-    """The entries of a text. `verbatim`: parts of the top level to take as they are. `most`: tokens to read of each
-    part between them."""
+    """Read the entries of a text.
+
+    `verbatim`: (start, end) of top-level parts that are copied without parsing. `most`: maximum number of tokens read
+    of each part between them.
+    """
     reader, at = _Reader(text), 0
     for start, end in verbatim:
         reader.read(islice(scan(text, at, start), most))
@@ -194,8 +198,8 @@ class _Reader:
         self._text = text
         self.tree = EntryTree(Group(0, len(text), "{}"))
         self._open = [self.tree.root]
-        self._entry: Entry | None = None  # of this line, as long as a value or body may follow
-        self._before: Entry | None = None  # of the line before, whose `{` may be on this one
+        self._entry: Entry | None = None  # of this line, while a value or body may follow
+        self._before: Entry | None = None  # of the previous line; its `{` may be on this line
         self._skipped_levels = 0
         self._lines = 0  # line ends since the last token
         self._gap = False
@@ -258,7 +262,7 @@ class _Reader:
             self._add(self._entry)
 
     def _close_in(self, match: re.Match[str]) -> None:
-        """Close the bodies that an unclosed string was meant to end before: `"/hooks }`."""
+        """Close the bodies whose `}` an unclosed string contains, as in `"/hooks }`."""
         if "{" not in match[0]:
             bare = match[0].rstrip(" \t\r}")
             for at in range(match.start() + len(bare), match.end()):

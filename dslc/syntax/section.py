@@ -1,4 +1,4 @@
-"""The pieces a text is cut into."""
+"""Sections: the ranges into which a text is split before parsing."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from enum import Enum
 from typing import NamedTuple
 
 MAX_DEPTH = 64
-"""Levels of braces and brackets that the language allows."""
+"""Maximum nesting of braces and brackets that the language allows."""
 
 
 class Fault(Enum):
-    """What is wrong with the frame of a piece, as far as cutting can tell."""
+    """A structural error of a section that the splitter detected."""
 
-    UNCLOSED = "its braces do not close"
-    JOINED = "it was put together around a `}` that closes nothing"
-    OUTSIDE = "it is no block"
-    HEADLESS = "it is the body of a block that has no head"
-    UNREAD = "too much before it is no block"
+    UNCLOSED = "its braces are not closed"
+    JOINED = "it was joined because of an unmatched `}`"
+    OUTSIDE = "it is not a block"
+    HEADLESS = "it is the body of a block without a head"
+    UNREAD = "too many sections before it are not blocks"
 
 
 class Section(NamedTuple):
-    """`text[start:end]`, for the parser; when `foreign`, a block of the wider language whose head ends at `head_end`.
+    """`text[start:end]`, which is parsed on its own. `foreign`: a block of the wider language; its head ends at
+    `head_end`.
 
-    `deepest`: how many levels of braces and brackets it has. `text_after_string`: something stands right behind one of its strings.
+    `deepest`: maximum nesting of braces and brackets. `text_after_string`: True if a word or quote directly follows one
+    of its strings.
     """
 
     start: int

@@ -1,8 +1,8 @@
-"""Cuts a text into its top-level pieces by strings, comments and braces, before anything is parsed.
+"""Splits a text into its top-level sections by strings, comments and braces, before parsing.
 
-A piece is parsed by itself: a mistake stays in its own, and only what an edit touched is read again. A block whose
-braces pair up is a piece. Where they do not, the next head (`kind name {`) begins the next piece, for none stands
-inside a body; and what a stray `}` cut off is put back to the block before it.
+Each section is parsed on its own: an error affects only its section, and after an edit only the changed sections are
+parsed again. A block whose braces match is a section. Otherwise, the next head (`kind name {`) begins the next section,
+because a body never contains one. Text that was cut off by an unmatched `}` is joined to its block again.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import re
 from collections.abc import Collection, Mapping
 
 from dslc.syntax.block_heads import BlockHeads
-from dslc.syntax.delimiters import GAP, DELIMITER, LazyPattern, closing_braces
+from dslc.syntax.delimiters import DELIMITER, GAP, LazyPattern, closing_braces
 from dslc.syntax.foreign_blocks import ForeignBlocks
 from dslc.syntax.section import Fault, Section
 from dslc.syntax.tokens import COMMENT, LONG, NAME, STRING, UNCLOSED_STRING, WORD
 
 MAX_BROKEN = 1000
-"""Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
+"""Maximum number of faulty sections. After more, the rest of the file is not read, because it is not a program."""
 
-_MAX_LOOKBACK = 1000  # pieces to look back for the block of a stray `}`
+_MAX_LOOKBACK = 1000  # sections searched backwards for the block of an unmatched `}`
 
-_ADJACENT_TEXT = re.compile(r"[\w\"]")  # behind a string: it may be a quote inside of a text
-_REOPENED = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
+_ADJACENT_TEXT = re.compile(r"[\w\"]")  # directly after a string: the quote may be inside a text
+_REOPENED = re.compile(r"[ \t]*+\{")  # after a `}`: it does not end the block
 
 _HEAD = re.compile(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
 _ENTRY = LazyPattern(rf"(?P<word>{WORD})(?P<group>[ \t]*+\{{)?")
@@ -34,20 +34,22 @@ _INDENTED_LINE = r"[ \t]++\S[^\n]*+"
 _INDENTED = LazyPattern(
     rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?>(?:(?>(?:[ \t\r]*+\n)+){_INDENTED_LINE})*)'
 )
-# A head that ends in what other languages write for `{`, and what they write for `}`.
+# A head that ends with another language's sign for `{`, and the signs for `}`.
 _OPENER = LazyPattern(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
 _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
-# A head in which something stands that cannot, and one on two lines, within its name or not.
+# A head with invalid content, and a head on two lines (split before or within its name).
 _MALFORMED_HEAD = LazyPattern(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
 _SPLIT_HEAD = LazyPattern(rf"{WORD}[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
 _SPLIT_NAME = LazyPattern(rf"{WORD}[ \t]++\"[^\"\n{{}}]{{0,64}}\n[^\"\n{{}}]{{0,64}}\"[ \t]*+\{{")
-_FIRST_LINE = LazyPattern(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
+_FIRST_LINE = LazyPattern(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # first line of a body
 _REST_OF_LINE = LazyPattern(r"[^\r\n]*+")
 
 
 def split(text: str, kinds: Mapping[str, Collection[str]]) -> list[Section]:
-    """The pieces of a text in order; between them stand white space and comments only. `kinds`: the words that open a
-    block of ours, and the settings of each."""
+    """The sections of a text, in order; only white space and comments are between them.
+
+    `kinds`: block kinds of this language, with the names of their settings.
+    """
     return _Splitter(text, kinds).sections()
 
 
@@ -58,8 +60,8 @@ class _Splitter:
         self._heads = BlockHeads(text, kinds)
         self._foreign = ForeignBlocks(text, self._heads)
         self._broken = 0
-        self._not_found: set[str] = set()  # what was looked for in vain
-        self._closer = (-1, -1)  # the next `end` or the like
+        self._not_found: set[str] = set()  # texts that do not occur after the current position
+        self._closer = (-1, -1)  # start and end of the next `end` or similar closing word
         self.found: list[Section] = []
 
     def sections(self) -> list[Section]:
@@ -81,7 +83,7 @@ class _Splitter:
         return GAP.match(self.text, at).end()  # type: ignore[union-attr]
 
     def _block_or_line(self, at: int) -> Section:
-        """The block that begins here, or its line when none does."""
+        """The block that begins at `at`, or its line if none does."""
         text = self.text
         head = _HEAD.match(text, at)
         if head is not None:
@@ -103,7 +105,7 @@ class _Splitter:
         return self._headless_lines(at, end) or self._rest_of_line(at, end)
 
     def _irregular_head(self, at: int) -> int:
-        """Where the `{` stands of a head that is on two lines, or is no head by its rules; -1 when there is none."""
+        """Position of the `{` of a malformed head or a head on two lines; -1 if there is none."""
         torn = _MALFORMED_HEAD.match(self.text, at)
         if torn is not None:
             return self.text.rindex("{", at, torn.end())
@@ -114,14 +116,14 @@ class _Splitter:
         return -1 if split is None else split.end() - 1
 
     def _before_brace(self, at: int, brace: int) -> Section:
-        """What stands before a `{` on its line, if it is no head, with what the brace opens."""
+        """The text before a `{` on its line that is not a valid head, with the body that the brace opens."""
         braces = self._braced_section(at, brace)
         if brace > at:
             return braces
         return Section(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
 
     def _rest_of_line(self, at: int, end: int) -> Section:
-        """The rest of a line, up to where nobody can read it."""
+        """The rest of a line, up to the first part that cannot be read."""
         if self.text.startswith('"""', end):
             return Section(at, self._heads.next_head(at), Fault.OUTSIDE)
         if end == at:
@@ -129,7 +131,7 @@ class _Splitter:
         return Section(at, end - (self.text[end - 1] == "\r"), Fault.OUTSIDE)
 
     def _headless_lines(self, at: int, end: int) -> Section | None:
-        """The body below a head without `{`, or lines without a head, that begin with this line."""
+        """A body after a head without `{`, or lines without a head, beginning with this line, or None."""
         beyond = max(self._word_body_end(at), self._indented_body_end(at))
         if beyond > end:
             return Section(at, beyond, Fault.OUTSIDE)
@@ -137,7 +139,7 @@ class _Splitter:
         return Section(at, beyond, Fault.HEADLESS) if beyond > at else None
 
     def _word_body_end(self, at: int) -> int:
-        """Behind the `end` of a body that begins with `do`, or the like, before the next head."""
+        """End of a body delimited by words such as `do` and `end`, if it ends before the next head; else `at`."""
         head = _OPENER.match(self.text, at) if self._column(at) == 0 and self._heads.is_named_head(at) else None
         if head is None:
             return at
@@ -148,14 +150,14 @@ class _Splitter:
         return end if start < min(self._heads.next_head(at), len(self.text)) else at
 
     def _indented_body_end(self, at: int) -> int:
-        """Behind the lines that stand deeper than a head without `{`, up to the next head."""
+        """End of the lines indented below a head without `{`, up to the next head; `at` if there are none."""
         if self._column(at) != 0 or not self._heads.is_named_head(at):
             return at
         lines = _INDENTED.match(self.text, at)
         return at if lines is None else min(lines.end(), self._heads.next_head(at))
 
     def _comment_or_conflict_end(self, at: int) -> int:
-        """Behind a `/* … */` or an unresolved merge that begins here."""
+        """End of a `/* … */` comment or an unresolved merge conflict that begins at `at`; `at` if there is none."""
         for opened, closed in (("/*", "*/"), ("<<<<<<<", "\n>>>>>>>")):
             if self.text.startswith(opened, at) and closed not in self._not_found:
                 end = self.text.find(closed, at)
@@ -165,8 +167,8 @@ class _Splitter:
         return at
 
     def _cut_at_nested_head(self, block: Section) -> Section:
-        """The block, or what stands before a head in column one inside of it: then a `}` is missing, and a later one is
-        too much."""
+        """The block, or only its part before a nested head in column one: in that case a `}` is missing before the
+        head."""
         at = self._heads.nested_head(block.start, block.end)
         while at >= 0 and block.fault is None:
             if not any(
@@ -178,7 +180,8 @@ class _Splitter:
         return block
 
     def _braced_section(self, at: int, brace: int) -> Section:
-        """From `at` to the `}` that closes the brace, or the `)` of `({ … })`; to the next head when none does."""
+        """The section from `at` to the `}` that matches the brace (or the `)` of `({ … })`), or to the next head if
+        none does."""
         depth = lists = deepest = 0
         text_after_string = False
         for mark in DELIMITER.finditer(self.text, brace, self._heads.body_limit(brace)):
@@ -206,10 +209,10 @@ class _Splitter:
         return Section(at, self._heads.next_head(brace), Fault.UNCLOSED, deepest=deepest)
 
     def _join_stray_brace(self, stray: Section) -> Section:
-        """A `}` at the top level, with the block that it belongs to and all that was taken to stand outside of it.
+        """Join an unmatched top-level `}` with its block and with all sections after that block.
 
-        That is the last one that stands no further right: a block that was closed too early, or a head that lacks its
-        `{`.
+        Its block is the last one that is not indented further than the `}`: either it was closed too early, or its head
+        has no `{`.
         """
         found = self.found
         first = self._owner_index(self._column(stray.start))
@@ -222,7 +225,7 @@ class _Splitter:
         return self._merge(first, stray, Fault.JOINED)
 
     def _owner_index(self, column: int | None) -> int:
-        """Which piece a stray `}` in that column may belong to, or -1."""
+        """Index of the section that a stray `}` in this column may belong to, or -1."""
         first = len(self.found) - 1
         while first >= 0 and len(self.found) - first < _MAX_LOOKBACK:
             section = self.found[first]
@@ -233,32 +236,31 @@ class _Splitter:
         return first
 
     def _is_body_part(self, number: int) -> bool:
-        """Whether a piece can only be a part of a body."""
+        """True if a section can only be part of a body."""
         section = self.found[number]
         if self._heads.is_named_head(section.start):  # `memory m`, a head without `{` or a setting of that name
             return section.fault is Fault.OUTSIDE and number > 0 and self._continues(self.found[number - 1], section)
         return section.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_entry(section)
 
     def _is_entry(self, section: Section) -> bool:
-        """Whether a piece begins with a group, which no block does, or with the name of a setting."""
+        """True if a section begins with a group (blocks never do) or with the name of a setting."""
         entry = _ENTRY.match(self.text, section.start)
         if entry is None or self._heads.is_head_word(section.start):
             return entry is not None and entry["group"] is not None
         return entry["group"] is not None or any(entry["word"] in settings for settings in self._kinds.values())
 
     def _continues(self, above: Section, section: Section) -> bool:
-        """Whether a piece stands on the line below one that is no block."""
+        """True if a section directly follows, on the next line, a section that is not a block."""
         return above.fault in {Fault.OUTSIDE, Fault.HEADLESS} and self.text.count("\n", above.end, section.start) < 2
 
     def _merge(self, first: int, last: Section, fault: Fault) -> Section:
-        """One piece out of those from `first` on and `last`."""
+        """Replace the sections from index `first` on, and `last`, by one section."""
         sections = [*self.found[first:], last]
         del self.found[first:]
         return Section(sections[0].start, last.end, fault, deepest=max(section.deepest for section in sections) + 1)
 
     def _closes_properly(self, block: Section) -> bool:
-        """Whether the `}` of a block stands on a line of its own, no further right than the head, below a body
-        that is indented."""
+        """True if the `}` of a block is on its own line, not indented further than the head, after an indented body."""
         head, brace = self._column(block.start), self._column(block.end - 1)
         inside = _FIRST_LINE.match(self.text, block.start)
         if block.fault is not None or head is None or brace is None or inside is None:
@@ -266,6 +268,6 @@ class _Splitter:
         return brace <= head < len(inside["blank"])
 
     def _column(self, at: int) -> int | None:
-        """Characters before `at` when nothing but white space stands before it on its line."""
+        """Number of characters before `at` if they are all white space, else None."""
         before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
         return None if before.strip(" \t") else len(before)

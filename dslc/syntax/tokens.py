@@ -1,7 +1,7 @@
-"""The lexer: the shape of every token, and the patterns that cut any text into tokens.
+"""The lexer: the shape of every token, and the patterns that split any text into tokens.
 
 All code that reads program text takes its shapes from here: the parser, the tolerant reader, the splitter, masking and
-the rules of recovery. `grammar/symbiont.lark` gives the same shapes to lark; a test compares the tokens of both with
+the recovery rules. `grammar/symbiont.lark` defines the same shapes for lark; a test compares the tokens of both with
 those of tree-sitter.
 """
 
@@ -21,7 +21,7 @@ UNCLOSED_LONG = r'"""[\s\S]*+'
 SINGLE_QUOTED = r"'[^'\n]*+'?"
 COMMENT = r"(?:#|//)[^\n]*+"
 NAME = rf'(?:{WORD}|(?!"""){STRING})'
-"""The name of a block."""
+"""Name of a block."""
 
 _TOKENS = {
     "LONG_STRING": LONG,
@@ -42,18 +42,19 @@ _TOKENS = {
     "SIGN": "[=:]++",
     "JUNK": r"""[^\sA-Za-z0-9_"'#{}\[\],=:/-]++|[\s\S]""",
 }
-"""In the order in which they win. Every text can be cut into them."""
+"""In order of precedence. Every text can be split into these tokens."""
 _LINES = rf"(?>(?:\r?\n[ \t]*+(?:{COMMENT})?)+)"
-"""The end of a line as the grammar has it: with the blank lines and the lines of comments that follow."""
+"""A line end as the grammar defines it: including the blank lines and comment lines that follow."""
 
 
 def scan(text: str, at: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
-    """All tokens of `text[at:end]`, blanks and comments too; each line's end is one. `lastgroup` is a token's kind."""
+    """All tokens of `text[at:end]`, including blanks, comments and line ends. `lastgroup` is the type of a token."""
     return _pattern(_TOKENS["_NL"]).finditer(text, at, end)
 
 
 def grammar_tokens(text: str, at: int = 0) -> Iterator[re.Match[str]]:
-    """The tokens from `at` on as the grammar has them: `_NL` takes blank lines and lines of comments with it."""
+    """The tokens from `at` on as the grammar defines them: an `_NL` includes the following blank lines and comment
+    lines."""
     return _pattern(_LINES).finditer(text, at)
 
 

@@ -1,7 +1,7 @@
-"""What a file says, before anything is known about kinds and settings.
+"""Syntax tree of a file, without knowledge of block kinds and settings.
 
-Every node knows its place as indexes into the text of its piece: `start_pos` and `end_pos`. Words and scalar values are
-lark's tokens: strings that know their place and their `type`.
+Each node has its position as indexes into the text of its section: `start_pos` and `end_pos`. Words and scalar values
+are lark tokens: strings with a position and a `type`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lark import Token
 
 
 class MissingToken(Token):
-    """Stands where a value or a name is missing, or could not be read; that has been reported."""
+    """Placeholder for a value or name that is missing or unreadable; the error has already been reported."""
 
 
 class ListValue(NamedTuple):
@@ -35,7 +35,7 @@ class Body(NamedTuple):
 
 
 class EntryNode(NamedTuple):
-    """`key value`, `key value { … }` or `key { … }`: one at least of value and body is there."""
+    """`key value`, `key value { … }` or `key { … }`: the value, the body or both are present."""
 
     key: Token
     value: ValueNode | None
@@ -60,19 +60,19 @@ class BlockNode(NamedTuple):
 
     @property
     def start_pos(self) -> int:
-        """Where its head begins."""
+        """Start of its head."""
         return start(self.kind)
 
     @property
     def end_pos(self) -> int:
-        """Where its head ends: `kind name`, without the brace."""
+        """End of its head: `kind name`, without the brace."""
         return end(self.kind if self.name is None else self.name)
 
 
 class ForeignNode(NamedTuple):
-    """A block of the wider Symbiont language, skipped whole: `agent name(args) -> T { … }`.
+    """A block of the wider Symbiont language, skipped as a whole: `agent name(args) -> T { … }`.
 
-    `start_pos` to `end_pos` is its head, as in a `BlockNode`; it ends at `last_pos`.
+    `start_pos` and `end_pos` delimit its head, as in a `BlockNode`; `last_pos` is the end of the block.
     """
 
     kind: Token
@@ -86,10 +86,10 @@ Node: TypeAlias = BlockNode | ForeignNode
 
 
 def start(node: Token | ListValue | Body | EntryNode | BlockNode) -> int:
-    """Where a node begins; tokens made by hand have no place."""
+    """Start of a node; 0 for tokens without a position."""
     return node.start_pos or 0
 
 
 def end(node: Token | ListValue | Body | EntryNode | BlockNode) -> int:
-    """Where a node ends."""
+    """End of a node; 0 for tokens without a position."""
     return node.end_pos or 0
