@@ -1,4 +1,4 @@
-"""Bodies that have no braces, or others than `{` and `}`."""
+"""Bodies without braces, or with other delimiters than `{` and `}`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAIRS = {
 
 
 def closing_word(state: RecoveryState, token: Token) -> bool:
-    """`end` of a body that began with `do`: that is reported."""
+    """The `end` (or similar) of a body that began with `do`; the mistake has been reported."""
     if token.start_pos not in state.closing_words or not state.parser_state.expects_entry:
         return False
     while state.peek().type not in {"_NL", "$END"}:
@@ -27,7 +27,7 @@ def closing_word(state: RecoveryState, token: Token) -> bool:
 
 
 def closing_sign(state: RecoveryState, token: Token) -> bool:
-    """The second one of a pair that was reported."""
+    """The second sign of a pair whose mistake has been reported."""
     if token.start_pos not in state.closing_signs:
         return False
     state.seek(start(token) + 1 if token.startswith(")") else end(token))
@@ -35,7 +35,7 @@ def closing_sign(state: RecoveryState, token: Token) -> bool:
 
 
 def signs_at_brace(state: RecoveryState, token: Token) -> bool:
-    """`{% … %}`, `({ … })`: signs that go with the braces of a body."""
+    """`{% … %}`, `({ … })`: extra signs next to the braces of a body."""
     if token.type != "JUNK" or state.missing:
         return False
     text, last, after = state.text, state.parser_state.last, state.peek(1)
@@ -92,7 +92,7 @@ def missing_brace(state: RecoveryState, token: Token) -> bool:
 
 
 def _tokens_before_body(state: RecoveryState, token: Token) -> int:
-    """How many tokens stand at the end of a head's line where `{` should."""
+    """Number of tokens at the end of a head's line in place of `{`."""
     count = 0
     while count < 3 and state.peek(count).type in {"SIGN", "JUNK", "_COMMA"}:
         count += 1
@@ -105,7 +105,8 @@ def _tokens_before_body(state: RecoveryState, token: Token) -> int:
 
 
 def _body_follows(state: RecoveryState, number: int) -> bool:
-    """Whether that token ends the line, or is a setting of the body that the head would open, whose `}` is there."""
+    """True if the token at `number` ends the line, or is a setting of the body that the head would open and whose `}`
+    is present."""
     after = state.peek(number)
     return after.type == "_NL" or (
         state.excess > 0 and after in state.parser_state.body_settings(state.parser_state.head)
@@ -113,7 +114,7 @@ def _body_follows(state: RecoveryState, number: int) -> bool:
 
 
 def _find_closing_word(state: RecoveryState, token: Token) -> int:
-    """Where the line stands that closes a body which this token at a line's end opens; -1 when none does."""
+    """Position of the closing word or sign of a body that this token (at the end of its line) opens, or -1."""
     closing = _PAIRS.get(token[:1] if token.type in {"JUNK", "LSQB"} else str(token))
     head = state.parser_state.head[0]
     column = state.parser_state.column(head)
@@ -127,7 +128,7 @@ def _find_closing_word(state: RecoveryState, token: Token) -> int:
 
 
 def _continues_in_body(state: RecoveryState, number: int) -> bool:
-    """Whether what follows the head, from that token on, stands in its body."""
+    """True if the text after the head, from the token at `number` on, belongs to its body."""
     parser_state, token = state.parser_state, state.peek(number)
     if token.type not in {"_NL", "WORD", "RBRACE"}:
         return False
@@ -140,7 +141,8 @@ def _continues_in_body(state: RecoveryState, number: int) -> bool:
 
 
 def _body_is_indented(state: RecoveryState, number: int) -> bool:
-    """Whether that token is a line's end, and the line below stands deeper than the head and can only be its body."""
+    """True if the token at `number` ends the line, and the next line is indented further than the head and can only be
+    its body."""
     parser_state = state.parser_state
     if state.peek(number).type != "_NL":
         return False
@@ -152,7 +154,7 @@ def _body_is_indented(state: RecoveryState, number: int) -> bool:
 
 
 def end_of_indentation(state: RecoveryState, token: Token) -> bool:
-    """The end of a body that is told by its indentation, for it has no braces: that is reported."""
+    """The end of a body without braces, recognised by its indentation; the mistake has been reported."""
     parser_state = state.parser_state
     if (
         not parser_state.frames
@@ -173,7 +175,7 @@ def end_of_indentation(state: RecoveryState, token: Token) -> bool:
 
 
 def _may_open_body(state: RecoveryState) -> bool:
-    """Whether what stands here so far is a head that a body may follow."""
+    """True if the current words are a head that may have a body."""
     parser_state = state.parser_state
     if not parser_state.head or parser_state.lists:
         return False

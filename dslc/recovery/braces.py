@@ -1,4 +1,4 @@
-"""Braces that are missing or too many, and levels that are too deep."""
+"""Missing or extra braces, and nesting that is too deep."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dslc.syntax.tokens import COMMENT
 from dslc.syntax.tree import start
 
 _FIRST_LINE = re.compile(rf"[ \t]*+(?:{COMMENT}|\r)?\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)(?=[^\s#/])")
-_INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`
+_INSTEAD = {"end", ")", "]", ");"}  # signs of other languages for `}`
 
 
 def too_deep(state: RecoveryState, token: Token) -> bool:
-    """More levels than a program may have."""
+    """More nesting than a program may have."""
     parser_state = state.parser_state
     if token.type != "LBRACE" or len(parser_state.frames) < MAX_DEPTH:
         return False
@@ -28,14 +28,14 @@ def too_deep(state: RecoveryState, token: Token) -> bool:
         state.feed_missing_value()
     state.damage(everything=True)
     behind = matching_end(state.text, token.start_pos or 0)
-    if behind == len(state.text):  # none of them closes: that is the same mistake
+    if behind == len(state.text):  # none of them is closed: this is the same mistake
         state.missing = 0
     state.seek(behind)
     return True
 
 
 def brace_on_next_line(state: RecoveryState, token: Token) -> bool:
-    """`{` below its head."""
+    """A `{` on the line after its head."""
     parser_state = state.parser_state
     if token.type != "_NL" or state.peek(1).type != "LBRACE" or not parser_state.head or parser_state.lists:
         return False
@@ -49,7 +49,7 @@ def brace_on_next_line(state: RecoveryState, token: Token) -> bool:
     last, brace = parser_state.head[-1].end_pos or 0, start(state.peek(1))
     if parser_state.last is not None and parser_state.last.type == "RSQB":
         last = parser_state.last.end_pos or 0
-    blank = not state.text[last:brace].strip()  # no comment
+    blank = not state.text[last:brace].strip()  # no comment between
     fix = state.collector.fix("write `{` behind its head", (last, brace, " "), safe=True) if blank else None
     message = "`{` is not on the line of its head"
     state.collector.add("S111", message, state.peek(1), hint=f"write `{shown}`", fix=fix)
@@ -58,7 +58,7 @@ def brace_on_next_line(state: RecoveryState, token: Token) -> bool:
 
 
 def body_ends_by_indentation(state: RecoveryState, token: Token) -> bool:
-    """A setting that stands no further right than the head of its body, while a `}` is missing."""
+    """A setting that is not indented further than the head of its body, while a `}` is missing."""
     parser_state = state.parser_state
     if not (state.missing and parser_state.frames and parser_state.expects_entry and token.type in {"WORD", "RBRACE"}):
         return False
@@ -82,25 +82,25 @@ def body_ends_by_indentation(state: RecoveryState, token: Token) -> bool:
 
 
 def _is_flat(state: RecoveryState, frame: Frame) -> bool:
-    """Whether a body is not indented: then only the names of settings tell what stands in it."""
+    """True if a body is not indented, so that only the names of settings show which body they belong to."""
     inside = _FIRST_LINE.match(state.text, frame.brace.end_pos or 0)
     return inside is not None and frame.column is not None and len(inside["blank"]) <= frame.column
 
 
 def _is_head(state: RecoveryState, word: Token) -> bool:
-    """Whether a block of ours begins at this word."""
+    """True if a block of this language begins at this word."""
     named = state.peek(1).type in {"WORD", "STRING"}
     return word in state.vocabulary.kinds and named and state.peek(2).type == "LBRACE"
 
 
 def early_closing_brace(state: RecoveryState, token: Token) -> bool:
-    """A `}` that is too much and after which the body goes on."""
+    """An extra `}` after which the body continues."""
     parser_state = state.parser_state
     if token.type != "RBRACE" or not state.excess or not parser_state.frames or not parser_state.expects_entry:
         return False
     after, frame, column = state.after_line_end(1), parser_state.frames[-1], parser_state.column(token)
     closes = after.type == "RBRACE" and frame.column is not None and parser_state.column(after) == frame.column
-    if closes and column is None:  # that is the right one
+    if closes and column is None:  # the later one is the right one
         _stray(state, token)
         return True
     if len(parser_state.frames) > 1:
@@ -127,7 +127,7 @@ def closed_and_opened(state: RecoveryState, token: Token) -> bool:
     ):
         excess = state.excess
         _stray(state, token)
-        state.excess = excess  # it is one of a pair
+        state.excess = excess  # it belongs to a pair
     elif parser_state.frames and not state.missing:
         place = Place(start(token), opened.end_pos or 0)
         state.collector.add("S112", "unexpected `}` and `{` inside a body", place, hint="remove both")
@@ -139,7 +139,7 @@ def closed_and_opened(state: RecoveryState, token: Token) -> bool:
 
 
 def extra_opening_brace(state: RecoveryState, token: Token) -> bool:
-    """A second `{`, or one on a line of its own or behind a value without options, while a `}` is missing."""
+    """A second `{`, or one on its own line or after a value without options, while a `}` is missing."""
     parser_state, setting = state.parser_state, state.parser_state.setting()
     if token.type != "LBRACE" or not state.missing or not parser_state.frames or not parser_state.expects_entry:
         return False
@@ -158,7 +158,7 @@ def extra_opening_brace(state: RecoveryState, token: Token) -> bool:
 
 
 def wrong_closing_sign(state: RecoveryState, token: Token) -> bool:
-    """`)` or `end` where a `}` is missing."""
+    """`)` or `end` in place of a missing `}`."""
     parser_state = state.parser_state
     if not state.missing or not parser_state.frames or not parser_state.expects_entry or token in parser_state.legal():
         return False
@@ -188,21 +188,21 @@ def end_of_text(state: RecoveryState, token: Token) -> bool:
         state.feed("RBRACE", start(token))
     elif state.missing:
         _unclosed(state, frame, None, "the next block begins here")
-    else:  # closed by what another mistake swallowed
+    else:  # its `}` was skipped with another mistake
         state.damage()
         state.feed("RBRACE", token.start_pos or 0)
     return True
 
 
 def _is_repeated(state: RecoveryState, frame: Frame) -> bool:
-    """Whether nothing stands in a block, and its head stands behind it once more."""
+    """True if a block is empty and the next section begins with the same head."""
     if not frame.head or state.text[frame.brace.end_pos :].strip():
         return False
     return state.text[start(frame.head[0]) : frame.brace.start_pos].split() == state.following.split()
 
 
 def _unclosed(state: RecoveryState, frame: Frame, shown_by: Token | None, what: str) -> None:
-    """A body that was never closed ends here. `shown_by`: the token that tells; the next piece when None."""
+    """Report and close a body without `}`. `shown_by`: the token that shows this; None if it is the next section."""
     nested = frame is not state.parser_state.frames[0]
     message = f"`{state.shown_head(list(frame.head), nested=nested)}` is not closed"
     labels, hint = [], "add `}` at the end of the file"
@@ -213,7 +213,7 @@ def _unclosed(state: RecoveryState, frame: Frame, shown_by: Token | None, what: 
         labels = state.collector.label_after(what, state.following)
         hint = f"add `}}` before line {state.first_line + state.text.count(chr(10))}"
     state.collector.add("S103", message, frame.brace, hint=hint, labels=labels)
-    state.recovered.damaged.add(frame.brace.start_pos or 0)  # what it lacks may be what was not written yet
+    state.recovered.damaged.add(frame.brace.start_pos or 0)  # missing settings may not be written yet
     state.missing -= 1
     state.feed("RBRACE", state.peek().start_pos or 0)
 

@@ -1,4 +1,5 @@
-"""What other languages and tools write: their comments, their lists, the marks of a merge."""
+"""Syntax of other languages and tools: comments, lists, multi-line text, merge conflict markers; and invalid block
+names."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _WORD = re.compile(WORD)
 
 
 def comment(state: RecoveryState, token: Token) -> bool:
-    """`/* … */` between settings or blocks, or behind a value's key on one line."""
+    """`/* … */` between settings or blocks, or on one line after a key."""
     text, at = state.text, start(token)
     if token.type != "JUNK" or state.parser_state.lists or not text.startswith("/*", at):
         return False
@@ -38,7 +39,7 @@ def comment(state: RecoveryState, token: Token) -> bool:
 
 
 def merge_conflict(state: RecoveryState, token: Token) -> bool:
-    """`<<<<<<<`: both sides of a merge, of which nobody knows the right one."""
+    """`<<<<<<<`: both sides of a merge conflict; the right one cannot be known."""
     text, at = state.text, start(token)
     if token.type != "JUNK" or not text.startswith("<<<<<<<", at) or state.parser_state.column(token) != 0:
         return False
@@ -58,7 +59,7 @@ def merge_conflict(state: RecoveryState, token: Token) -> bool:
 
 
 def dash_list(state: RecoveryState, token: Token) -> bool:
-    """`tools` and lines of `- search` below it."""
+    """`tools`, with lines of `- search` below it."""
     setting = state.parser_state.setting() if state.parser_state.expects_value else None
     if token.type != "_NL" or setting is None or not setting.many or setting.type == "group":
         return False
@@ -102,7 +103,7 @@ def multiline_text(state: RecoveryState, token: Token) -> bool:
 
 
 def invalid_name(state: RecoveryState, token: Token) -> bool:
-    """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is none, or needs quotes."""
+    """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is invalid or needs quotes."""
     parser_state = state.parser_state
     if parser_state.frames or len(parser_state.head) != 1 or parser_state.head[0] not in state.vocabulary.kinds:
         return False
@@ -130,7 +131,8 @@ def invalid_name(state: RecoveryState, token: Token) -> bool:
 
 
 def _in_ascii(name: str) -> str | None:
-    """A legal name like this one, without accents and with `-` for other signs; None when a letter has no like."""
+    """A valid name similar to this one: without accents, other signs replaced by `-`. None if a letter has no ASCII
+    base."""
     plain = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
     if any(sign.isalnum() and not sign.isascii() for sign in plain):
         return None

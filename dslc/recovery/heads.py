@@ -25,7 +25,7 @@ _SPLIT_NAME = re.compile(r"\"(?P<name>[^\"\n{}]{0,64}\n[^\"\n{}]{0,64})\"[ \t]*(
 
 
 def no_head(state: RecoveryState) -> None:
-    """Settings and a `}`, and no head of a block before them."""
+    """Report settings and a `}` without a block head before them."""
     code, message = "S111", "these settings are in no block: its head is missing"
     if state.peek().type != "WORD" or (state.peek(1).type == "SIGN" and state.peek(2).type == "_NL"):
         code, message = "S114", "this is another language"
@@ -36,7 +36,7 @@ def no_head(state: RecoveryState) -> None:
 
 
 def is_foreign(state: RecoveryState) -> bool:
-    """A block of a kind that nobody knows, with a syntax of its own: its kind is the one mistake."""
+    """True if the section is a block of an unknown kind with its own syntax; its kind is the only mistake reported."""
     word = state.peek()
     if word in FOREIGN_KINDS or _takes_arguments(state):
         message = f"the head of this `{word}` does not end in `{{` on its line"
@@ -58,14 +58,14 @@ def is_foreign(state: RecoveryState) -> bool:
 
 
 def _takes_arguments(state: RecoveryState) -> bool:
-    """Whether this is `agent x(…) … {` of the wider language, with something in its head that cannot be read."""
+    """True for `agent x(…) … {` of the wider language with an unreadable part in its head."""
     follows = state.peek(2)
     opens = follows.type == "JUNK" and follows[0] in "(<" and state.peek(3).type != "LBRACE"
     return state.peek() == "agent" and opens and "{" in state.text
 
 
 def word_before_head(state: RecoveryState, token: Token) -> bool:
-    """`[ memory m {`, `resource "memory" m {`: a sign or a word before a head."""
+    """`[ memory m {`, `resource "memory" m {`: a sign or word before a head."""
     parser_state, kind = state.parser_state, state.peek(1)
     word, bare = token.type == "WORD", kind.strip('"')
     if (
@@ -151,7 +151,7 @@ def incomplete_head(state: RecoveryState, token: Token) -> bool:
         return False
     _add_incomplete_head(state, token)
     if len(parser_state.head) == 1 and token.type in {"NUMBER", "JUNK", "LONG_STRING", "LSQB"}:
-        state.feed_missing_value()  # a name that is none
+        state.feed_missing_value()  # an invalid name
     while state.peek().type not in {"LBRACE", "RBRACE", "_NL", "$END"}:
         state.drop()
     if state.peek().type == "LBRACE":
@@ -179,6 +179,6 @@ def _add_incomplete_head(state: RecoveryState, token: Token) -> None:
         hint = f"blocks are {listing(state.vocabulary.kinds)}"
         if owner:
             hint = f"`{word}` is a setting of `{owner}`: write it inside its braces"
-        else:  # it may be the lost value of a secret
+        else:  # it may be part of a secret's value
             what = "this word"
     state.collector.add("S111", f"`{{` is missing after {what}", place, hint=hint)

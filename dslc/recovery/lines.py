@@ -1,4 +1,4 @@
-"""Lines whose first word is no setting."""
+"""Lines whose first word is not a setting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dslc.diagnostics.suggestion import listing, nearest
 from dslc.recovery.state import ENDS, VALUES, RecoveryState, words
 from dslc.syntax.tree import end, start
 
-_MAX_TOKENS = 60  # tokens of a line that are looked at
+_MAX_TOKENS = 60  # tokens of a line that are inspected
 
 
 def word_before_key(state: RecoveryState, token: Token) -> bool:
@@ -35,7 +35,7 @@ def word_before_key(state: RecoveryState, token: Token) -> bool:
 
 
 def not_a_setting(state: RecoveryState, token: Token) -> bool:
-    """`TODO write this`: a line that begins with no setting's name, and has not the shape of a setting."""
+    """`TODO write this`: a line whose first word is not a setting and that is not shaped like a setting."""
     if not _is_unknown(state, token) or state.parser_state.column(token) is None:
         return False
     number = 1
@@ -54,7 +54,7 @@ def not_a_setting(state: RecoveryState, token: Token) -> bool:
 
 
 def _is_known(state: RecoveryState, number: int) -> bool:
-    """Whether the tokens before that one are a setting, or hold one of the body's or what another rule explains."""
+    """True if the first `number` tokens form a setting, contain a known setting, or are explained by another rule."""
     second = state.peek(1)
     if second.type == "SIGN" and (number <= 3 or nearest(state.peek(), state.parser_state.legal()) is not None):
         return True
@@ -66,7 +66,7 @@ def _is_known(state: RecoveryState, number: int) -> bool:
 
 
 def _is_unknown(state: RecoveryState, token: Token) -> bool:
-    """Whether a setting could begin here, and this word is none."""
+    """True if a setting may begin here and this word is not one."""
     parser_state = state.parser_state
     return (
         token.type == "WORD"
@@ -77,7 +77,7 @@ def _is_unknown(state: RecoveryState, token: Token) -> bool:
 
 
 def _has_value(state: RecoveryState, number: int) -> bool:
-    """Whether the token is one value, or the beginning of a list or a group, after which the entry ends."""
+    """True if the token at `number` is a single value that ends the entry, or begins a list or a group."""
     token = state.peek(number)
     if token.type in {"LSQB", "LBRACE"}:
         return True

@@ -1,4 +1,4 @@
-"""Lists: looked through before they go in, for lark could not take them back."""
+"""Lists: checked as a whole before lark gets their first token, because tokens cannot be taken back from lark."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dslc.syntax.tokens import COMMENT, WORD
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 
-# Further items of a list up to its `]`, on lines below.
+# Items on the lines below, up to the `]` of a list.
 _REST = re.compile(rf"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|{COMMENT})*))\]")
 _FIRST = re.compile(rf"^[ \t]*({WORD})", re.MULTILINE)
 
 
 def missing_bracket(state: RecoveryState, token: Token) -> bool:
-    """`tools search remember]`: a list that lacks its `[`."""
+    """`tools search remember]`: a list without its `[`."""
     setting = state.parser_state.setting() if state.parser_state.expects_value else None
     items = {"WORD", "STRING", "NUMBER", "_COMMA", "_NL"}
     if setting is None or not setting.many or setting.type == "group" or token.type not in items:
@@ -44,7 +44,7 @@ def missing_bracket(state: RecoveryState, token: Token) -> bool:
 
 
 def invalid_list(state: RecoveryState, token: Token) -> bool:
-    """A list is looked through before it goes in, for it could not be taken back."""
+    """A list that contains an error."""
     parser_state = state.parser_state
     if token.type != "LSQB" or parser_state.lists or not (parser_state.expects_value or not parser_state.frames):
         return False
@@ -69,7 +69,7 @@ def invalid_list(state: RecoveryState, token: Token) -> bool:
 
 
 def _too_deep(state: RecoveryState, opened: Token, bad: Token) -> None:
-    """Leave out a list with more levels than a program may have: up to its `]`, or the end of its line."""
+    """Skip a list with more nesting than a program may have: up to its `]`, or the end of its line."""
     state.collector.add("S108", "nested deeper than 64 levels", bad, hint="use fewer levels")
     at = bad.end_pos or 0
     behind = entry_end(state.text, at) if state.brackets > 0 else list_end(state.text, opened.start_pos or 0, at)
@@ -80,12 +80,12 @@ def _too_deep(state: RecoveryState, opened: Token, bad: Token) -> None:
 
 
 def _next_setting(state: RecoveryState, number: int, item: Token) -> bool:
-    """Whether the line after this line's end begins with a setting of the body: then the list was not closed."""
+    """True if `item` ends a line and the next line begins with a setting: then the list is not closed."""
     return item.type == "_NL" and state.brackets > 0 and _begins_setting(state, number)
 
 
 def _begins_setting(state: RecoveryState, number: int) -> bool:
-    """Whether that token is a key of the body, and a value or a group follows."""
+    """True if the token at `number` is a key of the body, followed by a value or a group."""
     return state.peek(number) in state.parser_state.legal() and state.peek(number + 1).type in {
         *VALUES,
         "WORD",
@@ -129,7 +129,7 @@ def _add_invalid_list(state: RecoveryState, opened: Token, number: int) -> None:
 
 
 def _discard_list(state: RecoveryState, opened: Token, bad: Token, behind: int) -> None:
-    """Go on behind a list of which nothing is taken."""
+    """Discard a list and continue after it."""
     if state.parser_state.expects_value:
         state.feed_missing_value()
     state.damage()
@@ -139,7 +139,7 @@ def _discard_list(state: RecoveryState, opened: Token, bad: Token, behind: int) 
 
 
 def _holds_groups(state: RecoveryState, opened: Token) -> bool:
-    """`filter [{ … }, { … }]`: groups in a list, which is closed behind them."""
+    """`filter [{ … }, { … }]`: report groups in a list that is closed after them, and skip the list."""
     if state.brackets > 0:
         return False
     behind = matching_end(state.text, opened.start_pos or 0)

@@ -1,4 +1,4 @@
-"""What the rules work on: the tokens of a piece, lark's state, the scene, and what could be read so far."""
+"""State of the recovery: tokens of a section, lark's state, the parser state, and the result so far."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dslc.value_reading.value import read
 from dslc.vocabulary import Vocabulary
 
 VALUES = frozenset({"STRING", "LONG_STRING", "NUMBER", "LSQB"})
-"""Tokens that can only be a value."""
+"""Types of tokens that can only be a value."""
 ENDS = frozenset({"_NL", "RBRACE", "_COMMA", "$END"})
-"""Tokens that end an entry."""
+"""Types of tokens that end an entry."""
 
 _MAX_SHOWN = 60  # characters of a value in a hint
 
 
 @dataclass
 class Recovered:
-    """What could be read: see `ParsedSection` for the fields."""
+    """Result of the recovery; for the fields see `ParsedSection`."""
 
     blocks: list[Node]
     damaged: set[int] = field(default_factory=set)
@@ -36,8 +36,10 @@ class Recovered:
 
 
 class RecoveryState:
-    """A piece while it is mended. `missing`, `excess`: braces that it lacks, or has too many of. `brackets`: how many
-    more `[` than `]` it holds."""
+    """A section during recovery.
+
+    `missing`, `excess`: number of missing or extra `}`. `brackets`: number of `[` minus number of `]`.
+    """
 
     def __init__(
         self, collector: DiagnosticCollector, text: str, vocabulary: Vocabulary, line: int, following: str
@@ -50,26 +52,24 @@ class RecoveryState:
         self.parser_state = ParserState(self.text, vocabulary)
         self.lark: Any = parser().parse_interactive(start="file")
         self.recovered = Recovered([])
-        self.discarded_heads: set[int] = set()  # heads that were no blocks
-        self.by_indentation: set[int] = set()  # braces that were put in for a body that has none
-        self.by_closing_word: set[int] = (
-            set()
-        )  # braces that were put in for something else, which is closed by its like
-        self.closing_words: set[int] = set()  # where that stands
-        self.closing_signs: set[int] = set()  # where the second one stands of a pair that was reported
+        self.discarded_heads: set[int] = set()  # positions of heads that are not blocks
+        self.by_indentation: set[int] = set()  # inserted `{` of bodies delimited by indentation
+        self.by_closing_word: set[int] = set()  # inserted `{` of bodies delimited by words such as `do` and `end`
+        self.closing_words: set[int] = set()  # positions of these closing words
+        self.closing_signs: set[int] = set()  # positions of the second sign of reported pairs
         self._not_found: set[str] = set()
         self.brackets = self.text.count("[") - self.text.count("]")
-        self._budget = 20 * len(self.text)  # characters to count braces in once more
+        self._budget = 20 * len(self.text)  # characters that may be scanned again for braces
         self.rescan(0)
 
     def seek(self, at: int) -> None:
-        """Go on at the character `at`."""
+        """Continue at the character `at`."""
         self._stream = tokens(self.text, at)
         self._ahead: list[Token] = []
-        self._consumed = 0  # of those ahead
+        self._consumed = 0  # tokens of `_ahead` that were consumed
 
     def rescan(self, at: int) -> None:
-        """Go on inside of what seemed a token: other strings stand behind it, and so other braces."""
+        """Continue at `at`, inside a former token. The strings after it change, so the braces are counted again."""
         self.seek(at)
         if self._budget >= 0:
             self._budget -= len(self.text) - at
@@ -79,7 +79,7 @@ class RecoveryState:
             self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
 
     def peek(self, number: int = 0) -> Token:
-        """A token that was not read yet; `$END` after the last."""
+        """The unread token at `number` (0: the next one); `$END` after the last token."""
         number += self._consumed
         while len(self._ahead) <= number:
             end = len(self.text)
@@ -87,7 +87,7 @@ class RecoveryState:
         return self._ahead[number]
 
     def advance(self) -> Token:
-        """Take the next token off."""
+        """Consume the next token."""
         token = self.peek()
         self._consumed += 1
         if self._consumed > 1000:
@@ -96,16 +96,16 @@ class RecoveryState:
         return token
 
     def insert(self, token: Token) -> None:
-        """Let a token be read before the next one."""
+        """Insert a token before the next one."""
         self._ahead.insert(self._consumed, token)
 
     def replace(self, token: Token) -> None:
-        """Let another token be read in place of the next one."""
+        """Replace the next token."""
         self.peek()
         self._ahead[self._consumed] = token
 
     def find(self, what: str, at: int) -> int:
-        """Where `what` stands next, or -1; what the text holds no more is not looked for again."""
+        """Next position of `what` from `at` on, or -1. A text that was not found is not searched for again."""
         if what in self._not_found:
             return -1
         found = self.text.find(what, at)
@@ -114,30 +114,30 @@ class RecoveryState:
         return found
 
     def after_line_end(self, number: int = 0) -> Token:
-        """The next token, or the one behind a line's end."""
+        """The unread token at `number`, or the one after it if that is a line end."""
         token = self.peek(number)
         return self.peek(number + 1) if token.type == "_NL" else token
 
     def drop(self) -> Token:
-        """Leave out the next token, and remember its word."""
+        """Skip the next token and remember its word."""
         token = self.advance()
         if token.type in {"WORD", "STRING"}:
             self.recovered.mentions.add(token.strip('"'))
         return token
 
     def feed(self, type_: str, at: int, text: str = "") -> None:
-        """Feed a token that the text lacks."""
+        """Feed lark a token that the text lacks."""
         make = MissingToken if type_ == "WORD" and not text else Token
         token = make(type_, text, start_pos=at, end_pos=at)
         self.lark.feed_token(token)
         self.parser_state.consume(token)
 
     def feed_missing_value(self) -> None:
-        """Give the awaited value as one that was reported."""
+        """Feed a placeholder for the expected value, whose error has been reported."""
         self.feed("WORD", self.peek().start_pos or 0)
 
     def give_up(self) -> None:
-        """Close what is open without another word."""
+        """Skip the rest of the section and close everything that is open, without a diagnostic."""
         at = len(self.text)
         self.seek(at)
         parser_state = self.parser_state
@@ -152,7 +152,7 @@ class RecoveryState:
             self.feed("RBRACE", at)
 
     def abandon_head(self) -> None:
-        """End a block that has no body. One of ours is known by its name all the same."""
+        """End a block without a body. A block of this language with a name still counts as declared."""
         head = self.parser_state.head
         at = head[-1].end_pos or 0
         if head[0] not in self.vocabulary.kinds or len(head) == 1:
@@ -165,11 +165,11 @@ class RecoveryState:
 
     @property
     def in_indented_body(self) -> bool:
-        """Whether a body is open that has no braces: then its lines are written as in another language."""
+        """True inside a body without braces, whose lines follow another language's syntax."""
         return any(frame.brace.start_pos in self.by_indentation for frame in self.parser_state.frames)
 
     def skip_entry(self) -> None:
-        """Go on at the end of the line or at the `}` of this depth."""
+        """Continue at the end of the line or at the `}` of this level."""
         token = self.peek()
         if self.parser_state.expects_value:
             self.feed_missing_value()
@@ -179,19 +179,19 @@ class RecoveryState:
         if token.type == "LSQB":
             end = list_end(self.text, start, start)
         end = max(entry_end(self.text, end if token.type == "LSQB" else start), end)
-        if end == start:  # nothing else would get any further
+        if end == start:  # otherwise the position would not change
             self.advance()
             return
         self.recovered.mentions |= words(self.text[start : min(end, start + 100_000)])
         self.seek(end)
 
     def damage(self, *, everything: bool = False) -> None:
-        """Something of the innermost body was lost, or of all that are open."""
+        """Mark the innermost body, or all open bodies, as having lost a part."""
         for frame in self.parser_state.frames if everything else self.parser_state.frames[-1:]:
             self.recovered.damaged.add(frame.brace.start_pos or 0)
 
     def shown_head(self, head: list[Token], *, nested: bool | None = None) -> str:
-        """A head as a message may show it. Only a block's name is shown: the value of a setting may be a secret."""
+        """A head as shown in messages. Only a block's name is included: the value of a setting may be a secret."""
         if not head:
             return "block"
         inside = bool(self.parser_state.frames) if nested is None else nested
@@ -199,8 +199,8 @@ class RecoveryState:
         return " ".join(token[:80] for token in head) if named else str(head[0][:80])
 
     def shown_entry(self) -> str | None:
-        """The current entry or head as it would be right, with the next token behind it; None when that token is no
-        value of it, or the value may be a secret."""
+        """The current entry or head, completed by the next token, as it should be written. None if that token is not a
+        valid value for it, or if the value may be a secret."""
         parser_state, token, setting = self.parser_state, self.peek(), self.parser_state.setting()
         head = " ".join(word[:80] for word in parser_state.head)
         if not parser_state.frames:
@@ -222,12 +222,12 @@ class RecoveryState:
 
 
 def words(text: str) -> set[str]:
-    """What could be a name in a text."""
+    """All words of a text that could be names."""
     return set(re.findall(r"[A-Za-z0-9_.-]+", text))
 
 
 def shown(token: Token) -> str:
-    """What a token is, without showing a value: it may be a secret."""
+    """Description of a token without its value, which may be a secret."""
     match token.type:
         case "STRING" | "LONG_STRING" | "UNCLOSED_STRING" | "UNCLOSED_LONG_STRING" | "SINGLE_QUOTED":
             return "string"

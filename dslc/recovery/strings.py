@@ -1,4 +1,4 @@
-"""Strings that are not closed, and quotes that are none."""
+"""Unclosed strings, and misplaced quotes."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ TEXT_TYPES = {
     "network",
     "secret",
 }
-"""Types of settings whose value may be a text in quotes."""
+"""Types of settings whose value may be a string."""
 
-_MAX_LENGTH = 20_000  # characters of a text over several lines
+_MAX_LENGTH = 20_000  # characters of a text on several lines
 _LINE = re.compile(r"[^\n]+")
 _FIRST = re.compile(rf"[ \t]*(?P<word>{WORD})[ \t]*(?P<value>[\"\[{{0-9]|[\w-]+[ \t\r]*$)?(?P<rest>[^\n]*)")
 _AFTER_VALUE = re.compile(rf"[ \t]*+(?:[\r\n,;}}\]#]|//|\Z|(?P<word>{WORD})[ \t{{])")
 
 
 def may_end(state: RecoveryState, at: int) -> bool:
-    """Whether what stands at `at` may follow a value: the end of its line, a bracket, or a setting."""
+    """True if a value may end at `at`: the line end, a bracket or a setting follows."""
     after = _AFTER_VALUE.match(state.text, at)
     return after is not None and (after["word"] is None or after["word"] in state.parser_state.legal())
 
 
 _CONTINUES = {"WORD", "NUMBER", "STRING", "LONG_STRING", "JUNK"}
-"""What may go on with a text behind a quote inside of it."""
+"""Tokens that may continue a text after a quote inside it."""
 _SIGNS = ";,:=(){}[]-"
-"""What does not: it is left over from another way to write settings."""
+"""Signs that do not continue a text: they are left over from another syntax."""
 _QUOTED = re.compile(r'[^"\n]{1,500}(?<![\s\[,({])"(?=[\s",.;:!?)])')
 _ESCAPE_OR_QUOTE = re.compile(r"\\[^\n]|\"")
 _ESCAPE_OR_QUOTES = re.compile(r'\\[\s\S]|"""')
@@ -54,7 +54,7 @@ _INNER_WORD = re.compile(rf"(?<=[ \t]){WORD}(?=[ \t])")
 
 
 def _is_odd(state: RecoveryState, at: int) -> bool:
-    """Whether from `at` to the end of its line a `"` stands alone; no others are looked at than the next hundred."""
+    """True if the rest of the line has an odd number of `"`. Only the next hundred are counted."""
     count = 0
     for quote in _QUOTE.finditer(state.text, at):
         if quote[0] == "\n" or count > 100:
@@ -64,7 +64,7 @@ def _is_odd(state: RecoveryState, at: int) -> bool:
 
 
 def closed_by_next(state: RecoveryState, token: Token) -> bool:
-    """`json_path "$.a equals "opened"`: a string without its end is closed by the quote that opens the next one."""
+    """`json_path "$.a equals "opened"`: an unclosed string that ends at the opening quote of the next one."""
     parser_state = state.parser_state
     if token.type != "STRING" or not parser_state.expects_value or may_end(state, token.end_pos or 0):
         return False
@@ -81,7 +81,7 @@ def closed_by_next(state: RecoveryState, token: Token) -> bool:
 
 
 def inner_quotes(state: RecoveryState, token: Token) -> bool:
-    """`"Say "hi" to them"`: a quote inside of a text ends it, and something stands right behind."""
+    """`"Say "hi" to them"`: a quote inside a text ends it, and more text follows directly."""
     parser_state, after = state.parser_state, state.peek(1)
     setting = parser_state.setting() if parser_state.expects_value else None
     if setting is None or setting.type not in TEXT_TYPES or token.type not in {"STRING", "LONG_STRING"}:
@@ -108,20 +108,22 @@ def inner_quotes(state: RecoveryState, token: Token) -> bool:
 
 
 def _is_quoted(state: RecoveryState, word: Token) -> bool:
-    """Whether a setting's name is rather the first word of what is in quotes inside of a text: the next quote ends
-    something, and what follows it begins no value."""
+    """True if the name of a setting is more likely the first word of a quotation inside a text: the next quote ends the
+    quotation, and no value begins after it."""
     return _QUOTED.match(state.text, word.start_pos or 0) is not None
 
 
 def _quotes(text: str, start: int, end: int, quote: str) -> Iterator[int]:
-    """Where that quote stands between two places, without a backslash before it."""
+    """Positions of unescaped quotes between `start` and `end`."""
     pattern = _ESCAPE_OR_QUOTE if quote == '"' else _ESCAPE_OR_QUOTES
     return (found.start() for found in pattern.finditer(text, start, max(start, end)) if found[0] == quote)
 
 
 def _end_of_text(state: RecoveryState, at: int, quote: str) -> int:
-    """Behind the last quote of a text that goes on at `at`: the first one after which nothing but another setting or
-    the end of the line follows, with the others in pairs. 0 when there is none."""
+    """End of a text that continues at `at`, or 0 if none is found.
+
+    It is the first quote after which only another setting or the line end follows, if the remaining quotes are paired.
+    """
     text, legal = state.text, state.parser_state.legal()
     limit = text.find("\n", at) if quote == '"' else len(text)
     limit = min(len(text) if limit < 0 else limit, at + _MAX_LENGTH)
@@ -134,7 +136,7 @@ def _end_of_text(state: RecoveryState, at: int, quote: str) -> int:
 
 
 def not_opened(state: RecoveryState, token: Token) -> bool:
-    """`path /hooks"`: a text with a quote at its end alone."""
+    """`path /hooks"`: a text with a closing quote only."""
     setting = state.parser_state.setting() if state.parser_state.expects_value else None
     if setting is None or setting.type not in TEXT_TYPES or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:
         return False
@@ -157,7 +159,7 @@ def not_opened(state: RecoveryState, token: Token) -> bool:
 
 
 def unclosed_string(state: RecoveryState, token: Token) -> bool:
-    """A string without its end."""
+    """A string that is not closed."""
     if token.type not in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         return False
     add_unclosed(state, token)
@@ -177,22 +179,24 @@ def unclosed_string(state: RecoveryState, token: Token) -> bool:
 
 
 def _end_of_lines(state: RecoveryState, token: Token) -> int | None:
-    """Where a text over several lines in one pair of `"` ends, when this string begins one: at the first `"` of the
-    next line that has one, if a value may end there."""
+    """End of a text on several lines in single `"` that begins with this string, or None.
+
+    It is the first `"` of the next line that has one, if a value may end there.
+    """
     parser_state, text = state.parser_state, state.text
     if token.type != "UNCLOSED_STRING" or not parser_state.expects_value:
         return None
     at, legal, outer = token.end_pos or 0, parser_state.legal(), parser_state.column(parser_state.head[0]) or 0
     for line in _LINE.finditer(text, at + 1, at + _MAX_LENGTH):
         first = _FIRST.match(line[0])
-        if first is None:  # nothing but a `}`, or a `}` first
+        if first is None:  # the line begins with a sign such as `}`
             column = len(line[0]) - len(line[0].lstrip(" \t"))
             if line[0].lstrip(" \t").startswith("}") and column <= outer:
                 return None
         elif first["word"] in legal and (first["value"] or not first["rest"]):
             return None
         quotes = line[0].count('"') - line[0].count('\\"')
-        if quotes % 2:  # the others are pairs of those behind it
+        if quotes % 2:  # the remaining ones are pairs
             quote = line.start() + line[0].index('"')
             return quote + 1 if may_end(state, quote + 1) else None
         if quotes:
@@ -201,7 +205,7 @@ def _end_of_lines(state: RecoveryState, token: Token) -> int | None:
 
 
 def add_unclosed(state: RecoveryState, token: Token) -> None:
-    """Note a string that is not closed."""
+    """Report an unclosed string."""
     start = token.start_pos or 0
     end = state.text.find("\n", start)
     end = len(state.text) if end < 0 else end
@@ -214,7 +218,7 @@ def add_unclosed(state: RecoveryState, token: Token) -> None:
 
 
 def close_swallowed(state: RecoveryState, token: Token) -> None:
-    """Close what the text of an unclosed string was meant to close."""
+    """Close the bodies whose `}` an unclosed string contains."""
     if token.type == "UNCLOSED_LONG_STRING":
         state.recovered.mentions |= words(token[:100_000])
         while state.parser_state.frames:
@@ -227,7 +231,7 @@ def close_swallowed(state: RecoveryState, token: Token) -> None:
 
 
 def add_single_quotes(state: RecoveryState, token: Token, hint: str | None = None) -> bool:
-    """Note the quotes; whether double ones can simply take their place."""
+    """Report single quotes. Returns True if they can simply be replaced by double quotes."""
     start, end = token.start_pos or 0, token.end_pos or 0
     edits = ((start, start + 1, '"'), (end - 1, end, '"'))
     plain = len(token) > 1 and token.endswith("'") and not set('"\\') & set(token)

@@ -1,4 +1,4 @@
-"""Texts that stand in no quotes, or in others than `"`."""
+"""Text without quotes, or in other quotes than `"`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dslc.recovery.strings import TEXT_TYPES, may_end
 from dslc.setting import Setting
 from dslc.syntax.tree import end, start
 
-_MAX_TOKENS = 200  # tokens of a text that are looked at
-_MAX_HINT_LINE = 80  # characters of a line in a hint
+_MAX_TOKENS = 200  # tokens of a text that are inspected
+_MAX_HINT_LINE = 80  # characters of a line shown in a hint
 _NAMES = {"reference", "name", "variant", "word"}
 _NUMBERS = {"number", "integer"}
 _UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
-# Up to a blank; what stands in parentheses or brackets right behind it belongs to it: `$.a[0].b`, `env("A")`, `${A}`.
+# Up to a blank. Directly following parentheses or brackets are included: `$.a[0].b`, `env("A")`, `${A}`.
 _CHUNK = re.compile(
     r"(?:[^\s{}\[\],\"';()]|;(?!\s|\})|\([^\n()]{0,200}\)|\[[^\n\[\]]{0,200}\]|(?<=\$)\{[^\n{}]{0,200}\})+|[()]"
 )
@@ -33,7 +33,7 @@ _DOUBLED = re.compile(r'""(?:[^"\\\n]|\\[^\n])+""(?!")')
 
 
 def other_quotes(state: RecoveryState, token: Token) -> bool:
-    """`'…'`, `` `…` ``, `“…”`: a value or a name in other quotes than `"`."""
+    """`'…'`, `` `…` ``, `“…”`: a value or name in other quotes than `"`."""
     parser_state, at = state.parser_state, start(token)
     if token.type not in {"SINGLE_QUOTED", "JUNK"} or token[0] not in _CLOSING:
         return False
@@ -55,7 +55,7 @@ def other_quotes(state: RecoveryState, token: Token) -> bool:
 
 
 def _closing_quote(state: RecoveryState, at: int) -> int:
-    """Where the quote that was opened at `at` is closed on its line: where a value may end, else at the next one."""
+    """Position of the closing quote on the line: where a value may end, else the first one; -1 if there is none."""
     text, closing = state.text, _CLOSING[state.text[at]]
     first = -1
     for found in re.compile(f"[{closing}\n]").finditer(text, at + 1, at + 2000):
@@ -109,9 +109,9 @@ def doubled_quotes(state: RecoveryState, token: Token) -> bool:
 
 
 def without_quotes(state: RecoveryState, token: Token) -> bool:
-    """`path /hooks/github`, `instruction You review`, `retention 90 days`: a value that needs quotes, or is none.
+    """`path /hooks/github`, `instruction You review`, `retention 90 days`: a value that needs quotes or is invalid.
 
-    All of it is one mistake, up to the line's end or the next setting.
+    The whole value, up to the line end or the next setting, is one mistake.
     """
     parser_state = state.parser_state
     if token.type not in {"WORD", "NUMBER", "JUNK", "SIGN"} or not parser_state.expects_value:
@@ -140,7 +140,7 @@ def without_quotes(state: RecoveryState, token: Token) -> bool:
 
 
 def _last_of_text(state: RecoveryState, setting: Setting | None, number: int) -> int:
-    """The last token of the text whose first chunk ends before token `number`."""
+    """Index of the last token of the text whose first chunk ends before token `number`."""
     last, first = number - 1, number
     while number < _MAX_TOKENS:
         token = state.peek(number)
@@ -159,12 +159,12 @@ def _last_of_text(state: RecoveryState, setting: Setting | None, number: int) ->
 
 
 def _between(state: RecoveryState, token: Token) -> str:
-    """The text from the next token to a later one."""
+    """The text from the next token up to `token`."""
     return state.text[start(state.peek()) : start(token)]
 
 
 def _continues(state: RecoveryState, setting: Setting | None, number: int, first: int) -> bool:
-    """Whether a token goes on with the value before it."""
+    """True if the token at `number` continues the value before it."""
     token, after, legal = state.peek(number), state.peek(number + 1), state.parser_state.legal()
     is_value = after.type in VALUES or after.type == "UNCLOSED_STRING" or after in {"true", "false"}
     if setting is None:
@@ -185,7 +185,7 @@ def _continues(state: RecoveryState, setting: Setting | None, number: int, first
 
 
 def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, one: bool) -> None:
-    """Note a value without quotes; `one`: it has no blank, so that nobody doubts where it ends."""
+    """Report a value without quotes. `one`: it contains no blank, so its end is certain."""
     add = state.collector.add
     shown = state.text[place.start_pos : place.end_pos]
     kind = setting.type if setting else ""

@@ -1,4 +1,4 @@
-"""Keys and values, and what stands between them."""
+"""Keys and values, and signs between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown, words
 from dslc.recovery.strings import add_single_quotes
 from dslc.syntax.delimiters import entry_end
 
-_NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
+_NAMES = {
+    "word",
+    "name",
+    "reference",
+    "variant",
+    "boolean",
+}  # types of settings whose value may be a word without quotes
 # A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.
 _OTHER_SIGN = re.compile(r"([-=~]>|:=|<-|==?>?|[→⇒]|[-—–;,~|.:=<>]{1,3}(?=[ \t\"\[]))[ \t]*+[\"\w\[$/@.]")
 _COMMENT = re.compile(r"(--|;;?(?=[ \t])|%(?=[ \t])|<!--)")
@@ -30,7 +36,7 @@ _BRACKET_NAMES = {"(": "parentheses", "<": "angle brackets", "{": "braces"}
 
 
 def key_as_value(state: RecoveryState, token: Token) -> bool:
-    """`json_path equals "opened"`: the word taken for a value is a key, and what stands before it has none."""
+    """`json_path equals "opened"`: the word in place of a value is a key, and the key before it has no value."""
     parser_state, after = state.parser_state, state.peek(1)
     legal = parser_state.legal()
     if token.type != "WORD" or not parser_state.expects_value or token not in legal:
@@ -72,7 +78,7 @@ def key_twice(state: RecoveryState, token: Token) -> bool:
 
 
 def missing_value(state: RecoveryState, token: Token) -> bool:
-    """A key and the end of its line; its value may stand on the next one."""
+    """A key at the end of its line; its value may be on the next one."""
     if not state.parser_state.expects_value or token.type not in ENDS:
         return False
     follows = token.type == "_NL" and (state.peek(1).type in VALUES or _is_indented_value(state))
@@ -87,7 +93,7 @@ def missing_value(state: RecoveryState, token: Token) -> bool:
 
 
 def _is_indented_value(state: RecoveryState) -> bool:
-    """Whether the next line is a word that stands deeper than the key, and cannot be a key."""
+    """True if the next line is a word that is indented at least as far as the key and cannot be a key."""
     parser_state, word, setting = state.parser_state, state.peek(1), state.parser_state.setting()
     if setting is None or word.type != "WORD" or word in parser_state.legal():
         return False
@@ -99,7 +105,7 @@ def _is_indented_value(state: RecoveryState) -> bool:
 
 
 def _may_be_secret(state: RecoveryState) -> bool:
-    """Whether the next line begins with what may be the secret whose value is awaited."""
+    """True if the next line may begin with the expected value of a secret."""
     word, legal, setting = state.peek(1), state.parser_state.legal(), state.parser_state.setting()
     if setting is None or setting.type != "secret" or word.type != "WORD" or word in legal:
         return False
@@ -107,10 +113,10 @@ def _may_be_secret(state: RecoveryState) -> bool:
 
 
 def add_missing_value(state: RecoveryState, *, lost: bool = True) -> None:
-    """Note that the awaited value is missing; `lost` when no token gives it either."""
+    """Report that the expected value is missing. `lost`: the value is not found elsewhere either."""
     key = state.parser_state.head[0]
     setting = state.parser_state.setting()
-    # A word that is no setting is not shown: it may be the lost value of one.
+    # An unknown word is not shown: it may be a misplaced value.
     what = f"`{setting.name}`" if setting else "this word"
     hint = f"such as `{example(setting)}`" if setting else "write `key value` on one line"
     end = key.end_pos or 0
@@ -145,11 +151,11 @@ def sign(state: RecoveryState, token: Token) -> bool:
     end = other.end(1) if other else end
     shown = state.text[start:end] if end - start < 9 else "…"
     unknown = bool(parser_state.frames) and parser_state.head[0] not in parser_state.legal()
-    if unknown and state.text[end : end + 1] in {"", "\r", "\n"}:  # the padding of what is no setting
+    if unknown and state.text[end : end + 1] in {"", "\r", "\n"}:  # trailing signs after an unknown word
         state.seek(end)
         add_missing_value(state)
         return True
-    key = "this word" if unknown else f"`{state.shown_head(parser_state.head)}`"  # it may be a part of a secret
+    key = "this word" if unknown else f"`{state.shown_head(parser_state.head)}`"  # it may be part of a secret
     after = (
         end + len(state.text[end : end + 80]) - len(state.text[end : end + 80].lstrip(" \t"))
         if end - start < 9
@@ -160,7 +166,7 @@ def sign(state: RecoveryState, token: Token) -> bool:
     opens = "LBRACE" in {state.peek().type, state.peek(1).type}
     if not state.in_indented_body and (
         parser_state.frames or opens
-    ):  # else that the line is another language's is reported
+    ):  # otherwise the line is reported as another language
         fix = state.collector.fix(f"remove `{shown}`", (start, after, "" if spaced else " "), safe=True)
         line = state.shown_entry()
         message, hint = f"unexpected `{shown}` after {key}", f"write `{line}`" if line else "remove it"
@@ -171,7 +177,7 @@ def sign(state: RecoveryState, token: Token) -> bool:
 
 
 def _is_sign_word(state: RecoveryState, token: Token) -> bool:
-    """True for a word that means `=` and has a value behind it."""
+    """True for a word that means `=` and is followed by a value."""
     setting, value = state.parser_state.setting() if state.parser_state.expects_value else None, state.peek(1)
     if setting is None or token not in _SIGN_WORDS or token in state.parser_state.legal():
         return False
@@ -182,7 +188,7 @@ def _is_sign_word(state: RecoveryState, token: Token) -> bool:
 
 
 def parentheses(state: RecoveryState, token: Token) -> bool:
-    """`path("/x")`, `path { "/x" }`: parentheses or their like around a value."""
+    """`path("/x")`, `path { "/x" }`: parentheses or similar signs around a value."""
     if token.type not in {"JUNK", "LBRACE"} or not state.parser_state.expects_value:
         return False
     found = _BRACKETS.match(state.text, token.start_pos or 0)
@@ -229,13 +235,15 @@ def group_without_braces(state: RecoveryState, token: Token) -> bool:
 
 
 def separator(state: RecoveryState, token: Token) -> bool:
-    """`;`, or a comma where none may be."""
+    """`;`, or a comma that is not allowed here."""
     parser_state, text, start = state.parser_state, state.text, token.start_pos or 0
     comma = token.type == "_COMMA"
     if not comma:
         if token.type != "JUNK" or not token.startswith(";") or parser_state.expects_value or parser_state.lists:
             return False
-        if (parser_state.head and not parser_state.frames) or _comment_sign(state, token):  # what it ends is no block
+        if (parser_state.head and not parser_state.frames) or _comment_sign(
+            state, token
+        ):  # the text before it is not a block
             return False
     end = start + len(token) - len(token.lstrip(token[0]))
     where = {"RBRACE": " after `}`", "_COMMA": " after another comma", "_NL": " at the beginning of a line"}
@@ -271,7 +279,7 @@ def quoted_key(state: RecoveryState, token: Token) -> bool:
 
 
 def unexpected(state: RecoveryState, token: Token) -> None:
-    """Note a token that no rule explains."""
+    """Report a token that no rule explains."""
     if token.type == "SINGLE_QUOTED":
         add_single_quotes(state, token)
         return
@@ -292,6 +300,6 @@ def unexpected(state: RecoveryState, token: Token) -> None:
 
 
 def _comment_sign(state: RecoveryState, token: Token) -> str | None:
-    """The sign at the beginning of a line that begins a comment in another language."""
+    """The sign of another language's comment at the beginning of a line, or None."""
     found = _COMMENT.match(state.text, token.start_pos or 0)
     return found[1] if found and state.parser_state.column(token) is not None else None
