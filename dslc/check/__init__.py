@@ -1,1 +1,1 @@
-"""Tree to typed program and diagnostics: names, types, bounds and references."""
+"""Checks: from the tree to typed blocks and diagnostics (names, types, bounds, references)."""

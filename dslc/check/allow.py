@@ -1,4 +1,4 @@
-"""Comments that silence a warning: `# dslc: allow P501`, on its line or on the line above. A reason may follow."""
+"""Comments that suppress a warning: `# dslc: allow P501`, on its line or the line above. A reason may follow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIKE_A_CODE = re.compile(r"[A-Za-z]{1,2}[0-9]+\w*")
 
 
 class _Allow(NamedTuple):
-    """A code in such a comment: `line` is the one whose warnings it silences, `span` its own place."""
+    """A code in such a comment. `line`: the line whose warnings it suppresses. `span`: position of the code."""
 
     code: str
     line: int
@@ -27,9 +27,10 @@ class _Allow(NamedTuple):
 
 
 def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """What remains of the diagnostics of a file, and a P505 for every code that silences nothing.
+    """Return the diagnostics of a file that are not suppressed, and a P505 for each code that suppresses nothing.
 
-    In a file with an error that is not said of a code that could silence something: the error may hide what it is for.
+    In a file with an error, P505 is reported only for codes that can never be suppressed: the error may hide the
+    warning.
     """
     source = file.source
     allows = list(_allows(file))
@@ -49,7 +50,7 @@ def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _can_silence(code: str) -> bool:
-    """Whether a comment can silence that code."""
+    """True if a comment can suppress this code."""
     return code in CODES and CODES[code][0] is not Severity.ERROR
 
 
@@ -66,7 +67,7 @@ def _unused(file: str, allow: _Allow) -> Diagnostic:
 
 
 def _comments(file: File) -> Iterator[tuple[int, int]]:
-    """The comments of a file, each piece by the rules of its language."""
+    """Yield start and end of the comments of a file, with the comment rules of each section's language."""
     text, at = file.source.text or "", 0
     for section in file.sections:
         end = section.start + len(section.text)
@@ -82,7 +83,7 @@ def _allows(file: File) -> Iterator[_Allow]:
     text = source.text or ""
     lines = text.split("\n")
     next_code = _next_code_lines(lines)
-    line = begin = 0  # the line of the comment, and where it begins in the text
+    line = begin = 0  # line number of the comment, and the position of its line
     for start, end in _comments(file):
         line += text.count("\n", begin, start)
         begin = text.rfind("\n", 0, start) + 1
@@ -94,7 +95,7 @@ def _allows(file: File) -> Iterator[_Allow]:
         base, none = match.start("codes"), True
         for word in _WORD.finditer(match["codes"]):
             if not none and not _LIKE_A_CODE.fullmatch(word[0]):
-                break  # from here on it says why
+                break  # the reason begins here
             none = False
             yield _Allow(word[0], about, source.span(base + word.start(), base + word.end()))
         if none:
@@ -102,7 +103,7 @@ def _allows(file: File) -> Iterator[_Allow]:
 
 
 def _next_code_lines(lines: list[str]) -> list[int]:
-    """For every line the first from it on that has more than white space and a comment."""
+    """For each line, the number of the first line from it on that has more than white space and a comment."""
     found = [len(lines)] * (len(lines) + 1)
     for number in range(len(lines) - 1, -1, -1):
         bare = lines[number].strip()

@@ -1,4 +1,4 @@
-"""The settings of one body: which are known, given once, of the right type, and all there."""
+"""Checks the settings of one body: known, given once, of the right type, complete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXT_TYPES = {
 
 
 def read_body(context: CheckState, settings: Sequence[Setting], body: Body | None, head: CheckedHead) -> BodyValues:
-    """What a body gives. Its depth is bounded by the parser, so groups may be read by recursion."""
+    """Read the values of a body. Recursion is safe: the parser bounds the nesting of groups."""
     given = BodyValues()
     if body is not None:
         _read_entries(context, by_name(settings), body, head, given)
@@ -46,10 +46,10 @@ def read_body(context: CheckState, settings: Sequence[Setting], body: Body | Non
 
 def _read_entries(context: CheckState, known: Settings, body: Body, head: CheckedHead, given: BodyValues) -> None:
     present: set[str] = set()
-    wrong = -1  # where the last value ends that is wrong and may go on
+    wrong = -1  # end of the last invalid value that may continue, or -1
     repeated: dict[str, list[Any]] = {}
     for entry in body.entries:
-        setting = known.get(str(entry.key))  # lark compares its tokens slowly
+        setting = known.get(str(entry.key))  # comparing lark tokens is slow
         if setting is not None:
             value = _read_entry(context, setting, entry, given)
             if isinstance(value, InvalidValue):
@@ -57,7 +57,7 @@ def _read_entries(context: CheckState, known: Settings, body: Body, head: Checke
             elif _repeats(setting):
                 repeated.setdefault(setting.name, []).append(value)
         elif wrong >= 0 and "\n" not in context.collector.text[wrong : entry.start_pos]:
-            context.mention(entry.key, entry.value, entry.body)  # more of that value; it may be a secret
+            context.mention(entry.key, entry.value, entry.body)  # the rest of that value; it may be a secret
             wrong = entry.end_pos
         else:
             present = present or {str(other.key) for other in body.entries}
@@ -71,7 +71,7 @@ def _read_entries(context: CheckState, known: Settings, body: Body, head: Checke
 def _read_entry(
     context: CheckState, setting: Setting, entry: EntryNode, given: BodyValues
 ) -> Any | InvalidValue | None:
-    """The value of an entry, which then is given; None when the setting was given before."""
+    """Read the value of an entry and add it to `given`. Returns None if the setting was given before."""
     earlier = given.entries.setdefault(setting.name, [])
     earlier.append(entry)
     if len(earlier) > 1 and not _repeats(setting):
@@ -87,13 +87,13 @@ def _read_entry(
 
 
 def _repeats(setting: Setting) -> bool:
-    """Whether it may be given any number of times."""
+    """True if the setting may be given several times."""
     return setting.many and setting.type == "group"
 
 
 def _may_continue(setting: Setting, entry: EntryNode) -> bool:
-    """Whether a wrong value may only be the beginning of what was meant: the first word of a text without quotes, the
-    first quotes of `""text""`, the key once more."""
+    """True if an invalid value may be only the beginning of the intended one: the first word of a text without quotes,
+    the first quotes of `""text""`, or the key repeated."""
     value = entry.value
     if not isinstance(value, Token) or entry.body is not None:
         return False
@@ -103,8 +103,8 @@ def _may_continue(setting: Setting, entry: EntryNode) -> bool:
 def _unknown(
     context: CheckState, entry: EntryNode, known: Settings, present: Collection[str], head: CheckedHead
 ) -> str | None:
-    """Note a key that does not exist. Returns the one that was meant, when it is misspelt: it counts as given."""
-    if isinstance(entry.value, MissingToken):  # reported: who knows whether this is a key at all
+    """Report an unknown key. Returns the setting it was probably meant to be, which then counts as given, or None."""
+    if isinstance(entry.value, MissingToken):  # reported; it may not be a key at all
         return None
     what = "group" if entry.value is None else "setting"
     if context.collector.full:
@@ -128,7 +128,7 @@ def _unknown(
 
 
 def _part_of(key: str, names: Iterable[str]) -> str | None:
-    """The only one of these that is a part of a compound key: `secret` of `webhook_secret`."""
+    """The only one of `names` that is a part of a compound key, as `secret` of `webhook_secret`; else None."""
     parts = {*re.split(r"[_-]", key.casefold()[:_MAX_KEY])}
     found = [name for name in names if name in parts]
     return found[0] if len(found) == 1 else None
@@ -137,8 +137,8 @@ def _part_of(key: str, names: Iterable[str]) -> str | None:
 def _add_duplicate(context: CheckState, entry: EntryNode, first: EntryNode) -> None:
     collector = context.collector
     if first.body is not None and not first.body.entries and first.body.start_pos in context.damaged:
-        return  # an empty body that is not closed: that was reported, and this is the same head again
-    # With two values, the second may be the new one: of a secret that is replaced, for example.
+        return  # an empty unclosed body, which was reported; this is the same head again
+    # If the values differ, the second may be the new one, for example of a replaced secret.
     same = _value_text(collector.text, entry) == _value_text(collector.text, first)
     collector.add(
         "N203",
@@ -151,12 +151,12 @@ def _add_duplicate(context: CheckState, entry: EntryNode, first: EntryNode) -> N
 
 
 def _value_text(text: str, entry: EntryNode) -> str:
-    """What an entry says behind its key, as it is written."""
+    """Source text of an entry after its key."""
     return text[entry.key.end_pos : entry.end_pos].strip(" \t")
 
 
 def _removal(text: str, entry: EntryNode) -> tuple[int, int, str]:
-    """Takes an entry away: its whole line when nothing else stands there, else up to what follows it."""
+    """Edit that removes an entry: its whole line if nothing else is on it, else up to the text that follows."""
     start, end = entry.start_pos, entry.end_pos
     while text[end : end + 1] in {" ", "\t", ","}:
         end += 1
@@ -219,7 +219,8 @@ def _variant(context: CheckState, setting: Setting, entry: EntryNode, name: str)
 
 
 def may_be_misnamed(context: CheckState, setting: Setting, given: BodyValues) -> bool:
-    """Whether an unknown key may stand for this setting, as its value is right there: then that key is the mistake."""
+    """True if an unknown key may be a misnamed `setting`, because its value is valid for it. Then only the key is
+    reported."""
     if setting.type == "group":
         return any(entry.value is None for entry in given.unknown)
     plain = (entry.value for entry in given.unknown if entry.value is not None and entry.body is None)
@@ -227,7 +228,7 @@ def may_be_misnamed(context: CheckState, setting: Setting, given: BodyValues) ->
 
 
 def _check_complete(context: CheckState, settings: Sequence[Setting], given: BodyValues, head: CheckedHead) -> None:
-    """Required settings are there, and what is given fits together."""
+    """Check that required settings are present and that the given ones fit together."""
     reported: set[tuple[str, ...]] = set()
     for setting in settings:
         entry = given.entry(setting.name)
@@ -253,7 +254,7 @@ def _check_complete(context: CheckState, settings: Sequence[Setting], given: Bod
 
 
 def _check_agreement(context: CheckState, settings: Sequence[Setting], given: BodyValues) -> None:
-    """What is right by itself goes together."""
+    """Check that settings, each valid on its own, are consistent."""
     for misfit in misfits(settings, given.values):
         entry, other = given.entry(misfit.name), given.entry(misfit.other or "")
         labels = [context.collector.label(f"`{misfit.other}` is given here", other.key)] if other else []
@@ -265,7 +266,7 @@ def _check_agreement(context: CheckState, settings: Sequence[Setting], given: Bo
 def _check_needs_one(
     context: CheckState, setting: Setting, known: Settings, entry: EntryNode, given: BodyValues
 ) -> None:
-    """One of the settings that it needs is there."""
+    """Check that one of the settings in `needs_one` is present."""
     wanted = setting.needs_one
     if wanted and not given.unknown and not any(map(given.may_have, wanted)):
         hint = f"add `{example(known[wanted[0]])}`"
@@ -280,7 +281,7 @@ def _alternatives(names: Sequence[str]) -> str:
 
 
 def _default_variant(context: CheckState, setting: Setting, given: BodyValues, head: CheckedHead) -> None:
-    """A variant nobody chose may still need options."""
+    """Check the options of the default variant, which may be required."""
     row = context.vocabulary.rows(setting.family or "").get(setting.default)
     options = read_body(
         context, row.options if row else (), None, CheckedHead(head.place, f"{setting.name} {setting.default}")

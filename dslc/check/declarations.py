@@ -1,4 +1,4 @@
-"""What one file declares and uses, each at its place."""
+"""Declarations and references of one file, with their locations."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dslc.source import OffsetText, Span
 from dslc.value_reading.check_state import Checked
 
 Subject: TypeAlias = tuple[str, str, str]
-"""What is said of one thing: ("name", kind, name), ("path", "webhook", path) or ("path", "memory", folder)."""
+"""Topic of a diagnostic across files: ("name", kind, name), ("path", "webhook", path) or ("path", "memory", folder)."""
 
 
 Order: TypeAlias = tuple[int, tuple[str, ...]]
-"""A file's place among the others: by when it came, or by its path where files come in any order."""
+"""Rank of a file in the program: the number in which it was added, or its path if files are added in any order."""
 
 
 class Location(NamedTuple):
-    """A place in a piece of a file. `order`: the file's rank in the program. `offset`: bytes before the piece."""
+    """A position in a section of a file. `order`: rank of the file. `offset`: bytes before the section."""
 
     file: str
     order: Order
@@ -35,12 +35,12 @@ class Location(NamedTuple):
 
     @property
     def rank(self) -> tuple[Order, int]:
-        """Where it stands in the program, for telling the first from the second."""
+        """Sort key of the location in the whole program."""
         return (self.order, self.offset + (self.node.start_pos or 0))
 
 
 class Declaration(NamedTuple):
-    """A block at its place. `checked` is None for one of the wider language, of which the name is known only."""
+    """A block and its location. `checked` is None for a block of the wider language; only its name is known."""
 
     kind: str
     name: str
@@ -48,12 +48,12 @@ class Declaration(NamedTuple):
     checked: Checked | None
 
     def at(self, node: HasPosition) -> Location:
-        """A place in the same piece."""
+        """Location of another node in the same section."""
         location = self.location
         return Location(location.file, location.order, location.offset, location.text, node)
 
     def setting(self, name: str) -> Location:
-        """The value of a setting where it is given, else the block's name."""
+        """Location of a setting's value if it is given, else of the block's name."""
         entry = self.checked.given.entry(name) if self.checked else None
         if entry is None:
             return self.location
@@ -61,7 +61,7 @@ class Declaration(NamedTuple):
 
 
 class FileDeclarations:
-    """What one file says that concerns other files. `complete`: all of it was read."""
+    """Declarations and references of one file that concern other files. `complete`: the whole file was read."""
 
     def __init__(self, file: str, order: Order, complete: bool = True) -> None:
         self.file = file
@@ -73,7 +73,7 @@ class FileDeclarations:
         self.nameless: set[str] = set()
 
     def add(self, section: CheckedSection, offset: int) -> None:
-        """Take in one piece, which begins `offset` bytes after the file's beginning."""
+        """Add one section, which begins `offset` bytes after the beginning of the file."""
         text = Places(section.parsed.text)
 
         def location(node: HasPosition) -> Location:
@@ -90,7 +90,7 @@ class FileDeclarations:
         self.nameless |= section.nameless
 
     def subjects(self) -> Iterator[Subject]:
-        """What the file says something about."""
+        """Yield the subjects that the file declares or refers to."""
         for declaration in self.declarations:
             yield ("name", declaration.kind, declaration.name)
         for kind, name, _ in self.uses:

@@ -1,4 +1,4 @@
-"""From what a check has found good to the models that the runtime takes."""
+"""Builds the models that the runtime uses from checked blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dslc.value_reading.check_state import Built, Checked
 
 
 def built(block: Checked) -> Built:
-    """The model of a block; none when a check found something wrong with it. Made once."""
+    """Return the model of a block, or none if a check reported an error in it. Built once and stored."""
     if block.built is None:
         block.built = _build(block)
     return block.built
@@ -21,7 +21,7 @@ def _build(block: Checked) -> Built:
     try:
         return Built(TABLE[block.kind].model_validate({"name": block.name, **block.given.values}))
     except ValidationError as error:
-        # The checks know every bound of these models; this is for a model that demands more than its fields say.
+        # The checks cover all bounds of the fields; a validator of the model may require more.
         problems = []
         for problem in error.errors(include_input=False, include_url=False, include_context=False):
             entry = block.given.entry(str(problem["loc"][0])) if problem["loc"] else None

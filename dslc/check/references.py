@@ -1,7 +1,7 @@
-"""What blocks say about one another, in whichever files: duplicates, shared paths, references.
+"""Checks across blocks and files: duplicates, shared paths, references.
 
-Everything is kept by subject (a name, a path): a file that changes touches only its own subjects, so that an editor's
-answer does not grow with the number of files.
+Everything is indexed by subject (a name, a path). A changed file affects only its own subjects, so the response time in
+an editor does not grow with the number of files.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from dslc.diagnostics.suggestion import KnownNames, suggestion
 from dslc.syntax.quoting import named, quoted
 from dslc.value_reading.check_state import LOST_REFERENCE
 
-_MOST_COMPARISONS = 20_000  # of missing names with declared ones, in one program
+_MOST_COMPARISONS = 20_000  # comparisons of missing with declared names, per program
 _PLURALS = {"memory": "memories", "agent": "agents"}
 
 
 class References:
-    """The subjects of a whole program and the diagnostics about them, kept up to date file by file."""
+    """The subjects of a whole program and their diagnostics, updated file by file."""
 
     def __init__(self, default_folder: str, fileless: Collection[str] = ()) -> None:
-        """`default_folder`: the path of a memory that names none. `fileless`: stores whose memories have no path."""
+        """`default_folder`: path of a memory without `path`. `fileless`: stores whose memories have no path."""
         self._default_folder = default_folder
         self._fileless = fileless
         self._files: dict[str, FileDeclarations] = {}
         self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
         self._used: dict[Subject, dict[str, list[Location]]] = defaultdict(dict)
-        self._below: dict[str, set[str]] = defaultdict(set)  # folders of memories by each folder above them
-        self._ordered: dict[Subject, list[Declaration]] = {}  # what `_declared` says, in the order of the program
-        self._firsts: dict[Subject, list[Declaration]] = {}  # of a path; until the next file is replaced
-        self._known: dict[str, KnownNames] = {}  # the declared names of a kind, as long as they stay the same
-        self._missing: dict[str, set[Subject]] = defaultdict(set)  # names of a kind that are used and not declared
-        self._meant: dict[Subject, Subject] = {}  # the declared ones that these were probably to be
-        self._typos: Counter[Subject] = Counter()  # how many were to be a declared one
+        self._below: dict[str, set[str]] = defaultdict(set)  # folders of memories, by each of their parent folders
+        self._ordered: dict[Subject, list[Declaration]] = {}  # the same as `_declared`, in program order
+        self._firsts: dict[Subject, list[Declaration]] = {}  # of a path; cleared when a file is replaced
+        self._known: dict[str, KnownNames] = {}  # the declared names of a kind, until they change
+        self._missing: dict[str, set[Subject]] = defaultdict(set)  # names of a kind that are used but not declared
+        self._meant: dict[Subject, Subject] = {}  # the declared names that they were probably meant to be
+        self._typos: Counter[Subject] = Counter()  # number of misspellings of a declared name
         self._mentions: Counter[str] = Counter()
         self._nameless: Counter[str] = Counter()
         self._incomplete: set[str] = set()
@@ -46,25 +46,25 @@ class References:
         self._by_file: dict[str, dict[Subject, list[Diagnostic]]] = defaultdict(dict)
 
     def diagnostics(self, file: str) -> list[Diagnostic]:
-        """What concerns a file, in no order."""
+        """Diagnostics of a file, in no particular order."""
         return [found for about in self._by_file.get(file, {}).values() for found in about]
 
     def declarations(self, kind: str, name: str) -> list[Declaration]:
-        """The blocks of one kind and name, in the order of the program."""
+        """The blocks with this kind and name, in program order."""
         return [*self._in_order(("name", kind, name))]
 
     def uses(self, kind: str, name: str) -> list[Location]:
-        """Where a block is named."""
+        """Locations that refer to this block."""
         return [location for some in self._used.get(("name", kind, name), {}).values() for location in some]
 
     def names(self, kind: str) -> list[str]:
-        """The declared names of one kind, sorted: what is said must not depend on which file came when."""
+        """The declared names of a kind, sorted: messages must not depend on the order in which files were added."""
         return [*self._names_of(kind).all]
 
     def recheck(self) -> set[str]:
-        """Judge what has changed since this was last called. Returns the files of which something new may be said."""
+        """Check the subjects that changed since the last call. Returns the files whose diagnostics may have changed."""
         files: set[str] = set()
-        while self._dirty:  # what an undeclared name was to be decides what is said of that one
+        while self._dirty:  # a misspelt name affects the diagnostics of the name that was meant
             dirty, self._dirty = self._dirty, set()
             files |= {file for subject in dirty for file in self._recheck_subject(subject)}
         return files
@@ -76,21 +76,21 @@ class References:
         return self._known[kind]
 
     def _in_order(self, subject: Subject) -> list[Declaration]:
-        """The declarations of a subject, the first of the program first."""
+        """The declarations of a subject, in program order."""
         if subject not in self._ordered:
             found = (block for some in self._declared.get(subject, {}).values() for block in some)
             self._ordered[subject] = sorted(found, key=lambda block: block.location.rank)
         return self._ordered[subject]
 
     def replace(self, file: str, new: FileDeclarations | None) -> None:
-        """Take what a file says now in place of what it said before."""
+        """Replace the declarations of a file; None removes the file."""
         old = self._files.pop(file, None)
         self._firsts.clear()
         dirty: set[Subject] = set()
         for declared_file in filter(None, (old, new)):
             dirty.update(declared_file.subjects())
         dirty |= self._flags(old, new) | self._unresolved(old, new)
-        dirty |= {missing for missing, meant in self._meant.items() if meant in dirty}  # a label shows where that is
+        dirty |= {missing for missing, meant in self._meant.items() if meant in dirty}  # a label shows its location
         full = {kind: self._too_many_missing(kind) for kind in _PLURALS}
         if old is not None:
             self._remove(old)
@@ -107,7 +107,8 @@ class References:
         self._dirty |= dirty | self._paths(old, new, before)
 
     def _unresolved(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
-        """Names that are used and not declared, when the names have changed that one could have meant."""
+        """Names that are used but not declared, if the declared names of their kind changed, since one of these may be
+        meant."""
         names = [{(each.kind, each.name) for each in side.declarations} if side else set() for side in (old, new)]
         kinds = {kind for kind, _ in names[0] ^ names[1]}
         return (
@@ -152,7 +153,7 @@ class References:
                 del self._used["name", kind, name]
 
     def _flags(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
-        """Names that were or are now mentioned where nobody understood it, and all when a file is (in)complete anew."""
+        """Update mentions, nameless kinds and incomplete files. Returns the subjects whose diagnostics may change."""
         mentioned = Counter(new.mentions if new else ()), Counter(old.mentions if old else ())
         nameless = Counter(new.nameless if new else ()), Counter(old.nameless if old else ())
         words = {word for word in mentioned[0] | mentioned[1] if mentioned[0][word] != mentioned[1][word]}
@@ -171,7 +172,7 @@ class References:
         return touched | {("name", kind, word) for word in words for kind in _PLURALS}
 
     def _sole_memory(self) -> set[Subject]:
-        """The only memory of a program is used by whoever names none."""
+        """Update the only memory of the program, which blocks without `memory` use. Returns the subjects affected."""
         memories = (subject for subject in self._declared if subject[:2] == ("name", "memory"))
         first, second = next(memories, None), next(memories, None)
         sole = first if second is None else None
@@ -182,7 +183,7 @@ class References:
     def _paths(
         self, old: FileDeclarations | None, new: FileDeclarations | None, names: Iterable[Subject]
     ) -> set[Subject]:
-        """Paths of blocks that came, went, or became the first of their name."""
+        """Paths of blocks that were added, removed, or became the first of their name, and the paths near them."""
         blocks = [block for each in (old, new) if each for block in each.declarations]
         blocks += [block for subject in names for some in self._declared.get(subject, {}).values() for block in some]
         paths = {path for block in blocks for path in self._paths_of(block)}
@@ -192,7 +193,8 @@ class References:
         return paths
 
     def _paths_of(self, declaration: Declaration) -> list[Subject]:
-        """The path a block answers on or writes to; none when it could not be read."""
+        """The path that a webhook answers on or a memory writes to; empty if it is unreadable or the memory has no
+        files."""
         checked = declaration.checked
         if checked is None or declaration.kind not in {"webhook", "memory"}:
             return []
@@ -209,12 +211,12 @@ class References:
         return [("path", "memory", folder[1:] if folder.startswith("//") else folder)]
 
     def _is_fileless(self, declaration: Declaration) -> bool:
-        """Whether it is a memory without files, which clients fill and search by its name."""
+        """True for a memory without files, which clients fill and search by name."""
         store = declaration.checked.given.entry("store") if declaration.checked else None
         return declaration.kind == "memory" and store is not None and str(store.value) in self._fileless
 
     def _recheck_subject(self, subject: Subject) -> set[str]:
-        """Say anew what is to be said of a subject."""
+        """Check a subject again. Returns the files whose diagnostics changed."""
         files = {diagnostic.file for diagnostic in self._reported.pop(subject, ())}
         for file in files:
             self._by_file[file].pop(subject, None)
@@ -228,7 +230,7 @@ class References:
         return files
 
     def _check_names(self, subject: Subject) -> Iterator[Diagnostic]:
-        """Every name that is used is declared (R301), every name that is declared is used (R302), once (N204)."""
+        """Check that each used name is declared (R301), and each declared name is used (R302) and unique (N204)."""
         _, kind, name = subject
         declared = self._in_order(subject)
         for second in [block for block in declared if block.checked][1:]:
@@ -256,7 +258,8 @@ class References:
             yield _diagnostic("R302", f"`{kind} {name}` is never used", declared[0].location, hint=hint)
 
     def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
-        """The declared name that a missing one was probably to be, which then is not said to be unused."""
+        """The declared name that a missing one was probably meant to be; it is not reported as unused. None if there is
+        none."""
         _, kind, name = subject
         near = self._names_of(kind).nearest(name) if missing and not self._too_many_missing(kind) else None
         meant: Subject | None = ("name", kind, near) if near else None
@@ -271,7 +274,7 @@ class References:
         return near
 
     def _too_many_missing(self, kind: str) -> bool:
-        """Whether so many names are missing that no time goes into looking for the nearest of each."""
+        """True if too many names are missing to search for the nearest name of each."""
         return len(self._missing[kind]) * self._names_of(kind).comparisons > _MOST_COMPARISONS
 
     def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
@@ -279,7 +282,7 @@ class References:
         if kind == "agent":
             message, severity = f"{message}: it will only record", Severity.WARNING
         hint, labels = None, []
-        if near is not None:  # which of the two is misspelt, nobody can tell
+        if near is not None:  # either of the two may be misspelt
             hint = f"`{kind} {named(near)}` is declared: give both one name"
             labels = [("declared here", self._in_order(("name", kind, near))[0].location)]
         elif not self._too_many_missing(kind):
@@ -289,9 +292,9 @@ class References:
             yield _diagnostic("R301", message, location, hint=hint, severity=severity, labels=labels, fix=fix)
 
     def _check_paths(self, subject: Subject) -> Iterator[Diagnostic]:
-        """Two webhooks cannot answer on one path (N205).
+        """Check that two webhooks do not share a path (N205), and that memories do not share or nest folders (N208).
 
-        Two memories in one folder, or one inside the other, would write into each other's files (N208).
+        Memories in the same or nested folders would write into each other's files.
         """
         _, kind, path = subject
         here = self._first_ones(subject)
@@ -315,7 +318,7 @@ class References:
         yield from (_nested(here[0], path, block, path) for block in here[1:])
 
     def _first_ones(self, subject: Subject) -> list[Declaration]:
-        """The blocks on a path, without those whose name is taken already, in the order of the program."""
+        """The blocks on a path, in program order, without those that repeat the name of an earlier block."""
         if subject not in self._firsts:
             self._firsts[subject] = [
                 block
@@ -326,7 +329,7 @@ class References:
 
 
 def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Diagnostic:
-    """N208 at `block`, whose folder is `path`, for `first` has the folder `taken`."""
+    """N208 at `block` with folder `path`, because `first` uses the folder `taken`."""
     verb = "have one path" if taken == path else "lie in one another"
     free = [
         folder
@@ -344,7 +347,7 @@ def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Di
 
 
 def _parents(path: str) -> list[str]:
-    """The folders above a normal path; `.` is above every relative one."""
+    """The parent folders of a normalised path; `.` is a parent of every relative path."""
     parents = []
     while path not in {"/", ".", ""}:
         path = posixpath.dirname(path) or "."

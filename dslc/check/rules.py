@@ -1,4 +1,4 @@
-"""What a kind of block demands beyond the types of its settings, seen from inside one block. One row a kind."""
+"""Rules of a block kind beyond the types of its settings, checked within one block. One table row per kind."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState
 
 
 def check_rules(context: CheckState, kind: str, given: BodyValues, head: CheckedHead) -> None:
-    """Report what the settings of a block of this kind say together."""
+    """Check the rules of the block's kind and report violations."""
     for rule in _RULES.get(kind, ()):
         rule(context, given, head)
 
 
 def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """Weights that do not add up to 1, or are both 0; looked at only when both are in their bounds."""
+    """Report weights that do not add up to 1, or are both 0. Checked only if both are within their bounds."""
     search, entry = given.values.get("search"), given.entry("search")
     if not isinstance(search, dict) or entry is None or entry.body is None:
         return
@@ -41,14 +41,14 @@ def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 
 
 def _stored(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """A memory that is no files has no path, and one that is only added to has no retention."""
+    """Report `path` for a memory without files, and `retention` for a store that only appends."""
     vocabulary = context.vocabulary
     _check_unsupported(context, given, "path", vocabulary.fileless, "a `{}` is kept in the database")
     _check_unsupported(context, given, "retention", vocabulary.append_only, "`{}` are only added to and never deleted")
 
 
 def _check_unsupported(context: CheckState, given: BodyValues, setting: str, stores: Collection[str], why: str) -> None:
-    """Report `setting` beside one of `stores`. `why`: with a place for the store."""
+    """Report `setting` if it is given with one of `stores`. `why`: message with a placeholder for the store."""
     store, entry = given.entry("store"), given.entry(setting)
     if store is None or entry is None or str(store.value) not in stores:
         return
@@ -59,7 +59,7 @@ def _check_unsupported(context: CheckState, given: BodyValues, setting: str, sto
 
 
 def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None:
-    """A webhook has a secret, or says that it has none."""
+    """Check that a webhook has a secret or explicitly has none."""
     unverified, secret = given.entry("insecure_allow_unverified"), given.entry("secret")
     collector = context.collector
     if given.values.get("insecure_allow_unverified") is True and unverified is not None:
@@ -92,10 +92,10 @@ def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None
 
 
 def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """An agent with a model is a recorder like any other as long as nothing runs one: one warning, at the first."""
+    """Warn once, at the first setting, that the model of an agent has no effect yet: no model is run."""
     entries = [entry for name in ("model", "tools", "max_steps", "context") for entry in given.entries.get(name, ())]
     meant = [entry for entry in entries if not (entry.key == "model" and entry.value == "none")]
-    if not meant or not given.good:  # one mistake, one diagnostic
+    if not meant or not given.good:  # an error was reported already
         return
     first, *others = sorted(meant, key=lambda entry: entry.start_pos)
     names = listing(str(entry.key) for entry in (first, *others))
@@ -106,7 +106,7 @@ def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> N
 
 
 def _keyless(context: CheckState, given: BodyValues) -> bool:
-    """Whether the provider, with the options given, verifies by keys that it fetches."""
+    """True if the provider with the given options verifies with keys that it fetches."""
     entry = given.entry("provider")
     row = None if entry is None else context.vocabulary.rows("provider").get(str(entry.value))
     if entry is None or row is None:
@@ -120,7 +120,7 @@ def _value(entry: EntryNode) -> ValueNode:
 
 
 def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """Nothing can be compared with what does not exist."""
+    """Report comparisons with a value that must not exist (`exists false`)."""
     waiting = list(given.entries.get("filter", ()))
     while waiting:
         inner = waiting.pop(0).body

@@ -1,4 +1,4 @@
-"""The blocks of one piece, each checked for itself."""
+"""Checks the blocks of one section, each on its own."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, Use
 from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Settings, Vocabulary
 
-_NAME_KEYS = {"name", "id"}  # where other languages write a block's name
+_NAME_KEYS = {"name", "id"}  # keys for a block's name in other languages
 
 
 class CheckedSection(NamedTuple):
-    """One piece after its own checks; places are relative to it.
+    """One section after its own checks; positions are relative to it.
 
-    `foreign`: blocks of the wider language that declare a name of ours, as (kind, name). `mentions` and `nameless`: as
-    in a `ParsedSection`, with what the checks did not understand.
+    `foreign`: blocks of the wider language that declare a name of a kind of this one, as (kind, name). `mentions` and
+    `nameless`: as in a `ParsedSection`, extended by what the checks did not understand.
     """
 
     parsed: ParsedSection
@@ -42,7 +42,7 @@ class CheckedSection(NamedTuple):
 
 
 def check_section(parsed: ParsedSection, vocabulary: Vocabulary) -> CheckedSection:
-    """Check every block of a piece by itself."""
+    """Check each block of a section on its own."""
     collector = DiagnosticCollector(parsed.text)
     collector.found += parsed.diagnostics
     context = CheckState(collector, vocabulary, parsed.damaged)
@@ -67,12 +67,12 @@ def check_section(parsed: ParsedSection, vocabulary: Vocabulary) -> CheckedSecti
 
 
 def _foreign(context: CheckState, node: ForeignNode, *, readable: bool) -> list[tuple[str, str]]:
-    """Note that it is not compiled, unless something is wrong with it; what it declares of ours."""
+    """Report a block of the wider language as not compiled, unless it has an error. Returns the names it declares."""
     if readable and (node.kind in FOREIGN_KINDS or node.kind in context.vocabulary.kinds):
         hint = "the blocks beside it are compiled"
         context.collector.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
     body = context.collector.text[node.end_pos : node.end_pos + 100_000]
-    context.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", body))  # what it uses, nobody knows
+    context.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", body))  # its references are unknown
     if node.name is None:
         return []
     return [(str(node.kind), node.name.strip('"'))]
@@ -85,11 +85,11 @@ def _block(context: CheckState, node: BlockNode) -> Checked | None:
         if near is None:
             context.mention(node.kind if node.name is None else node.name, node.body)
             return None
-        kind = near  # what it says is checked as what it was meant to be
+        kind = near  # checked as the kind that was probably meant
     name = _name(context, node)
     head = CheckedHead(node, f"{kind} {name}" if name is not None else kind)
     body, settings = node.body, context.vocabulary.kinds[kind]
-    if node.name is None:  # it may stand in the body: that is the same mistake
+    if node.name is None:  # the name may be in the body: the same mistake
         body = _without_name(body, settings)
     given = read_body(context, tuple(settings.values()), body, head)
     check_rules(context, kind, given, head)
@@ -101,7 +101,7 @@ def _block(context: CheckState, node: BlockNode) -> Checked | None:
 
 
 def _name_inside(body: Body, settings: Settings) -> str | None:
-    """The name of a block whose head has none, when the body has it: `memory { name m … }`, `memory { m { … } }`."""
+    """The name in the body of a block whose head has none: `memory { name m … }`, `memory { m { … } }`. Else None."""
     for entry in body.entries:
         if entry.key in _NAME_KEYS and entry.key not in settings and isinstance(entry.value, Token):
             return entry.value if entry.value.type in {"WORD", "STRING"} else None
@@ -109,13 +109,13 @@ def _name_inside(body: Body, settings: Settings) -> str | None:
 
 
 def _is_wrapped(body: Body, settings: Settings) -> bool:
-    """Whether a body has nothing but one group that is no setting."""
+    """True if a body contains only one group that is not a setting."""
     only = body.entries[0] if len(body.entries) == 1 else None
     return only is not None and only.value is None and only.key not in settings and nearest(only.key, settings) is None
 
 
 def _without_name(body: Body, settings: Settings) -> Body:
-    """The settings of a block whose head has no name."""
+    """The body of a block whose head has no name, without the entry that names the block."""
     if _is_wrapped(body, settings):
         return body.entries[0].body or body
     entries = tuple(entry for entry in body.entries if entry.key in settings or entry.key not in _NAME_KEYS)

@@ -1,4 +1,4 @@
-"""What a webhook decides on, and whether its scheme signs that."""
+"""Checks that the data on which a webhook decides is signed by its scheme."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HEADER = "header:"
 
 
 class _Signer(NamedTuple):
-    """The provider of a webhook as its options make it.
+    """The provider of a webhook with its options.
 
-    `parts`: what is signed; None when nobody knows. `events`: where the event stands; None when nobody knows. `by`: the
-    option with which the author of the program says so, where the vendor does not.
+    `parts`: signed parts; None if unknown. `events`: places of the event; None if unknown. `by`: option with which the
+    author of the program names that place, if the vendor does not define it.
     """
 
     name: str
@@ -30,7 +30,7 @@ class _Signer(NamedTuple):
     events: tuple[str, ...] | None
 
     def signs(self, part: str) -> bool:
-        """Whether `body`, or `header:NAME`, is covered; yes when nobody knows."""
+        """True if `body` or `header:NAME` is signed, or if this is unknown."""
         return self.parts is None or part in self.parts
 
     def said(self) -> str:
@@ -38,7 +38,7 @@ class _Signer(NamedTuple):
 
 
 def signed_filters(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """A filter reads the body or a header: whoever can change what is not signed decides what passes."""
+    """Warn about a filter on an unsigned body or header: anyone who can change it decides which requests pass."""
     signer = _signer(context, given)
     if signer is None or len(given.entries.get("filter", ())) != len(_values(given)):
         return
@@ -52,10 +52,10 @@ def signed_filters(context: CheckState, given: BodyValues, _: CheckedHead) -> No
 
 
 def known_address(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """A sender that signs the URL it calls can be verified only by one who knows that URL.
+    """Require `public_url` if the sender signs the URL that it calls, which verification then needs to know.
 
-    It is asked for here and nowhere else: what the process is told of its own address (SYMBIONT_PUBLIC_URL) is not what
-    was given to this sender, and a program that is right on one machine is right on another.
+    Only the program may set it: the process's own address (SYMBIONT_PUBLIC_URL) may differ from the address given to
+    this sender, and a program that is valid on one machine must be valid on another.
     """
     signer = _signer(context, given)
     if signer is None or signer.parts is None or "url" not in signer.parts or given.may_have("public_url"):
@@ -69,10 +69,10 @@ def known_address(context: CheckState, given: BodyValues, _: CheckedHead) -> Non
 
 
 def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """`event` needs a sender that names its events.
+    """Check that the sender names its events if `event` is given, and warn if the event is not signed.
 
-    It is no mistake to go by a vendor's own unsigned event header: the vendor has no other, and signs the payload that
-    is sent with it. Where the author chose the header, or nothing that tells the event is signed, it is worth warning.
+    A vendor's own unsigned event header is accepted without a warning: the vendor has no other one, and signs the
+    payload sent with it. The warning is given if the author chose the header, or if no place of the event is signed.
     """
     entry, signer = given.entry("event"), _signer(context, given)
     if entry is None or signer is None or signer.events is None:
@@ -91,7 +91,7 @@ def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 
 
 def _values(given: BodyValues) -> Sequence[object]:
-    """The filters that are right; what is wrong has been told, and is not worth a warning too."""
+    """The valid filters; the errors of the others have been reported."""
     filters = given.values.get("filter", ())
     return filters if isinstance(filters, tuple) else ()
 
@@ -120,12 +120,13 @@ def _events(row: CatalogEntry, provider: CheckedVariant) -> tuple[str, ...] | No
 
 
 def _part_of(source: str) -> str:
-    """The part of a request that a source of the event reads."""
+    """The part of a request that holds this source of the event."""
     return source.lower() if source.startswith(_HEADER) else "body"
 
 
 def _read(group: EntryNode) -> Iterator[tuple[Token, str]]:
-    """What a filter reads, however deep, and the key of the group that reads it. The parser bounds the depth."""
+    """Yield each part of the request that a filter reads, at any depth, with the key of the group. The parser bounds
+    the depth."""
     for entry in group.body.entries if group.body is not None else ():
         if entry.key == "json_path":
             yield group.key, "body"
