@@ -1,4 +1,4 @@
-"""Collects the diagnostics of one piece of a text while it is read and checked."""
+"""Collects the diagnostics of one section while it is parsed and checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_SHOWN = 200
 
 
 class HasPosition(Protocol):
-    """Anything that knows where in the text it stands: tokens and nodes of the tree."""
+    """Anything with a position in the text: tokens and nodes of the tree."""
 
     @property
     def start_pos(self) -> int | None: ...
@@ -23,7 +23,7 @@ class HasPosition(Protocol):
 
 
 class Place:
-    """A stretch of the text, by indexes into it."""
+    """A range of the text, as indexes into it."""
 
     __slots__ = ("end_pos", "start_pos")
 
@@ -33,7 +33,7 @@ class Place:
 
 
 class DiagnosticCollector:
-    """The diagnostics of one piece. Until they are placed, spans are relative to the piece and the file is ""."""
+    """The diagnostics of one section. Spans are relative to the section and the file is "" until they are relocated."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -42,7 +42,7 @@ class DiagnosticCollector:
 
     @property
     def full(self) -> bool:
-        """Whether there are more than any report shows: then no more time goes into looking for the nearest name."""
+        """True if there are more diagnostics than a report shows; then similar names are no longer searched for."""
         return len(self.found) > _MAX_SHOWN
 
     def add(
@@ -56,9 +56,9 @@ class DiagnosticCollector:
         fix: Fix | None = None,
         severity: Severity | None = None,
     ) -> None:
-        """Note a problem at `place`, with its code's usual severity unless another is given.
+        """Add a diagnostic at `place`, with the usual severity of its code unless `severity` is given.
 
-        What it quotes of the text loses the passwords of URLs, and a fix that would write one is left out.
+        Passwords of URLs are removed from the message and the hint; a fix that contains one is dropped.
         """
         span = self._offsets.span(place.start_pos or 0, place.end_pos or 0)
         severity, message = severity or CODES[code][0], without_passwords(message)
@@ -68,21 +68,21 @@ class DiagnosticCollector:
         self.found.append(Diagnostic(code, severity, message, "", span, tuple(labels), hint, fix))
 
     def label(self, message: str, place: HasPosition) -> Label:
-        """A label on a place in this piece."""
+        """A label at a place in this section."""
         return Label(message, "", self._offsets.span(place.start_pos or 0, place.end_pos or 0))
 
     def label_after(self, message: str, head: str) -> list[Label]:
-        """A label on the first word of the head that stands right behind this piece; none when the text ends there."""
+        """A label at the first word of the head that directly follows this section; none if the text ends there."""
         end = len(self.text.encode())
         return [Label(message, "", Span(end, end + len(word))) for word in head.split()[:1]]
 
     def fix(self, message: str, *edits: tuple[int, int, str], safe: bool = False) -> Fix:
-        """A fix out of edits (start, end, new text), by indexes into the text. `safe`: see `Fix`."""
+        """A fix from edits (start, end, new text), as indexes into the text. `safe`: see `Fix`."""
         return Fix(message, tuple(Edit(self._offsets.span(start, end), text) for start, end, text in edits), safe)
 
 
 def relocated(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
-    """A piece's diagnostic in its file, where the piece begins `offset` bytes after the beginning."""
+    """Return a section's diagnostic relative to its file, in which the section begins at byte `offset`."""
 
     def moved(span: Span) -> Span:
         return Span(span.start + offset, span.end + offset)

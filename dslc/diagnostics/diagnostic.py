@@ -1,4 +1,4 @@
-"""A diagnostic is data; reports make the prose around it."""
+"""Diagnostics as data; reports format them as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dslc.source import Span
 
 
 class Severity(StrEnum):
-    """How bad it is. Only errors keep a program from being taken."""
+    """Severity of a diagnostic. A program with an error is not accepted."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -59,11 +59,11 @@ CODES: dict[str, tuple[Severity, str]] = {
     "P504": (_WARNING, "filter decides on unsigned data"),
     "P505": (_WARNING, "allow comment silences nothing"),
 }
-"""Every code with its usual severity and its title. A code never changes its meaning."""
+"""All codes with their usual severity and their title. A code never changes its meaning."""
 
 
 class Label(NamedTuple):
-    """A second place that explains the first: `file` is the name of its source."""
+    """A second location that explains the first. `file`: name of its source."""
 
     message: str
     file: str
@@ -78,10 +78,11 @@ class Edit(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """Edits of the diagnostic's own file. Their texts hold nothing secret.
+    """Edits of the diagnostic's own file. Their texts never contain a secret.
 
-    `safe`: the program means the same afterwards, or what alone could be meant; such a fix may be applied without
-    asking. Any other is a guess that a person must confirm: a name that is nearly right may be another block's.
+    `safe`: the edits preserve the meaning of the program, or produce the only meaning that was possible; such a fix may
+    be applied without confirmation. Any other fix is a guess that a person must confirm: a similar name may be that of
+    another block.
     """
 
     message: str
@@ -90,7 +91,7 @@ class Fix(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """One problem at one place. No text in it holds the value of a secret."""
+    """One problem at one location. Its texts never contain the value of a secret."""
 
     code: str
     severity: Severity
@@ -103,5 +104,5 @@ class Diagnostic(NamedTuple):
 
 
 def is_error(diagnostic: Diagnostic) -> bool:
-    """Whether it keeps the program from being taken."""
+    """True if the diagnostic is an error, so that the program is not accepted."""
     return diagnostic.severity is Severity.ERROR

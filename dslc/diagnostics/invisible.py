@@ -1,7 +1,7 @@
-"""Characters that nobody sees, outside of strings and comments: they are reported, and what is beside them is read on.
+"""Invisible characters outside strings and comments: they are reported and then ignored.
 
-They come with text that is copied from web pages and word processors. One that has a width is read as a blank; one
-without is nothing, so that the word which it is in is read as a whole.
+They come from text copied from web pages and word processors. A character with a width is read as a blank. One without
+a width is removed, so that the word around it is read as one word.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _FOUND = re.compile(
 
 
 class Cleaned(NamedTuple):
-    """A text as it is read, as long as it was, and the places of its invisible characters."""
+    """A text without invisible characters, of the same length, and the positions of these characters."""
 
     text: str
     places: tuple[int, ...] = ()
 
 
 def cleaned(text: str) -> Cleaned:
-    """The text with a blank for every invisible character outside of strings and comments; the blanks for those in a
-    word are behind it."""
+    """Replace every invisible character outside strings and comments by a blank; blanks for characters inside a word
+    are moved after the word."""
     if _ANY.search(text) is None:
         return Cleaned(text)
     parts, places, at = [], [], 0
@@ -50,7 +50,8 @@ def cleaned(text: str) -> Cleaned:
 
 
 class Places(OffsetText):
-    """Where in a text stands what was found in the cleaned one: of a word with such characters, the whole word."""
+    """Converts positions in the cleaned text to the original text; a word with invisible characters is covered as a
+    whole."""
 
     def span(self, start: int, end: int) -> Span:
         number = bisect_left(self._words, (end, 0)) - 1
@@ -60,14 +61,14 @@ class Places(OffsetText):
 
     @cached_property
     def _words(self) -> list[tuple[int, int]]:
-        """Where the words are that have such a character inside."""
+        """Start and end of the words that contain an invisible character."""
         if self.text.isascii() or _ANY.search(self.text) is None:
             return []
         return [match.span() for match in _FOUND.finditer(self.text) if match.lastgroup == "word"]
 
 
 def invisible_diagnostics(source: Source, places: Iterable[int]) -> list[Diagnostic]:
-    """One diagnostic for each kind of such a character, at its first place, whose fix is for all of them."""
+    """One diagnostic for each invisible character that occurs, at its first position; its fix covers all positions."""
     text = source.text or ""
     by_kind: dict[str, list[int]] = {}
     for place in places:

@@ -1,4 +1,4 @@
-"""User names and passwords in URLs: nothing that is printed shows them."""
+"""User names and passwords in URLs, which are never printed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 _IN_SOURCE = re.compile(r"""(?>(?:[^\s"\\]|\\[^\n])+)""")
 _IN_PROSE = re.compile(r"\S++")
-# What a message quotes may be cut off before the `@`: then this is no host and port.
+# A quotation in a message may be cut off before the `@`; this is then not a host and port.
 _CUT_OFF = re.compile(r"[^/?#:@\[]+:(?![0-9]*(?:[^0-9A-Za-z]|\Z))")
 
 
 def passwords(source: str) -> Iterator[tuple[int, int]]:
-    """The stretches of a program's text that are user and password of a URL, in order."""
+    """Yield start and end of each user name and password of a URL in a program's text, in order."""
     return _found(source, _IN_SOURCE)
 
 
 def without_passwords(prose: str) -> str:
-    """A value, or what is said about one, with three asterisks for user and password of every URL."""
+    """Return the text with `***` in place of the user name and password of each URL."""
     pieces, at = [], 0
     for start, end in _found(prose, _IN_PROSE):
         pieces += [prose[at:start], "***"]

@@ -1,4 +1,4 @@
-"""The name a mistyped word was probably meant to be."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from functools import cached_property
 
 _LONGEST = 64
-_MOST = 500  # comparisons that are worth a hint
+_MOST = 500  # maximum number of comparisons for a hint
 
 
 class KnownNames:
-    """Names that words are compared with, prepared once for many words."""
+    """Names to compare words with, prepared once for many words."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.all = list(names)
@@ -19,11 +19,11 @@ class KnownNames:
 
     @property
     def comparisons(self) -> int:
-        """How many names a word is compared with at most."""
+        """Maximum number of names that a word is compared with."""
         return min(len(self._folded), _MOST)
 
     def nearest(self, word: str) -> str | None:
-        """The one that is most like `word`, or None when none is like it."""
+        """The name most similar to `word`, or None if none is similar."""
         asked = _fold(word)
         same = self._folded.get(asked)
         if same is not None or len(word) > _LONGEST:
@@ -34,7 +34,7 @@ class KnownNames:
         return self._folded[close[0]] if close else None
 
     def _alike(self, asked: str) -> list[str]:
-        """The names that are worth a comparison: of many, those that begin or end like the word."""
+        """The names to compare with; if there are many, only those with the same first or last letter."""
         if len(self._folded) <= _MOST:
             return list(self._folded)
         ends = self._by_end[0, asked[:1]], self._by_end[-1, asked[-1:]]
@@ -42,7 +42,7 @@ class KnownNames:
 
     @cached_property
     def _by_end(self) -> defaultdict[tuple[int, str], list[str]]:
-        """At most so many names by their first letter, and by their last."""
+        """Names by their first letter (0) and by their last letter (-1), at most `_MOST` each."""
         found: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
         for name in self._folded:
             for end in ((0, name[:1]), (-1, name[-1:])):
@@ -56,12 +56,12 @@ def _fold(name: str) -> str:
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that is most like `word`, or None when none is like it."""
+    """The name of `names` that is most similar to `word`, or None if none is similar."""
     return KnownNames(names).nearest(word)
 
 
 def suggestion(word: str, names: Iterable[str], *, what: str) -> str:
-    """A hint: the nearest name, else all of them (`what` says what they are, in the plural)."""
+    """Return a hint: the nearest name, else all names. `what`: plural noun for the names."""
     known = list(names)
     near = nearest(word, known) if word else None
     if near is not None:
@@ -70,7 +70,7 @@ def suggestion(word: str, names: Iterable[str], *, what: str) -> str:
 
 
 def listing(names: Iterable[str], most: int = 12) -> str:
-    """Names in backticks: all of them, unless they are more than twice as many as `most`."""
+    """Names in backticks: all of them, or the first `most` if there are more than twice as many."""
     known = list(names)
     if len(known) <= 2 * most:
         return ", ".join(f"`{name}`" for name in known)

@@ -1,4 +1,4 @@
-"""What to say of a block whose kind does not exist."""
+"""Diagnostic for a block of an unknown kind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dslc.vocabulary import Vocabulary
 
 
 def unknown_kind(collector: DiagnosticCollector, word: Token, vocabulary: Vocabulary, *, named: bool) -> str | None:
-    """Note a block of a kind that does not exist; the kind that was probably meant.
+    """Report a block of an unknown kind. Returns the kind that was probably meant, or None.
 
-    In a block without a name the word may as well be the name, and the kind is missing.
+    `named`: the block has a name. Otherwise the word may be the name, and the kind missing.
     """
     near = nearest(word, vocabulary.kinds) if named and not collector.full else None
     start, end = word.start_pos or 0, word.end_pos or 0

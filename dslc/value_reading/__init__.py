@@ -1,1 +1,1 @@
-"""Reads values by the types of their settings, and reports those that are wrong."""
+"""Reads values by the types of their settings, and reports invalid ones."""

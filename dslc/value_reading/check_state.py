@@ -1,4 +1,4 @@
-"""What the checks of one file share."""
+"""State shared by the checks of one section."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class InvalidValue:
-    """Stands for a value that was wrong and has been reported."""
+    """Placeholder for an invalid value, which has been reported."""
 
 
 INVALID = InvalidValue()
 LOST_REFERENCE = "use of "
-"""Before a kind in `nameless`: not a block's own name is missing, but one that a setting was to give."""
+"""Prefix of a kind in `nameless`: a reference to a block of this kind is missing, not the name of a block."""
 
 
 class Use(NamedTuple):
-    """A block is named: `agent code-review-agent`."""
+    """A reference to a block: `agent code-review-agent`."""
 
     kind: str
     name: str
@@ -34,10 +34,10 @@ class Use(NamedTuple):
 
 
 class BodyValues:
-    """What a body gives: values of the settings that are right, and the entries of all, groups that repeat each.
+    """Result of reading a body: values of the valid settings, and the entries of all settings.
 
-    `good`: it is all right. `damaged`: part of it could not be read. `misspelt`: settings that were probably meant.
-    `unknown`: entries whose key is none that is known; each may be meant for one of those that could have been given.
+    `good`: everything is valid. `damaged`: a part could not be read. `misspelt`: settings that unknown keys probably
+    mean. `unknown`: entries with unknown keys; each may be meant for a setting that is not given.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,8 @@ class BodyValues:
         self.misspelt: set[str] = set()
 
     def may_have(self, name: str) -> bool:
-        """Whether a setting is there, or may be: then nobody says that it is missing."""
+        """True if the setting is present or possibly present (misspelt, unreadable); then it is not reported as
+        missing."""
         return name in self.entries or name in self.misspelt or self.damaged
 
     def entry(self, name: str) -> EntryNode | None:
@@ -58,28 +59,28 @@ class BodyValues:
 
 
 class Checked:
-    """One block after its own checks; places are relative to its piece."""
+    """One block after its own checks; positions are relative to its section."""
 
     def __init__(self, kind: str, name: str, node: BlockNode, given: BodyValues) -> None:
         self.kind = kind
         self.name = name
         self.node = node
         self.given = given
-        self.built: Built | None = None  # by `dslc.check.model`, when it is first asked for
+        self.built: Built | None = None  # set by `dslc.check.model` on first use
 
 
 class Built(NamedTuple):
-    """A model, or what it refused: the message and its place. A check knows every bound of our models beforehand."""
+    """A model, or the errors of its validators with their positions. The checks cover all bounds of the fields
+    beforehand."""
 
     model: Block | None
     problems: tuple[tuple[str, EntryNode | BlockNode], ...] = ()
 
 
 class CheckState:
-    """The findings of one piece, what it names, and what may stand where.
+    """Diagnostics and references of one section, and the vocabulary.
 
-    `damaged`: bodies of which something was lost, by the place of their brace. `mentions`, `nameless`: as in a
-    `ParsedSection`.
+    `damaged`: bodies that lost a part, by the position of their brace. `mentions`, `nameless`: as in a `ParsedSection`.
     """
 
     def __init__(
@@ -94,11 +95,11 @@ class CheckState:
 
     @cached_property
     def scratch(self) -> CheckState:
-        """Another of the same piece, for values that are read only to see whether they are right."""
+        """A second state for the same section, for values that are read only to see if they are valid."""
         return CheckState(DiagnosticCollector(self.collector.text), self.vocabulary)
 
     def mention(self, *nodes: ValueNode | Body | None) -> None:
-        """Note the words of what was not understood. Their depth is bounded by the parser."""
+        """Add the words of nodes that were not understood. Recursion is safe: the parser bounds their depth."""
         for node in nodes:
             match node:
                 case Token():
@@ -113,7 +114,7 @@ class CheckState:
 
 
 class CheckedHead(NamedTuple):
-    """The head a body belongs to: where to report what it lacks, and what to call it."""
+    """Head of a body. `place`: where missing settings are reported. `name`: as shown in messages."""
 
     place: BlockNode | Token
     name: str

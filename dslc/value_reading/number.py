@@ -8,12 +8,12 @@ from dslc.blocks.values.invalid import Invalid
 
 _INTEGER = re.compile(r"-?[0-9](?:_?[0-9])*")
 _NUMBER = re.compile(r"-?[0-9](?:_?[0-9])*(?:\.[0-9](?:_?[0-9])*)?")
-_LARGEST = 2**63 - 1  # what a database column holds
+_LARGEST = 2**63 - 1  # maximum of a database column
 _MOST_DIGITS = 19
 
 
 def read_integer(text: str) -> int:
-    """The whole number `text` spells. Raises Invalid: "type" for anything else, "bounds" beyond 64 bits."""
+    """Return the integer in `text`. Raises Invalid: "type" for other text, "bounds" if it exceeds 64 bits."""
     if not _INTEGER.fullmatch(text):
         raise Invalid("a whole number belongs here", hint="such as `10` or `10_000`", fault="type")
     digits = text.replace("_", "").lstrip("-").lstrip("0") or "0"
@@ -24,7 +24,7 @@ def read_integer(text: str) -> int:
 
 
 def read_number(text: str) -> float:
-    """The number `text` spells. Raises Invalid: "type" for anything else, "bounds" beyond 64 bits."""
+    """Return the number in `text`. Raises Invalid: "type" for other text, "bounds" if it exceeds 64 bits."""
     if not _NUMBER.fullmatch(text):
         raise Invalid("a number belongs here", hint="such as `0.7`", fault="type")
     read_integer(text.partition(".")[0])
@@ -32,5 +32,5 @@ def read_number(text: str) -> float:
 
 
 def read_scalar(text: str) -> int | float:
-    """A whole number when it is one, else a number."""
+    """Return an integer if `text` is one, else a float. Raises Invalid."""
     return read_integer(text) if _INTEGER.fullmatch(text) else read_number(text)

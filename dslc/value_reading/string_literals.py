@@ -1,4 +1,4 @@
-"""What a quoted string says."""
+"""Text of quoted strings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _HINT = r"escapes are `\"`, `\\`, `\n`, `\r`, `\t` and `\uXXXX`"
 
 
 def is_string(token: Token) -> bool:
-    """Whether it is written in quotes."""
+    """True if the token is a quoted string."""
     return token.type in {"STRING", "LONG_STRING"}
 
 
 def text_of(token: Token, collector: DiagnosticCollector) -> str | None:
-    """The text of a word or string; None, with a finding for each, when it has escapes that do not exist."""
+    """The text of a word or string. None if it has invalid escapes; each is reported."""
     if token.type == "STRING":
         raw = token[1:-1]
     elif token.type == "LONG_STRING":
@@ -70,9 +70,9 @@ def _report(collector: DiagnosticCollector, base: int, match: re.Match[str], mes
 
 
 def dedented(raw: str) -> str:
-    """Without the first and last line when they are blank, and without the indentation all other lines share.
+    """Return the text without blank first and last lines, and without the indentation that all other lines share.
 
-    A tab is not so many spaces. Blank lines have no indentation and stay as empty ones.
+    Tabs are not converted to spaces. Blank lines do not count for the indentation and become empty lines.
     """
     lines = raw.replace("\r\n", "\n").split("\n")
     if len(lines) > 1 and not lines[0].strip(" \t"):

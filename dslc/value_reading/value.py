@@ -1,4 +1,4 @@
-"""One value, read by the type of the setting it is given to."""
+"""Reads one value by the type of its setting."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ _LAST_ON_LINE = re.compile(r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|\]|#|//)")
 
 
 def read(context: CheckState, setting: Setting, value: ValueNode) -> Any | InvalidValue:
-    """The Python value, or MISSING after a finding. A list for a setting of many is read item by item."""
+    """Return the Python value, or `INVALID` after reporting a diagnostic. Lists of a setting with `many` are read by
+    item."""
     if isinstance(value, MissingToken):
         return INVALID
     if not setting.many:
@@ -99,7 +100,7 @@ def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | Inval
 
 
 def _quoted(context: CheckState, setting: Setting, value: Token) -> Fix | None:
-    """Quotes around a word, where it can be nothing but the whole text of the setting."""
+    """Fix that puts quotes around a word, if the word can only be the whole text of the setting; else None."""
     start, end = value.start_pos or 0, value.end_pos or 0
     ends = _LAST_ON_LINE.match(context.collector.text, end) is not None
     if value.type != "WORD" or setting.type not in _TEXT_TYPES or not ends or len(value) > _MAX_WORD:
@@ -108,7 +109,7 @@ def _quoted(context: CheckState, setting: Setting, value: Token) -> Fix | None:
 
 
 def _part(value: Token, text: str, invalid: Invalid) -> Place | Token:
-    """Where the wrong part of a string stands, when it is written as it reads."""
+    """Position of the invalid part of a string, if the string has no escapes; else the whole value."""
     if invalid.part is None or value.type != "STRING" or value[1:-1] != text:
         return value
     base = (value.start_pos or 0) + 1
@@ -131,7 +132,7 @@ def _check_bounds(setting: Setting, value: Any) -> None:
 
 
 def _bound(setting: Setting, bound: Any) -> Any:
-    """A bound as a value of the setting's type."""
+    """A bound converted to the type of the setting."""
     if isinstance(bound, str):
         return read_duration(bound) if setting.type == "duration" else read_size(bound)
     return bound
@@ -146,7 +147,7 @@ def _lengths(setting: Setting, what: str) -> str:
 
 def _string(_: CheckState, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
-        same = setting.type in _TEXT_TYPES  # else it would not do in quotes either
+        same = setting.type in _TEXT_TYPES  # otherwise it would be invalid in quotes as well
         hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
         raise Invalid("a string in quotes belongs here", hint=hint, fault="type")
     return text
@@ -193,7 +194,7 @@ def _form(valid: Callable[[str], str]) -> Callable[[CheckState, Setting, Token, 
 
 def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
-        # Whatever stands here may be the secret: it is not shown.
+        # The value may be the secret: it is not shown.
         raise Invalid(
             "a reference to a secret belongs here, in quotes", hint='such as `"secret://env/NAME"`', fault="type"
         )
@@ -283,7 +284,7 @@ def _no_choice(context: CheckState, setting: Setting, token: Token, text: str, k
 
 
 def _by_description(context: CheckState, setting: Setting, word: str) -> str | None:
-    """The only row of the family whose title or documentation has `word` in it, such as `meta` for WhatsApp."""
+    """The only row of the family with `word` in its title or documentation, such as `meta` for WhatsApp; else None."""
     if context.collector.full or not setting.family or not word.isidentifier() or len(word) > _MAX_WORD:
         return None
     rows = context.vocabulary.rows(setting.family).values()
