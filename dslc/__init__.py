@@ -1,1 +1,1 @@
-"""The compiler of the .symbiont language. `dslc.compiler.analyse` compiles sources; the core does no IO."""
+"""Compiler of the .symbiont language. `dslc.compiler.analyse` compiles sources; the core does no IO."""

@@ -1,4 +1,4 @@
-"""The whole compilation, without any IO: sources to program and diagnostics."""
+"""Compilation without IO: from sources to a program and diagnostics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dslc.workspace import Workspace
 
 
 class Compilation(NamedTuple):
-    """The result of a compilation. `blocks`: the number of blocks of our kinds in the files."""
+    """The result of a compilation. `blocks`: number of blocks of this language in the files."""
 
     program: Program
     diagnostics: tuple[Diagnostic, ...]
@@ -27,9 +27,9 @@ class Compilation(NamedTuple):
 def analyse(sources: Iterable[Source], catalog: Catalog, *, build: bool = True) -> Compilation:
     """Compile all sources as one program.
 
-    Returns the program of every block that is right and the diagnostics of all files, files in the given order and
-    each in source order. Nothing is raised for wrong input; whether to use a program with errors is the caller's
-    decision. Without `build` the program is empty, and no model is made.
+    Returns the program with all valid blocks, and the diagnostics of all files: files in the given order, each in
+    source order. Invalid input raises nothing; the caller decides whether to use a program with errors. Without `build`
+    the program is empty, and no model is built.
     """
     workspace = Workspace(Vocabulary(catalog))
     for source in sources:
@@ -38,7 +38,7 @@ def analyse(sources: Iterable[Source], catalog: Catalog, *, build: bool = True) 
 
 
 def result(workspace: Workspace, *, build: bool = True) -> Compilation:
-    """The compilation of all files of a workspace; without `build` its program is empty, and no model is made."""
+    """The compilation of all files of a workspace. Without `build` its program is empty, and no model is built."""
     files = [workspace.checked(name) for name in workspace.names]
     diagnostics = [found for name in workspace.names for found in workspace.diagnostics(name)]
     program = _program(workspace, diagnostics) if build else Program()
@@ -48,8 +48,8 @@ def result(workspace: Workspace, *, build: bool = True) -> Compilation:
 
 
 def _program(workspace: Workspace, diagnostics: list[Diagnostic]) -> Program:
-    """Every block that is right; what a model refuses all the same is added to the diagnostics."""
-    from dslc.check.model import built  # pydantic, which a check does without
+    """Build all valid blocks; errors of model validators are appended to `diagnostics`."""
+    from dslc.check.model import built  # imports pydantic, which checks do not need
 
     parts: dict[str, dict[str, Any]] = {home: {} for home in HOMES}
     homes = {kind: home for home, kind in HOMES.items()}

@@ -1,4 +1,4 @@
-"""Example values, for hints and documentation: each is one that the checker takes."""
+"""Example values for hints and documentation; the checks accept each of them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _NAMES = {"word", "variant", "name", "reference", "tool"}
 
 
 class ExampleLine(NamedTuple):
-    """A setting as it is written: key, value and body, of which a group has no value."""
+    """A setting as written: key, value and body. A group has no value."""
 
     key: str
     value: str | None = None
     body: tuple[ExampleLine, ...] | None = None
 
     def inline(self) -> str:
-        """All of it on one line."""
+        """The setting on one line."""
         head = self.key if self.value is None else f"{self.key} {self.value}"
         if self.body is None:
             return head
@@ -49,12 +49,12 @@ class ExampleLine(NamedTuple):
 
 
 def example(setting: Setting, vocabulary: Vocabulary | None = None) -> str:
-    """A line that gives `setting` a value it takes. Without the vocabulary, the name of a row is a mere word."""
+    """Return a line with a valid value for `setting`. Without the vocabulary, row names are placeholders."""
     return line(setting, vocabulary).inline()
 
 
 def line(setting: Setting, vocabulary: Vocabulary | None = None) -> ExampleLine:
-    """What `example` writes, in its parts."""
+    """Return the result of `example` as an `ExampleLine`."""
     if setting.type == "group":
         return ExampleLine(setting.name, body=_group(setting.settings, vocabulary))
     if setting.type == "variant":
@@ -71,7 +71,7 @@ def line(setting: Setting, vocabulary: Vocabulary | None = None) -> ExampleLine:
 
 
 def row_line(setting: Setting, row: CatalogEntry, vocabulary: Vocabulary | None = None) -> ExampleLine:
-    """`setting` with this row of its family, and the options that the row cannot do without."""
+    """Return `setting` with this row of its family and the options that the row requires."""
     body = tuple(line(option, vocabulary) for option in needed(row.options))
     if setting.type == "variant":
         return ExampleLine(setting.name, named(row.name), body or None)
@@ -79,8 +79,8 @@ def row_line(setting: Setting, row: CatalogEntry, vocabulary: Vocabulary | None 
 
 
 def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[Setting]:
-    """`wanted` with what they need, and what no body does without: required ones, and one of those of which one must
-    be there. In the order of `settings`."""
+    """Return `wanted` with the settings they need, and the ones that every body needs: required settings, and one of
+    each `one_of` group. In the order of `settings`."""
     known = {setting.name: setting for setting in settings}
     chosen = {setting.name for setting in wanted}
     chosen |= {setting.name for setting in settings if setting.required}
@@ -93,7 +93,7 @@ def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[
         more = [name for name in here.needs if name in known and name not in chosen]
         if here.needs_one and chosen.isdisjoint(here.needs_one):
             more.append(here.needs_one[0])
-        if here.type == "template":  # what says where its parts come from
+        if here.type == "template":  # the settings that define its parts
             more += [each.name for each in settings if each.fills and f"{{{each.fills}}}" in str(here.example)]
             more = [name for name in more if name not in chosen]
         chosen.update(more)
@@ -102,7 +102,7 @@ def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[
 
 
 def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[ExampleLine, ...]:
-    """The settings of a group that are worth showing: the needed ones and those with a default, else the first."""
+    """The settings of a group to show: the required ones and those with a default, else the first one."""
     usual = [setting for setting in settings if setting.default not in (None, [], "") and not setting.excludes]
     chosen = needed(settings, usual) or list(settings[:1])
     return tuple(line(setting, vocabulary) for setting in chosen)
@@ -116,7 +116,7 @@ def _variant(setting: Setting, vocabulary: Vocabulary | None) -> ExampleLine:
 
 
 def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:
-    """A value for a setting that has neither example nor default."""
+    """A value for a setting without example and default."""
     bounds = [bound for bound in (setting.minimum, setting.maximum) if bound is not None]
     if bounds:
         return written(bounds[0], setting)
@@ -128,7 +128,7 @@ def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:
 
 
 def written(value: Any, setting: Setting) -> str:
-    """One value of `setting` in the language's own spelling. `value`: as JSON has it, such as a default."""
+    """Return one value of `setting` as the language writes it. `value`: JSON value, such as a default."""
     match value:
         case bool():
             return "true" if value else "false"

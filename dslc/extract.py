@@ -1,8 +1,9 @@
-"""Definitions out of a tree that an editor has already parsed.
+"""Definitions from a tree that an editor has already parsed.
 
-`extract_memory_definitions` and `extract_webhook_definitions` are those of the first design (v1.4.0, sections 3 and 5):
-they take a tree of the tree-sitter grammar and give what the compiler makes of that text. The tree's nodes become the
-compiler's own, and the compiler checks them; there is no second set of rules. `docs/extract.md` shows their use.
+`extract_memory_definitions` and `extract_webhook_definitions` are those of the first design (v1.4.0, sections 3 and 5).
+They take a tree of the tree-sitter grammar and return the same definitions as the compiler. The nodes of the tree are
+converted to those of the compiler and checked by it; there is no second set of rules. `docs/extract.md` shows their
+use.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tree import BlockNode, Body, EntryNode, ForeignNode, ListValue, ValueNode
 from dslc.vocabulary import Vocabulary
 
-_ELSEWHERE = "R301"  # another file may declare what is named here
+_ELSEWHERE = "R301"  # another file may declare the name
 
 
 def extract_memory_definitions(tree: Tree, source: str | bytes) -> list[Memory]:
-    """The memories that `source` declares, in source order; `tree` is what `grammar.language.parse` makes of it.
+    """The memories declared in `source`, in source order. `tree`: result of `grammar.language.parse` for the source.
 
-    Bytes are UTF-8. Raises ValueError, with line and column, when the text cannot be read or one of its memories is
-    wrong. Whether a name is declared is not looked up: that may be in another file.
+    Bytes must be UTF-8. Raises ValueError, with line and column, if the text cannot be read or one of its memories is
+    invalid. References are not checked, because another file may declare them.
     """
     return [block for block in _definitions(tree, source, "memory") if isinstance(block, Memory)]
 
 
 def extract_webhook_definitions(tree: Tree, source: str | bytes) -> list[Webhook]:
-    """The webhooks that `source` declares, in source order; `tree` is what `grammar.language.parse` makes of it.
+    """The webhooks declared in `source`, in source order. `tree`: result of `grammar.language.parse` for the source.
 
-    Bytes are UTF-8. Raises ValueError, with line and column, when the text cannot be read or one of its webhooks is
-    wrong. Whether a name is declared is not looked up: that may be in another file.
+    Bytes must be UTF-8. Raises ValueError, with line and column, if the text cannot be read or one of its webhooks is
+    invalid. References are not checked, because another file may declare them.
     """
     return [block for block in _definitions(tree, source, "webhook") if isinstance(block, Webhook)]
 
@@ -61,7 +62,7 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
 
 
 def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagnostic]:
-    """What is wrong with the blocks of a kind, and with those that may have been meant to be of it."""
+    """Errors of the blocks of a kind, and of blocks that may be meant to be of this kind."""
     references, said, found = (
         References(str(_vocabulary().kinds["memory"]["path"].default), _vocabulary().fileless),
         FileDeclarations("", (0, ())),
@@ -83,7 +84,7 @@ def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagn
 
 
 def _raise_first(source: Source, errors: Iterable[Diagnostic]) -> None:
-    """Raise what the first of these errors says, if there is one."""
+    """Raise ValueError for the first of these errors, if any."""
     first = min(errors, key=lambda error: (error.span.start, error.span.end, error.code), default=None)
     if first is not None:
         place = source.position(first.span.start)
@@ -97,18 +98,18 @@ def _vocabulary() -> Vocabulary:
 
 
 def read(tree: Tree, source: Source) -> File:
-    """A tree as the compiler reads its text: a piece for each block, with the compiler's own nodes.
+    """Convert a tree to a file of the compiler: a section for each block, with the compiler's nodes.
 
-    Raises ValueError, with line and column, when the text cannot be read, and when the tree is not of this text.
+    Raises ValueError, with line and column, if the text cannot be read, or if the tree belongs to another text.
     """
     root, data = tree.root_node, source.data
-    # A parser of ABI 14 does not tell its name: it is known by a rule of its own.
+    # A parser of ABI 14 does not expose its name: it is recognised by a rule that only this grammar has.
     is_ours = tree.language.id_for_node_kind("foreign_block", True) is not None
     if not is_ours or root.has_changes or root.text != data[root.start_byte : root.end_byte]:
         raise ValueError("the tree is not one of this text: parse it again")
     _raise_first(source, faults(source))
     if root.has_error or _depth(tree) > MAX_DEPTH:
-        _raise_first(source, parse(source, _vocabulary()).diagnostics)  # where the compiler puts it, and in its words
+        _raise_first(source, parse(source, _vocabulary()).diagnostics)  # the compiler's own diagnostics
         raise ValueError("the tree has errors, and the compiler finds none in the text")
     sections, index, byte = [], 0, source.offset(0)
     for node in root.named_children:
@@ -122,7 +123,7 @@ def read(tree: Tree, source: Source) -> File:
 
 
 def _depth(tree: Tree) -> int:
-    """How many bodies and lists of ours lie in one another."""
+    """Maximum nesting of bodies and lists of this language."""
     cursor, depth, deepest = tree.walk(), 0, 0
     while True:
         inside = cursor.node is not None and cursor.node.type in {"body", "list"}
@@ -137,9 +138,9 @@ def _depth(tree: Tree) -> int:
 
 
 class _Reader:
-    """Makes the compiler's nodes of one block, their places relative to its beginning.
+    """Converts the nodes of one block; positions are relative to its beginning.
 
-    Nodes are read in source order, so that bytes become indexes in one pass.
+    Nodes are read in source order, so that byte offsets become indexes in one pass.
     """
 
     def __init__(self, data: bytes, start: int) -> None:
@@ -162,7 +163,7 @@ class _Reader:
     def _name(self, node: Node) -> Token | None:
         name = node.child_by_field_name("name")
         if name is None or self._data.startswith(b'"""', name.start_byte):
-            return None  # a long string, in the head of a block that is skipped
+            return None  # a long string in the head of a skipped block
         return self._token(name)
 
     def _body(self, node: Node) -> Body:
@@ -191,7 +192,7 @@ class _Reader:
         return Token(node.type.upper(), text, start_pos=start, end_pos=end)
 
     def _at(self, byte: int) -> int:
-        """The index of a byte at or after the last one asked for."""
+        """Index of a byte at or after the previous one."""
         self._index += len(self._data[self._byte : byte].decode())
         self._byte = byte
         return self._index

@@ -1,4 +1,4 @@
-"""Which files a path means, their bytes, and how they are replaced. The daemon looks for programs in the same way."""
+"""Finds, reads and replaces program files. The daemon finds programs in the same way."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SUFFIX = ".symbiont"
 
 
 def find(paths: Iterable[str | os.PathLike[str]], *, left_out: list[Path] | None = None) -> list[Path]:
-    """The program files that `paths` mean, each once, in the order of the paths and sorted within each.
+    """Return the program files for `paths`, each once, in the order of the paths and sorted within each.
 
-    A file means itself, whatever it is called, and a link that is named what it leads to. A folder means every regular
-    file below it whose name ends in `.symbiont`; a link to a regular file that `stays_inside` counts as one, links to
-    folders are not followed, hidden files and folders (`.git`, `.symbi`) are left out. A file that is reached twice is
-    taken where it is met first. Links to files that are not taken are added to `left_out`.
+    A path to a file means that file, whatever its name; a path to a link means its target. A folder means all regular
+    files below it whose name ends in `.symbiont`. A link to a regular file counts if it `stays_inside`; links to
+    folders are not followed; hidden files and folders (`.git`, `.symbi`) are skipped. A file that is reached twice is
+    returned at its first place. Skipped links to files are added to `left_out`.
 
-    Raises FileNotFoundError for a path that is not there, OSError for a folder that cannot be read or a path that is
-    neither folder nor regular file.
+    Raises FileNotFoundError for a path that does not exist, OSError for a folder that cannot be read or a path that is
+    neither a folder nor a regular file.
     """
     found: dict[Path, Path] = {}
     for given in paths:
@@ -54,11 +54,11 @@ def _below(folder: Path, left_out: list[Path] | None) -> list[Path]:
 
 
 def stays_inside(link: Path, folder: Path) -> bool:
-    """Whether a link below a folder (an absolute path without links) leads to a file below it that is not hidden.
+    """True if a link below a folder (an absolute path without links) points to a file below it that is not hidden.
 
-    Whoever wrote the folder, a stranger whose branch is checked in a build perhaps, wrote the link too: it must not
-    show or change what stands elsewhere, nor the credentials that `.git/config` or `.env` may hold. Names that begin
-    with two dots are not hidden in this sense: Kubernetes mounts a ConfigMap as links through `..data`.
+    The author of the folder, who may be a stranger whose branch is checked in a build, also wrote the link: it must not
+    expose or change files elsewhere, or credentials in `.git/config` or `.env`. Names that begin with two dots do not
+    count as hidden: Kubernetes mounts a ConfigMap as links through `..data`.
     """
     target = link.resolve()
     if not target.is_relative_to(folder):
@@ -67,13 +67,13 @@ def stays_inside(link: Path, folder: Path) -> bool:
 
 
 def _raise_unless_missing(error: OSError) -> None:
-    """A folder that cannot be read is not an empty one; one that has just gone is."""
+    """Raise if a folder cannot be read; a folder that was just removed counts as empty."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a regular file, at most one more than a source may have. Never waits for a pipe or a device.
+    """Return the bytes of a regular file, at most one more than a source may have. Never blocks on a pipe or a device.
 
     Raises OSError.
     """
@@ -85,14 +85,14 @@ def read(path: str | os.PathLike[str]) -> bytes:
 
 
 def replace(path: str | os.PathLike[str], data: bytes, *, was: bytes | None = None) -> None:
-    """Make `data` the content of a file, at once: a reader sees the old bytes or the new ones, whatever happens.
+    """Replace the content of a file atomically: a reader sees either the old or the new bytes, even after a crash.
 
-    A link stays one and its target is replaced. The mode is kept, owner and group where this process may; other hard
-    links to the file keep the old bytes. A file that is not there is made. With `was`, a file that holds other bytes
-    by now is left alone.
+    A link is preserved and its target is replaced. The mode is preserved, and owner and group if permitted; other hard
+    links to the file keep the old bytes. A missing file is created. With `was`, the file is replaced only if it still
+    has these bytes.
 
-    Raises OSError, also for a file that may not be written or has changed; the file is as it was then, and nothing
-    is left beside it.
+    Raises OSError, also for a file that is not writable or has changed; then the file is unchanged, and no temporary
+    file is left.
     """
     target = Path(os.path.realpath(path))
     before = _existing_file(target)
@@ -115,7 +115,7 @@ def replace(path: str | os.PathLike[str], data: bytes, *, was: bytes | None = No
 
 
 def remove(path: str | os.PathLike[str], *, was: bytes) -> None:
-    """Remove a file; of a link the file that it leads to. Raises OSError, also when it holds other bytes by now."""
+    """Remove a file, or the target of a link. Raises OSError, also if the file no longer has the bytes `was`."""
     target = Path(os.path.realpath(path))
     _refuse_changed(target, was)
     target.unlink()
@@ -128,7 +128,7 @@ def _refuse_changed(target: Path, was: bytes) -> None:
 
 
 def _existing_file(target: Path) -> os.stat_result | None:
-    """The file that would be replaced, which must be a regular one that this process may write."""
+    """Status of the file to be replaced, or None. Raises OSError unless it is a regular, writable file."""
     try:
         before = target.stat()
     except FileNotFoundError:
@@ -145,11 +145,12 @@ def _copy_attributes(before: os.stat_result, descriptor: int) -> None:
     for owner, group in ((before.st_uid, -1), (-1, before.st_gid)):
         with suppress(PermissionError):
             os.fchown(descriptor, owner, group)
-    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # after the owner, whose change takes bits away
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # after chown, which clears mode bits
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a renaming last. It is done already, so a file system that cannot sync folders is no failure."""
+    """Make a rename durable. Errors are ignored, because the rename has succeeded and some file systems cannot sync
+    folders."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

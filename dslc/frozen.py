@@ -1,4 +1,4 @@
-"""A dictionary that cannot change, however deep, and that shows its keys only."""
+"""A deeply immutable dictionary that shows only its keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ V = TypeVar("V")
 
 
 class FrozenDict(dict[K, V], Generic[K, V]):
-    """Equal to a dictionary of the same items, hashable when its values are. Its repr leaves out the values, for one
-    may be a secret. Every change raises TypeError.
-    """
+    """A read-only dictionary: equal to a dictionary with the same items, hashable if its values are. Its repr leaves
+    out the values, which may be secrets. Every change raises TypeError."""
 
     __slots__ = ()
 
@@ -38,7 +37,7 @@ class FrozenDict(dict[K, V], Generic[K, V]):
 
 
 def frozen(value: Any) -> Any:
-    """The same value with every mapping a `FrozenDict` and every list a tuple, however deep."""
+    """Return the value with every mapping as a `FrozenDict` and every list as a tuple, at any depth."""
     if isinstance(value, Mapping):
         return FrozenDict({key: frozen(item) for key, item in value.items()})
     if isinstance(value, list | tuple):

@@ -1,4 +1,5 @@
-"""Text to tree. A file is cut into pieces, and each is parsed by itself; one that cannot be parsed is mended."""
+"""Parses a source file: it is split into sections, and each section is parsed on its own, with error recovery if
+needed."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ MAX_ERRORS = 1000  # syntax errors after which the rest of a file is not read
 
 
 class ParsedSection(NamedTuple):
-    """What a piece of text says, wherever it stands: places are relative to its beginning.
+    """Parse result of a section, independent of its place in a file: positions are relative to the section.
 
-    `damaged`: the braces (by their place) of bodies of which something was lost. `mentions`: words that stand where
-    nobody understood them: one may declare or use what is missed elsewhere. `nameless`: kinds of blocks of which a
-    name is missing or cannot be read. `reusable`: another piece of the same text reads the same.
+    `damaged`: positions of the braces of bodies that lost a part. `mentions`: words in unreadable text, which may
+    declare or use names that are missing elsewhere. `nameless`: kinds of blocks whose name is missing or unreadable.
+    `readable`: no syntax error. `reusable`: another section with the same text has the same result.
     """
 
     text: str
@@ -46,7 +47,7 @@ class ParsedSection(NamedTuple):
 
 
 class PlacedSection(NamedTuple):
-    """A reading at its place: `start` is an index into the text of the file, `offset` the same in bytes."""
+    """A parsed section and its position in a file. `start`: index into the text. `offset`: the same in bytes."""
 
     start: int
     offset: int
@@ -58,14 +59,14 @@ class PlacedSection(NamedTuple):
 
     @property
     def blocks(self) -> tuple[Node, ...]:
-        """The blocks, their places relative to `start`."""
+        """The blocks, with positions relative to `start`."""
         return self.parsed.blocks
 
 
 class File(NamedTuple):
-    """A source as it was read; `sections` in order.
+    """A source after parsing; `sections` in order.
 
-    `faults`: what is wrong with the file as a whole. `complete`: all of it was read, be it with errors.
+    `faults`: errors of the file as a whole. `complete`: the whole file was read, possibly with errors.
     """
 
     source: Source
@@ -75,12 +76,12 @@ class File(NamedTuple):
 
     @property
     def readable(self) -> bool:
-        """Whether it has no syntax error, so that its blocks are all it declares."""
+        """True if the file has no syntax error, so that its blocks are all its declarations."""
         return not self.faults and self.complete and all(section.parsed.readable for section in self.sections)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was found while reading, in source order."""
+        """Diagnostics of parsing, in source order."""
         name = self.source.name
         inner = (
             relocated(found, name, section.offset) for section in self.sections for found in section.parsed.diagnostics
@@ -89,9 +90,9 @@ class File(NamedTuple):
 
 
 def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSection] = MappingProxyType({})) -> File:
-    """The pieces of a source. The vocabulary knows which words open a block, and words the diagnostics.
+    """Parse a source. The vocabulary supplies the block kinds, and the words for diagnostics.
 
-    `known`: readings by their text, to be used again.
+    `known`: parsed sections by their text, to be reused.
     """
     wrong, text = faults(source), source.text or ""
     if wrong:
@@ -106,7 +107,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
         parsed = known.get(content) if section.fault is None else None
         if parsed is None:
             parsed = _read(content, section, clean, vocabulary)
-        if section.foreign:  # it may hold what it likes
+        if section.foreign:  # any character is allowed in it
             invisible = tuple(place for place in invisible if not section.start <= place < section.end)
         errors += len(parsed.diagnostics)
         sections.append(PlacedSection(section.start, source.offset(section.start), parsed))
@@ -114,7 +115,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
 
 
 def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> ParsedSection:
-    """The reading of a piece whose text is `content`; `text`: the whole text, without invisible characters."""
+    """Parse a section whose text is `content`. `text`: the whole text without invisible characters."""
     clean = text[section.start : section.end]
     if section.foreign and section.fault is None:
         return ParsedSection(content, (_foreign(content, section.head_end - section.start),))
@@ -133,11 +134,11 @@ def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> 
     if section.foreign:
         node = _unclosed_foreign(clean, section, collector, line, following)
         return ParsedSection(content, (node,), tuple(collector.found), readable=False, reusable=False)
-    from dslc.recovery import recover  # most texts have nothing to mend
+    from dslc.recovery import recover  # most texts need no recovery
 
     recovered = recover(collector, clean, vocabulary, line, following, section.fault is Fault.HEADLESS)
     if plain is not None and not any(found.code.startswith("S") for found in collector.found):
-        # Nothing is wrong with its syntax; the check judges what its words mean.
+        # The syntax is valid; the checks examine its meaning.
         return plain
     return _recovered_section(recovered, collector, reusable=section.fault is None)
 
@@ -181,7 +182,7 @@ def _unclosed_foreign(
 
 
 def faults(source: Source) -> list[Diagnostic]:
-    """The first thing that keeps the bytes from being text of the language's kind."""
+    """Return the first error that makes the bytes unreadable as program text, or an empty list."""
 
     def fault(code: str, message: str, start: int, end: int, hint: str) -> list[Diagnostic]:
         return [Diagnostic(code, CODES[code][0], message, source.name, source.span(start, end), (), hint)]

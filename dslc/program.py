@@ -1,4 +1,4 @@
-"""The frozen result of a compilation: what the runtime takes."""
+"""The immutable result of a compilation, which the runtime uses."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from dslc.blocks.webhook import Webhook
 
 HOMES: Mapping[str, str] = MappingProxyType({"memories": "memory", "webhooks": "webhook", "agents": "agent"})
-"""Where a program keeps the blocks of each kind: its field, and the kind."""
+"""Field of a program for each block kind: (field, kind)."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """Every block by its name, in source order. Read-only; two programs are equal when their definitions are.
+    """All blocks by name, in source order. Read-only; two programs are equal if their definitions are equal.
 
-    `origins` says where a block of (kind, name) was declared, as `file:line`. It does not take part in comparison:
-    a comment above a block changes no meaning.
+    `origins`: location of the declaration of (kind, name), as `file:line`. It is ignored in comparisons, because a
+    comment above a block does not change its meaning.
     """
 
     memories: Mapping[str, Memory] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""What may be said of one setting of the language, as plain data.
+"""Definition of one setting of the language, as plain data.
 
-Block kinds and rows describe their settings by pydantic models; `dslc.blocks.setting.settings_of` reads these, and the
-catalogue keeps what it read, so that a check imports neither the models nor pydantic.
+Block kinds and rows describe their settings by pydantic models. `dslc.blocks.setting.settings_of` reads these, and the
+catalog stores the result, so that a check imports neither the models nor pydantic.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ Written = Literal[
     "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "tool",
     "secret", "name", "reference", "variant", "group",
 ]  # fmt: skip
-"""How a value is written. `scalar`: string, number or truth. `word`: one of `choices`. `reference`: a block's name.
-`template`: a string with `choices` in braces. `tool`: a tool's name, or a pattern over them."""
+"""Type of a value, as written. `scalar`: string, number or boolean. `word`: one of `choices`. `reference`: name of a
+block. `template`: string with `choices` in braces. `tool`: name of a tool, or a pattern."""
 
 
 class Setting(NamedTuple):
     """One setting of a block, of a group or of a row's options.
 
-    `default`, `example`, `minimum` and `maximum` are as JSON and as the language writes them (`"90d"`, `"256KiB"`,
-    `0.7`); bounds are inclusive. `example`: a value worth showing where the default is not. `many`: a list of values
-    (one will do when `single`), or a group that may be given several times. `min_length`, `max_length`: characters of
-    a string, or items of a list. `settings`: those of a group.
+    `default`, `example`, `minimum` and `maximum` are JSON values written as in the language (`"90d"`, `"256KiB"`,
+    `0.7`); bounds are inclusive. `example`: shown instead of the default. `many`: a list of values (or one value if
+    `single`), or a group that may be given several times. `min_length`, `max_length`: characters of a string, or items
+    of a list. `settings`: those of a group.
 
-    `form`: the pattern that a whole text must match, and `form_says` what such a text is. `families`: all items of the
-    list are of one of these. `refuses`: values that other settings cannot have beside it. `distinct`: the texts of all
-    such settings differ. `fills`: the part of a template that it says the place of; `signed_only`: it is of no use
-    unless a template has that part.
+    `form`: pattern that the whole text must match; `form_says`: description of such a text. `families`: all items of
+    the list must belong to one of these. `refuses`: values of other settings that exclude this one. `distinct`: the
+    texts of all such settings must differ. `fills`: part of a template whose place this setting names; `signed_only`:
+    useless unless a template contains that part.
     """
 
     name: str
@@ -61,7 +61,8 @@ class Setting(NamedTuple):
     settings: tuple[Setting, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """This as plain JSON: name, type, text, whether required, default, and what else is not as usual."""
+        """Return the setting as JSON data: name, type, doc, required, default, and all fields that differ from their
+        defaults."""
         always = {"name", "type", "doc", "required", "default"}
         usual = self._field_defaults
         kept = {key: value for key, value in self._asdict().items() if key in always or value != usual[key]}
@@ -70,7 +71,7 @@ class Setting(NamedTuple):
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Setting:
-        """What `to_json` wrote. Raises TypeError for anything else."""
+        """Read the result of `to_json`. Raises TypeError for other data."""
         lists = {key: _tuples(value) for key, value in given.items() if key in _LISTS}
         inner = tuple(cls.from_json(setting) for setting in given.get("settings", ()))
         return cls(**{**given, **lists, "settings": inner})

@@ -1,4 +1,4 @@
-"""A file's bytes, its text, and where in it something stands."""
+"""Bytes and text of a file, and positions in it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 LARGEST = 4 * 1024 * 1024  # bytes
 _BOM = b"\xef\xbb\xbf"
-_STEP = 1024  # characters between two remembered offsets
+_STEP = 1024  # characters between two stored offsets
 
 
 class Span(NamedTuple):
-    """From `start` up to `end`, in bytes from the beginning of the file (a byte-order mark counts)."""
+    """Half-open range of byte offsets in the file; a byte-order mark is counted."""
 
     start: int
     end: int
 
 
 class Position(NamedTuple):
-    """A place as people count it: line and column from 1, a column being one code point."""
+    """A position for people: line and column count from 1; a column is one code point."""
 
     offset: int
     line: int
@@ -29,17 +29,17 @@ class Position(NamedTuple):
 
 
 class OffsetText:
-    """A text and where its characters stand in its UTF-8 bytes."""
+    """A text that converts character indexes to byte offsets of its UTF-8 encoding."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def span(self, start: int, end: int) -> Span:
-        """The bytes of `text[start:end]`; indexes outside the text mean its ends."""
+        """Byte range of `text[start:end]`; indexes outside the text are clamped."""
         return Span(self.offset(start), self.offset(end))
 
     def offset(self, index: int) -> int:
-        """The bytes before the character `index`."""
+        """Number of bytes before the character `index`."""
         index = min(max(index, 0), len(self.text))
         if self.text.isascii():
             return index
@@ -48,16 +48,16 @@ class OffsetText:
 
     @cached_property
     def _steps(self) -> list[int]:
-        """Byte offsets of every 1024th character."""
-        pieces = (self.text[at : at + _STEP] for at in range(0, len(self.text), _STEP))
-        return [0, *accumulate((len(piece.encode()) for piece in pieces), initial=0)][1:]
+        """Byte offset of each 1024th character."""
+        chunks = (self.text[at : at + _STEP] for at in range(0, len(self.text), _STEP))
+        return [0, *accumulate((len(chunk.encode()) for chunk in chunks), initial=0)][1:]
 
 
 class Source:
     """One file to compile.
 
-    `name` is what reports call it. `text` is what the bytes say without a byte-order mark, or None when they are not
-    UTF-8; indexes into it become byte offsets by `span`.
+    `name`: as shown in reports. `text`: the decoded bytes without a byte-order mark, or None if they are not UTF-8.
+    `span` converts indexes into the text to byte offsets.
     """
 
     def __init__(self, name: str, data: bytes | str) -> None:
@@ -70,7 +70,7 @@ class Source:
 
     @cached_property
     def undecodable(self) -> Span | None:
-        """The first bytes that are not UTF-8."""
+        """The first bytes that are not UTF-8, or None."""
         try:
             self.data[self._skipped :].decode()
         except UnicodeDecodeError as error:
@@ -82,15 +82,15 @@ class Source:
         return None if self.undecodable else self.data[self._skipped :].decode()
 
     def span(self, start: int, end: int) -> Span:
-        """The bytes of `text[start:end]`."""
+        """Byte range of `text[start:end]` in the file."""
         return Span(self.offset(start), self.offset(end))
 
     def offset(self, index: int) -> int:
-        """The byte at which the character `index` of the text stands."""
+        """Byte offset of the character `index` of the text."""
         return self._offsets.offset(index) + self._skipped
 
     def indexes(self, offsets: Iterable[int]) -> Iterator[int]:
-        """The characters of the text that stand at the bytes `offsets`, which ascend; what `offset` undoes."""
+        """Yield the character index for each of `offsets` (ascending byte offsets); the inverse of `offset`."""
         at, index = self._skipped, 0
         for offset in offsets:
             index += len(self.data[at:offset].decode(errors="replace"))
@@ -111,7 +111,7 @@ class Source:
         return starts
 
     def position(self, offset: int) -> Position:
-        """Where the byte `offset` stands."""
+        """Line and column of the byte `offset`."""
         line = max(bisect_right(self._lines, offset), 1)
         before = self.data[self._lines[line - 1] : max(offset, self._skipped)]
         return Position(offset, line, len(before.decode(errors="replace")) + 1)

@@ -1,4 +1,4 @@
-"""What may stand where: the settings of every body, found by the keys that lead to it."""
+"""Allowed settings of every body, looked up by the path of keys."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Settings = Mapping[str, Setting]
 
 
 def by_name(settings: Sequence[Setting]) -> Settings:
-    """Settings by their names."""
+    """Index settings by name."""
     return {setting.name: setting for setting in settings}
 
 
 class Vocabulary:
-    """The language as the blocks and one catalogue make it."""
+    """The language as defined by the block kinds and one catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
@@ -24,25 +24,25 @@ class Vocabulary:
         self._rows: dict[str, Mapping[str, CatalogEntry]] = {}
 
     def rows(self, family: str) -> Mapping[str, CatalogEntry]:
-        """The rows of a family by name."""
+        """The rows of a family, by name."""
         if family not in self._rows:
             self._rows[family] = self.catalog.rows(family)
         return self._rows[family]
 
     @property
     def fileless(self) -> frozenset[str]:
-        """The stores whose memories are no files: their path means nothing."""
+        """Stores whose memories have no files, so that `path` has no meaning."""
         return frozenset(name for name, row in self.rows("store").items() if not row.files)
 
     @property
     def append_only(self) -> frozenset[str]:
-        """The stores that delete nothing: a retention means nothing to them."""
+        """Stores that delete nothing, so that `retention` has no meaning."""
         return frozenset(name for name, row in self.rows("store").items() if not row.expires)
 
     def at(self, path: Sequence[tuple[str, str | None]]) -> Settings | None:
-        """The settings of the body under `path`: kind and name first, then each key with its value, if it has one.
+        """Settings of the body at `path`: the block's kind and name, then each key with its value, if any.
 
-        None when nothing is known there.
+        None if the path is unknown.
         """
         if not path:
             return None

@@ -1,4 +1,4 @@
-"""A program as its files come and change: every file is read, checked and reported on, and only what changed anew."""
+"""Incremental compilation of a program: files are parsed and checked as they change, and only changed parts again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dslc.parse import File, parse
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 
-MARK = b"dslc:"  # in every comment that silences a warning
-_MUCH = 100_000  # bytes from which on garbage collection would only be looking at what is being built
+MARK = b"dslc:"  # part of each comment that suppresses a warning
+_MUCH = 100_000  # bytes; from this size on, garbage collection would repeatedly traverse the new objects
 
 
 class CheckedFile(NamedTuple):
-    """A file as it was read and the checks of its pieces, one to one."""
+    """A file after parsing, and the checks of its sections, one for each."""
 
     file: File
     order: Order
@@ -30,14 +30,14 @@ class CheckedFile(NamedTuple):
 
     @property
     def own(self) -> list[Diagnostic]:
-        """What is to be said of it without regard to other files."""
+        """Diagnostics of the file that do not depend on other files."""
         name, pairs = self.file.source.name, zip(self.file.sections, self.sections, strict=True)
         inner = [relocated(found, name, section.offset) for section, checked in pairs for found in checked.diagnostics]
         return [*self.file.faults, *inner]
 
 
 class Workspace:
-    """The files of one program by their names. Of two alike blocks the first is that of the earlier file."""
+    """The files of one program, by name. Of two equal declarations, the one in the earlier file is the first."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -52,9 +52,10 @@ class Workspace:
         return tuple(self._files)
 
     def put(self, source: Source, path: tuple[str, ...] = ()) -> None:
-        """Add a file, or replace the one of its name.
+        """Add a file, or replace the file with the same name.
 
-        Files stand in the order in which they first came; where they come in any, in that of their `path`, its parts.
+        Files are ordered by when they were first added. If they are added in any order, pass `path`, its parts: then
+        they are ordered by path.
         """
         with _uncollected(len(source.data)):
             old = self._files.get(source.name)
@@ -75,18 +76,18 @@ class Workspace:
             self._changed.add(source.name)
 
     def drop(self, name: str) -> None:
-        """Take a file away. Raises KeyError when it is not there."""
+        """Remove a file. Raises KeyError if it does not exist."""
         del self._files[name]
         self._references.replace(name, None)
         self._changed.add(name)
 
     def take_changed(self) -> set[str]:
-        """The files whose diagnostics may have changed since this was last asked, dropped ones among them."""
+        """Return the files, including removed ones, whose diagnostics may have changed since the last call."""
         changed, self._changed = self._changed | self._references.recheck(), set()
         return changed
 
     def diagnostics(self, name: str) -> list[Diagnostic]:
-        """What is to be said of a file, in source order, without what its comments allow; of an unknown one nothing."""
+        """Diagnostics of a file in source order, without suppressed ones; empty for an unknown file."""
         self._changed |= self._references.recheck()
         checked = self._files.get(name)
         if checked is None:
@@ -99,23 +100,23 @@ class Workspace:
         return sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.code))
 
     def file(self, name: str) -> File:
-        """A file as it was read. Raises KeyError."""
+        """A parsed file. Raises KeyError."""
         return self._files[name].file
 
     def checked(self, name: str) -> CheckedFile:
-        """A file with the checks of its pieces. Raises KeyError."""
+        """A file with the checks of its sections. Raises KeyError."""
         return self._files[name]
 
     def declarations(self, kind: str, name: str) -> list[Declaration]:
-        """The blocks of one kind and name, the first of the program first."""
+        """The blocks with this kind and name, in program order."""
         return self._references.declarations(kind, name)
 
     def uses(self, kind: str, name: str) -> list[Location]:
-        """Where a block is named."""
+        """Locations that refer to this block."""
         return self._references.uses(kind, name)
 
     def declared(self, kind: str) -> list[str]:
-        """The names of all blocks of one kind."""
+        """Names of all blocks of a kind."""
         return self._references.names(kind)
 
 
@@ -125,7 +126,7 @@ def _reusable(old: CheckedFile) -> Mapping[str, CheckedSection]:
 
 @contextmanager
 def _uncollected(size: int) -> Iterator[None]:
-    """Without garbage collection while much is built, none of which is garbage."""
+    """Disable garbage collection while many objects are built, none of which is garbage."""
     was = gc.isenabled()
     if size < _MUCH or not was:
         yield
