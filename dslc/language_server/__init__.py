@@ -1,5 +1,5 @@
-"""What an editor shows of a program: diagnostics, completion, hover, names, symbols, folds, fixes.
+"""Editor features: diagnostics, completion, hover, names, symbols, folding, fixes.
 
-The modules here are pure: they take texts and a `Workspace` and give plain data whose places are indexes into the
-text. Only `server`, `wire` and `stream` know the protocol, and only they import pygls.
+The modules of this folder take texts and a `Workspace` and return plain data with indexes into the text. Only the
+package `protocol` knows the Language Server Protocol and imports pygls.
 """

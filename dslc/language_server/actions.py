@@ -1,4 +1,4 @@
-"""What can be done about diagnostics: their fixes, all safe fixes of a file at once, and an `allow` comment."""
+"""Code actions for diagnostics: their fixes, all safe fixes of a file at once, and `allow` comments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Edits of one file that an author may choose. `about`: the diagnostic that it answers."""
+    """Edits of one file, offered to the user. `about`: the diagnostic that the action resolves."""
 
     title: str
     sort: Literal["fix", "allow", "all"]
@@ -26,12 +26,12 @@ class Action:
 
     @property
     def is_safe(self) -> bool:
-        """Whether it is a fix that may be made without asking."""
+        """True if it is a fix that may be applied without asking."""
         return self.sort == "fix" and self.about is not None and self.about.fix is not None and self.about.fix.safe
 
 
 def actions(diagnostics: Sequence[Diagnostic], source: Source, asked: Span) -> Iterator[Action]:
-    """What can be done about the diagnostics that touch the bytes asked for; what mends a whole file comes last."""
+    """Actions for the diagnostics that touch the span `asked`; the action for all fixes of the file is last."""
     for found in diagnostics:
         if found.span.end < asked.start or asked.end < found.span.start:
             continue
@@ -45,13 +45,13 @@ def actions(diagnostics: Sequence[Diagnostic], source: Source, asked: Span) -> I
 
 
 def fix_all(diagnostics: Iterable[Diagnostic]) -> list[Edit]:
-    """The edits of all safe fixes of a file that can be made together."""
+    """Edits of all safe fixes of a file that can be applied together."""
     safe = (found for found in diagnostics if found.fix and found.fix.safe)
     return [edit for found in apart(safe) if found.fix for edit in found.fix.edits]
 
 
 def _allow(found: Diagnostic, source: Source) -> Edit:
-    """An `allow` comment on the line above, or one code more for the comment that stands there."""
+    """Edit that adds an `allow` comment on the line above, or the code to an `allow` comment already there."""
     data, start = source.data, found.span.start
     line = max(data.rfind(b"\n", 0, start) + 1, len(_BOM) if data.startswith(_BOM) else 0)
     above = data[data.rfind(b"\n", 0, max(line - 1, 0)) + 1 : line]

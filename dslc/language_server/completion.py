@@ -1,4 +1,4 @@
-"""What could be written at a place. It goes by the outline alone, for what is being typed can rarely be parsed."""
+"""Completions at a position. They use only the outline, because a text that is being typed can rarely be parsed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Words = Callable[[Setting], Sequence[str]]
 
 _BEGUN = re.compile(r"secret://[^/]*/?")
 _DURATIONS = ("30s", "5m", "1h", "1d", "7d", "30d", "90d", "6months", "1y")
-_MOST_WORDS = 20  # that a snippet lets one choose from
+_MOST_WORDS = 20  # choices in a snippet
 _SIZES = ("64KiB", "256KiB", "1MiB", "5MiB", "25MB")
 FIRST: Mapping[str, tuple[str, ...]] = {
     "memory": ("path", "retention"),
     "webhook": ("path", "provider", "secret", "agent"),
     "agent": ("memory", "instruction"),
 }
-"""The settings a new block begins with; of a kind not named here, those that are required."""
+"""Settings in the snippet of a new block; for other kinds, the required settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionItem:
-    """One completion: replace `text[start:end]` by `insert`, or by `snippet` where a client takes snippets.
+    """A completion: replaces `text[start:end]` by `insert`, or by `snippet` if the client supports snippets.
 
     `detail` is one line, `doc` is Markdown.
     """
@@ -51,7 +51,7 @@ class CompletionItem:
 
 @dataclass(frozen=True)
 class _At:
-    """The place to complete: its spot, what would be replaced there, and what the program knows."""
+    """Position to complete: its context, the range to replace, and the names of the program."""
 
     cursor_context: CursorContext
     start: int
@@ -62,7 +62,7 @@ class _At:
     missing: NamesOf
 
     def words(self, setting: Setting) -> Sequence[str]:
-        """What a setting chooses from, in this program."""
+        """Choices of a setting, with the names declared in this program."""
         if setting.type == "reference":
             return [named(name) for name in sorted(self.declared(setting.block or ""))][:_MOST_WORDS]
         return words_of(setting, self.vocabulary)
@@ -72,7 +72,7 @@ class _At:
 
 
 def words_of(setting: Setting, vocabulary: Vocabulary) -> Sequence[str]:
-    """What a setting chooses from, in every program."""
+    """Choices of a setting that are the same in every program."""
     if setting.type == "boolean":
         return ("false", "true") if setting.default is True else ("true", "false")
     return setting.choices or tuple(map(named, vocabulary.rows(setting.family or "")))
@@ -81,9 +81,9 @@ def words_of(setting: Setting, vocabulary: Vocabulary) -> Sequence[str]:
 def complete(
     cursor_context: CursorContext, index: int, vocabulary: Vocabulary, declared: NamesOf, missing: NamesOf
 ) -> list[CompletionItem]:
-    """The completions at a spot of a text, at `index`.
+    """Completions at `index` of a text, whose context is `cursor_context`.
 
-    `declared` gives the names of the blocks of a kind; `missing` those that are used and not declared.
+    `declared` returns the declared names of a kind of block; `missing` returns names that are used but not declared.
     """
     if cursor_context.token is not None and cursor_context.token.quotes == 3:
         return []
@@ -121,7 +121,7 @@ def _kinds(here: _At) -> Iterator[CompletionItem]:
 
 
 def block_snippet(kind: str, settings: Settings, words: Words) -> str:
-    """A new block with the settings it begins with, as a snippet. `words` are those that a setting chooses from."""
+    """Snippet of a new block with its first settings. `words` returns the choices of a setting."""
     first = [settings[name] for name in FIRST.get(kind, ()) if name in settings] or [
         setting for setting in settings.values() if setting.required and setting.type != "group"
     ]
@@ -129,14 +129,14 @@ def block_snippet(kind: str, settings: Settings, words: Words) -> str:
 
 
 def _body(settings: Sequence[Setting], words: Words, count: int) -> str:
-    """Settings in braces, with a field for each value, fields counted from `count`."""
+    """Settings in braces, with a placeholder for each value; placeholders are numbered from `count`."""
     width = max((len(setting.name) for setting in settings), default=0)
     lines = [f"    {one.name:<{width}} {_field(one, words, at)}\n" for at, one in enumerate(settings, start=count)]
     return f"{{\n{''.join(lines)}    $0\n}}"
 
 
 def _field(setting: Setting, words: Words, count: int) -> str:
-    """The value of a setting as a field of a snippet; quotes stay when the text in them is replaced."""
+    """Placeholder for the value of a setting; quotes are outside the placeholder."""
     known = words(setting)
     if len(known) > 1:
         first = [word for word in known if word == setting.default]
@@ -180,7 +180,7 @@ def _keys(here: _At) -> Iterator[CompletionItem]:
 
 
 def setting_snippet(setting: Setting, words: Words) -> str:
-    """A setting with a value to fill in, as a snippet."""
+    """Snippet of a setting with a placeholder for its value."""
     if setting.type == "group":
         return f"{setting.name} {_body(needed(setting.settings) or setting.settings[:1], words, 1)}"
     if setting.type == "secret":
@@ -193,7 +193,7 @@ def setting_snippet(setting: Setting, words: Words) -> str:
 def _values(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     cursor_context = here.cursor_context
     if setting.many and not setting.single and cursor_context.items is None:
-        return  # a list belongs here: its brackets come first
+        return  # a list is required: its brackets come first
     taken = {item.content for item in cursor_context.items or () if item is not cursor_context.token}
     for item in _READERS.get(setting.type, _plain)(here, setting):
         if item.label not in taken:
@@ -244,14 +244,14 @@ def _names(here: _At, setting: Setting) -> Iterator[CompletionItem]:
 
 
 def _name(here: _At, name: str) -> str:
-    """A name as it is written here: in quotes when it must be, unless it stands in quotes already."""
+    """Name as it is written here: quoted if required, unless the cursor is inside quotes already."""
     return name if here.cursor_context.inside else named(name)
 
 
 def _secrets(here: _At, _: Setting) -> Iterator[CompletionItem]:
     token = here.cursor_context.token
     begun = _BEGUN.match(token.content) if token and here.cursor_context.inside else None
-    if begun is not None:  # what follows the backend stays
+    if begun is not None:  # the text after the backend is not replaced
         here = replace(here, end=max(here.start + begun.end(), min(here.index, here.end)))
     for rank, row in enumerate(here.vocabulary.rows("secret").values()):
         start = f"secret://{row.name}/"
@@ -278,7 +278,7 @@ def _amounts(*usual: str) -> Callable[[_At, Setting], Iterator[CompletionItem]]:
 
 
 def _plain(here: _At, setting: Setting) -> Iterator[CompletionItem]:
-    """Its default, and an example of its type."""
+    """Default of the setting, and an example of its type."""
     if here.cursor_context.inside or setting.type == "group":
         return
     found = {}

@@ -1,4 +1,4 @@
-"""What stands at a place of a text, and what could be written there."""
+"""Syntactic context of a position: its role, and the token, entry and bodies there."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Path = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class CursorContext:
-    """A place: its role, the token that touches it, the entry it belongs to, and the bodies that are open there.
+    """Context of a position: its role, the token that touches it, its entry, and the bodies that contain it.
 
-    `base`: what to add to the positions of token, entry and body to have indexes into the whole text. `path`: the
-    heads of the open bodies, as `Vocabulary.at` takes them. `items`: the values of the list it stands in. `inside`:
-    it stands between the quotes of `token`.
+    `base`: offset of the section; positions in `token`, `entry` and `body` are relative to it. `path`: heads of the
+    bodies that contain the position, for `Vocabulary.at`. `items`: values of the list that contains the position.
+    `inside`: the position is between the quotes of `token`.
     """
 
     role: Role
@@ -37,20 +37,20 @@ class CursorContext:
     inside: bool = False
 
     def tidy(self) -> CursorContext:
-        """The same; a new key or kind belongs to no entry yet."""
+        """Return the same context, but without `entry` for a new key or kind, which has no entry yet."""
         return self if self.role in {"name", "value"} else replace(self, entry=None)
 
     def settings(self, vocabulary: Vocabulary) -> Settings:
-        """The settings of the body it stands in."""
+        """Settings of the body that contains the position."""
         return vocabulary.at(self.path) or {}
 
     def setting(self, vocabulary: Vocabulary) -> Setting | None:
-        """The setting that its entry gives."""
+        """Setting of the entry; None if there is none."""
         return self.settings(vocabulary).get(self.entry.key.text) if self.entry else None
 
 
 def cursor_context(sections: Sequence[PlacedSection], text: str, index: int) -> CursorContext:
-    """What stands at `index` of a text and its pieces. The piece before the place counts when it reaches there."""
+    """Return the context of `index` in a text with these sections. A section that ends at `index` counts."""
     at = bisect_right(sections, index, key=lambda section: section.start) - 1
     if at >= 0 and index <= sections[at].start + len(sections[at].text):
         section = sections[at]
@@ -89,7 +89,7 @@ def _inside(found: EntryTree, text: str, index: int, base: int) -> CursorContext
 
 
 def _role_after(entry: Entry, text: str, index: int, key: Role, value: Role) -> Role:
-    """What stands behind the tokens of an entry."""
+    """Role of a position after the tokens of an entry."""
     between = text[entry.end : index] if index >= entry.end else text[entry.key.end : index]
     if "\n" in between or "," in between:
         return key
@@ -111,14 +111,14 @@ def _descend(found: EntryTree, index: int) -> tuple[Path, Group]:
 
 
 def _entry_at(body: Group, index: int) -> Entry | None:
-    """The last entry that begins at or before a place."""
+    """Last entry that begins at or before `index`."""
     entries = body.entries
     at = bisect_right(entries, index, key=lambda entry: entry.start) - 1
     return entries[at] if at >= 0 else None
 
 
 def _touches(token: Atom, index: int) -> bool:
-    if token.quotes:  # before the first and behind the last quote is outside
+    if token.quotes:  # before the first and after the last quote is outside
         return token.start < index < token.end or (not token.closed and index == token.end)
     return token.start <= index <= token.end
 

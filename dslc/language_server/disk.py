@@ -1,4 +1,4 @@
-"""The program files below the folders of an editor, and which of them changed since they were looked at."""
+"""Scan of an editor's folders for program files that changed since the last scan."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 from dslc import files
 
 Stamp = tuple[int, int, int, int]
-"""What tells that a file is as it was: its number, size, and times."""
+"""Inode number, size, and times of a file; unchanged if the file is unchanged."""
 
 
 @dataclass(frozen=True)
 class FolderScan:
-    """What was found: a stamp for every file, and the bytes of those whose stamp is new."""
+    """Result of a scan: the stamp of every file, and the bytes of files with a new stamp."""
 
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     read: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def scan_folders(folders: Iterable[str], known: Mapping[str, Stamp], named: Collection[str] = ()) -> FolderScan:
-    """Look for the files below `folders`. Those that are `named` are read whatever their stamp says.
+    """Find the files below `folders`. Files in `named` are read even if their stamp has not changed.
 
-    What cannot be read is as if it were not there. Raises nothing.
+    Files that cannot be read are omitted. Does not raise.
     """
     stamps: dict[str, Stamp] = {}
     read: dict[str, bytes] = {}
@@ -41,12 +41,12 @@ def scan_folders(folders: Iterable[str], known: Mapping[str, Stamp], named: Coll
 
 
 def _stamp(name: str) -> Stamp:
-    found = os.stat(name)  # noqa: PTH116 - thousands of them, and no path is needed
+    found = os.stat(name)  # noqa: PTH116 - called thousands of times, and needs no Path
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _find(folders: Iterable[str]) -> Iterator[str]:
-    """Each file once, whichever of the folders it is below."""
+    """Paths of all files, each once, even if several folders contain it."""
     seen = set()
     for folder in folders:
         for path in _below(Path(folder)):
@@ -57,7 +57,7 @@ def _find(folders: Iterable[str]) -> Iterator[str]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """The files below a folder; where a part of it cannot be read, those of the other parts."""
+    """Paths of the files below a folder, without folders that cannot be read."""
     waiting, inside = [folder], folder.resolve()
     while waiting:
         here = waiting.pop()

@@ -1,4 +1,4 @@
-"""What is said about the word under the cursor. The value of a secret is never shown."""
+"""Hover text for the word under the cursor. The value of a secret is never shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Hover:
 
 
 def hover(cursor_context: CursorContext, vocabulary: Vocabulary, summary: Summary) -> Hover | None:
-    """What is known of the token at a spot. `summary(kind, name)` tells of a block, as Markdown."""
+    """Hover text for the token at the cursor; None if there is none. `summary(kind, name)` describes a block in
+    Markdown."""
     token, entry = cursor_context.token, cursor_context.entry
     if token is None or entry is None:
         return None
@@ -62,7 +63,7 @@ def _value(cursor_context: CursorContext, setting: Setting, vocabulary: Vocabula
 
 def _secret(text: str, vocabulary: Vocabulary) -> str:
     if not is_reference(text):
-        return "A secret, written in the file. Keep it elsewhere and refer to it: `secret://…`."
+        return "A secret that is written in the file. Store it elsewhere and use a reference: `secret://…`."
     try:
         row = vocabulary.rows("secret").get(backend_of(text))
     except Invalid:
@@ -71,7 +72,7 @@ def _secret(text: str, vocabulary: Vocabulary) -> str:
 
 
 def _meant(setting: Setting, text: str) -> str:
-    """What a duration or a size comes to."""
+    """Value of a duration or a size in plain units."""
     try:
         if setting.type == "duration":
             return f"`{text}` is {write_duration(read_duration(text))}"

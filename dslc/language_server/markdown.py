@@ -1,4 +1,4 @@
-"""What is said about kinds, settings and rows, as Markdown. Values out of a program are not shown here."""
+"""Documentation of kinds, settings and rows as Markdown. It does not contain values from a program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dslc.setting import Setting
 
 _TYPES = {
     "string": "text",
-    "scalar": "text, number or truth",
+    "scalar": "text, number or boolean",
     "integer": "whole number",
     "number": "number",
     "boolean": "`true` or `false`",
@@ -38,28 +38,28 @@ _UNQUOTED = {"word", "variant", "duration", "size", "name", "reference", "tool"}
 
 
 def of_kind(kind: str) -> str:
-    """A kind of block."""
+    """Documentation of a kind of block."""
     return cleandoc(TABLE[kind].__doc__ or "")
 
 
 def of_setting(setting: Setting) -> str:
-    """A setting: what it is for, its type, default, bounds and how it stands to its siblings."""
+    """Documentation of a setting: purpose, type, default, bounds and relations to other settings."""
     head = f"**{setting.name}**: {type_of(setting)}{', required' if setting.required else ''}"
     facts = [
         f"Default: {shown(setting)}" if setting.default not in (None, "", []) else "",
         f"{'Over' if setting.type == 'template' else 'One of'} {_listed(setting.choices)}" if setting.choices else "",
-        f"It is {setting.form_says}" if setting.form_says else "",
+        f"Must be {setting.form_says}" if setting.form_says else "",
         _bounds(setting),
         f"Needs {_listed(setting.needs)}" if setting.needs else "",
         f"Needs one of {_listed(setting.needs_one)}" if setting.needs_one else "",
         f"Excludes {_listed(setting.excludes)}" if setting.excludes else "",
-        f"One of {_listed(setting.one_of)} is needed" if len(setting.one_of) > 1 else "",
+        f"Requires one of {_listed(setting.one_of)}" if len(setting.one_of) > 1 else "",
     ]
     return "\n\n".join(part for part in [head, setting.doc, "  \n".join(filter(None, facts))] if part)
 
 
 def of_row(row: CatalogEntry) -> str:
-    """A row of the catalogue: a provider, a store, a backend of secrets …"""
+    """Documentation of a row of the catalog: a provider, a store, a secret backend …"""
     facts = [
         f"Signs {', '.join(row.signed) or 'nothing'}" if row.signed is not None else "",
         f"Needs the extra `[{row.extra}]`" if row.extra else "",
@@ -71,7 +71,7 @@ def of_row(row: CatalogEntry) -> str:
 
 
 def type_of(setting: Setting) -> str:
-    """What is written there."""
+    """Type of a setting's value, in words."""
     if setting.type == "reference":
         what = f"name of {'an' if (setting.block or 'block')[0] in 'aeiou' else 'a'} `{setting.block or 'block'}`"
     else:
@@ -82,12 +82,12 @@ def type_of(setting: Setting) -> str:
 
 
 def shown(setting: Setting) -> str:
-    """The default as a program writes it."""
+    """Default of a setting in the syntax of the language."""
     return f"`{written(setting, setting.default)}`"
 
 
 def written(setting: Setting, value: Any) -> str:
-    """A value as a program writes it."""
+    """Value of a setting in the syntax of the language."""
     if isinstance(value, list | tuple):
         return f"[{' '.join(written(setting, item) for item in value)}]"
     return str(value) if setting.type in _UNQUOTED else json.dumps(value, ensure_ascii=False)
@@ -120,6 +120,6 @@ def _counted(number: int, what: str) -> str:
 
 
 def plain(markdown: str) -> str:
-    """The same for a client that shows no Markdown."""
+    """Plain text of Markdown, for a client that does not support Markdown."""
     without_fences = re.sub(r"^```.*\n?", "", markdown, flags=re.MULTILINE)
     return re.sub(r"\*\*|`|<(?=https?:)|(?<=\S)>|  $", "", without_fences, flags=re.MULTILINE)

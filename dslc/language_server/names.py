@@ -1,4 +1,4 @@
-"""The names that blocks declare and that settings use, in every file of a program, and how to change one."""
+"""Names that blocks declare and settings use, in all files of a program, and renaming."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dslc.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name at a place: of which kind of block, and whether it declares the block. `span` is without quotes."""
+    """An occurrence of a block's name. `declares`: it is the declaration, not a use. `span` excludes quotes."""
 
     kind: str
     name: str
@@ -26,18 +26,18 @@ class Named:
     quoted: bool
 
 
-class RenameRefused(Exception):  # noqa: N818 - an answer to the author, not a fault
-    """What was asked cannot be done; the text says why, in one line."""
+class RenameRefused(Exception):  # noqa: N818 - a reply to the user, not a failure
+    """The rename is not possible; the message is the reason, in one line."""
 
 
 class BlockNames:
-    """The names of a program."""
+    """Block names of a program."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     def of(self, kind: str, name: str) -> list[Named]:
-        """Every place of one name, declarations first."""
+        """Occurrences of one name, declarations first."""
         found = []
         for declared in self._workspace.declarations(kind, name):
             location = declared.location
@@ -46,23 +46,23 @@ class BlockNames:
         return found + [self._named(kind, name, location.file, location.span, declares=False) for location in uses]
 
     def all(self) -> Iterator[Named]:
-        """Every block's name."""
+        """Declarations of all blocks."""
         for kind in self._workspace.vocabulary.kinds:
             for name in self.declared(kind):
                 yield from (use for use in self.of(kind, name) if use.declares)
 
     def declared(self, kind: str) -> list[str]:
-        """The names of the blocks of a kind."""
+        """Names of the declared blocks of a kind."""
         return self._workspace.declared(kind)
 
     def missing(self, kind: str) -> list[str]:
-        """The names of a kind that are used and not declared."""
+        """Names of a kind that are used but not declared, sorted."""
         sections = (section for file in self._workspace.names for section in self._workspace.checked(file).sections)
         used = {use.name for section in sections for use in section.uses if use.kind == kind}
         return sorted(used.difference(self.declared(kind)))
 
     def at(self, cursor_context: CursorContext) -> tuple[str, str] | None:
-        """The kind and name that the token at a spot declares or uses."""
+        """Kind and name of the block that the token at the cursor declares or uses; None for another token."""
         token, entry = cursor_context.token, cursor_context.entry
         if token is None or entry is None or "\\" in token.content:
             return None
@@ -74,13 +74,13 @@ class BlockNames:
         return setting.block, token.content
 
     def renamed(self, kind: str, old: str, new: str) -> list[tuple[str, Edit]]:
-        """The edits that change a name everywhere, each with its file. Raises Refused."""
+        """Edits that rename a block everywhere, each with its file. Raises RenameRefused."""
         try:
             valid_name(new)
         except Invalid as invalid:
             raise RenameRefused(f"{invalid}: {invalid.hint}") from invalid
         if new != old and new in self.declared(kind):
-            raise RenameRefused(f"another {kind} is called {new}")
+            raise RenameRefused(f"another {kind} has the name {new}")
         return [(use.file, Edit(use.span, new if use.quoted else named(new))) for use in self.of(kind, old)]
 
     def _named(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> Named:

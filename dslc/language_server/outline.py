@@ -1,4 +1,4 @@
-"""The entries of a text that is being edited, kept for the next question about it."""
+"""Cached outlines of texts that are being edited."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from dslc.syntax.reader import EntryTree, read
 
-_MOST = 200_000  # tokens of one piece to read
+_MOST = 200_000  # tokens read of one section
 
 
 @lru_cache(maxsize=16_384)
 def outline(text: str) -> EntryTree:
-    """The reading of a text, usually of one piece. It is shared: do not change it."""
+    """Return the entry tree of a text, usually of one section. The tree is shared: do not change it."""
     return read(text, most=_MOST)

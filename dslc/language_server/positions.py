@@ -1,4 +1,4 @@
-"""Places in a text as the protocol counts them: lines from 0, and code units of the encoding the client asked for."""
+"""Positions of the protocol: lines from 0, and code units of the encoding that the client requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Lines:
-    """The lines of a text (ended by LF, CRLF or CR) and its positions: pairs of line and code units, both from 0."""
+    """Lines of a text (ended by LF, CRLF or CR) and its positions: pairs of line and code units, both from 0."""
 
     def __init__(self, text: str, encoding: Encoding) -> None:
         self.text = text
@@ -23,7 +23,7 @@ class Lines:
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each line begins."""
+        """Index of the start of each line."""
         text = self.text
         if text.count("\r") != text.count("\r\n"):
             return [0, *(match.end() for match in _LINE_END.finditer(text))]
@@ -31,7 +31,7 @@ class Lines:
         return [0, *accumulate(lengths)][:-1]
 
     def position(self, index: int) -> tuple[int, int]:
-        """The position of the character `index`."""
+        """Position of the character at `index`."""
         index = min(max(index, 0), len(self.text))
         line = bisect_right(self.starts, index) - 1
         if self.text.isascii():
@@ -39,7 +39,8 @@ class Lines:
         return line, units(self.text[self.starts[line] : index], self.encoding)
 
     def index(self, line: int, character: int) -> int:
-        """The character at a position. Beyond the end of a line its end is meant, beyond the last line the text's."""
+        """Index of the character at a position. A position after the end of a line means its end; a line after the last
+        means the end of the text."""
         if line < 0:
             return 0
         if line >= len(self.starts):
@@ -50,19 +51,19 @@ class Lines:
         return start + _characters(self.text[start:end], max(character, 0), self.encoding)
 
     def end(self, line: int) -> int:
-        """Where a line ends, before what ends it."""
+        """Index of the end of a line, before its line ending."""
         if line + 1 >= len(self.starts):
             return len(self.text)
         end = self.starts[line + 1]
         return end - (2 if self.text.startswith("\r\n", end - 2) else 1)
 
     def line_of(self, index: int) -> int:
-        """The line that a character stands on."""
+        """Number of the line that contains a character, from 0."""
         return bisect_right(self.starts, index) - 1
 
 
 def units(text: str, encoding: Encoding) -> int:
-    """How many code units a text has."""
+    """Number of code units of a text."""
     if encoding == "utf-32" or text.isascii():
         return len(text)
     if encoding == "utf-16":
@@ -71,10 +72,10 @@ def units(text: str, encoding: Encoding) -> int:
 
 
 def _characters(text: str, count: int, encoding: Encoding) -> int:
-    """How many whole characters the first `count` code units hold."""
+    """Number of whole characters in the first `count` code units."""
     if encoding == "utf-16":
         cut = text.encode("utf-16-le", "surrogatepass")[: count * 2]
-        if len(cut) >= 2 and 0xD8 <= cut[-1] <= 0xDB:  # half of a pair
+        if len(cut) >= 2 and 0xD8 <= cut[-1] <= 0xDB:  # half of a surrogate pair
             cut = cut[:-2]
         return len(cut.decode("utf-16-le", "surrogatepass"))
     encoded = text.encode("utf-8", "surrogatepass")
@@ -85,7 +86,7 @@ def _characters(text: str, count: int, encoding: Encoding) -> int:
 
 
 def indexes(data: bytes, offsets: Iterable[int]) -> dict[int, int]:
-    """The characters at which bytes of UTF-8 stand, read once from the beginning."""
+    """Map byte offsets of UTF-8 to character indexes, in one pass over `data`."""
     if data.isascii():
         return {offset: offset for offset in offsets}
     found, at, index = {}, 0, 0

@@ -1,4 +1,4 @@
-"""The program as an editor sees it: the files below its folders, and the open documents, whose text wins."""
+"""The program in an editor: files below its folders, and open documents, whose text replaces that of the files."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 
 _BOM = "\ufeff"
-_MOST_LINES = 12  # of a block that is shown
+_MOST_LINES = 12  # shown of a block
 
 
 @dataclass(frozen=True)
 class DocumentChange:
-    """One edit of a document by the client's positions, or its whole new text when there is no `span`."""
+    """Edit of a document in the client's positions, or its whole new text if `span` is None."""
 
     text: str
     span: tuple[tuple[int, int], tuple[int, int]] | None = None
 
 
 class DocumentText:
-    """A text at one moment and its positions. `name`: what the program calls it. `skipped`: characters before what
-    the compiler reads, which is a byte-order mark or nothing."""
+    """A version of a text, with its positions. `name`: name of the source in the program. `skipped`: number of
+    characters before the text that the compiler reads: 1 for a byte-order mark, else 0."""
 
     def __init__(self, name: str, text: str, encoding: Encoding, *, skipped: int = 0) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class DocumentText:
         return Source(self.name, self.text)
 
     def changed(self, changes: Iterable[DocumentChange]) -> DocumentText:
-        """The text after the changes, one after another."""
+        """Return the text after the changes, applied in order."""
         lines = self.lines
         for change in changes:
             new = change.text
@@ -60,7 +60,7 @@ class DocumentText:
 
 @dataclass
 class OpenDocument:
-    """A text that is open in the editor, by the editor's own URI."""
+    """A document that is open in the editor. `uri` is spelt as the editor sends it."""
 
     uri: str
     version: int | None
@@ -68,7 +68,8 @@ class OpenDocument:
 
 
 class Project:
-    """One program. Places that come in and go out are indexes into the compiler's text of a source."""
+    """One program. Positions in arguments and results are indexes into the text of a source as the compiler reads
+    it."""
 
     def __init__(self, vocabulary: Vocabulary, encoding: Encoding = "utf-16") -> None:
         self.vocabulary = vocabulary
@@ -79,13 +80,13 @@ class Project:
         self.names = BlockNames(self._workspace)
         self._documents: dict[str, OpenDocument] = {}
         self._sources: dict[str, Source] = {}
-        self._called: dict[str, str] = {}  # real paths and what the program calls them
+        self._called: dict[str, str] = {}  # real paths → source names
         self._waiting: dict[str, DocumentText] = {}
 
     # Documents.
 
     def open(self, uri: str, version: int | None, text: str) -> None:
-        """A document was opened: its text counts from now on."""
+        """Add an opened document: its text now replaces that of the file."""
         path = path_of(uri)
         name = uri if path is None else self._called.setdefault(os.path.realpath(path), path)
         now = DocumentText(name, text, self.encoding, skipped=int(text.startswith(_BOM)))
@@ -93,7 +94,7 @@ class Project:
         self._waiting[now.name] = now
 
     def change(self, uri: str, version: int | None, changes: Sequence[DocumentChange]) -> None:
-        """A document was edited. An unknown one counts as opened, when its whole text is given."""
+        """Apply edits of a document. An unknown document is opened if the changes contain its whole text."""
         document = self._documents.get(uri)
         if document is None:
             whole = next((at for at, change in enumerate(changes) if change.span is None), None)
@@ -106,7 +107,8 @@ class Project:
         self._waiting[document.text.name] = document.text
 
     def close(self, uri: str) -> str | None:
-        """A document was closed. Returns the path of the file that counts again, and must be read."""
+        """Remove a closed document. Returns the path of the file to read again, whose content now counts; None if there
+        is none."""
         document = self._documents.pop(uri, None)
         if document is None:
             return None
@@ -124,13 +126,14 @@ class Project:
         return path
 
     def document(self, name: str) -> OpenDocument | None:
-        """The open document of a source."""
+        """Return the open document of a source."""
         return next((document for document in self._documents.values() if document.text.name == name), None)
 
     # Files on disk.
 
     def take(self, seen: FolderScan) -> Iterator[str]:
-        """Take what was found on disk: files that are gone, and new bytes file by file, so that a caller may pause."""
+        """Apply a scan: drop removed files, then store new bytes. Yields after each file so that the caller may
+        pause."""
         gone = self.stamps.keys() - seen.stamps.keys()
         self.stamps = seen.stamps
         for path in gone:
@@ -142,52 +145,52 @@ class Project:
             yield path
 
     def put_file(self, path: str, data: bytes) -> None:
-        """Take the bytes of a file, unless it is open."""
+        """Store the bytes of a file, unless it is open."""
         name = self._called.setdefault(os.path.realpath(path), path)
         if self.document(name) is None:
             self._put(Source(name, data))
 
     def name_of(self, uri: str) -> str:
-        """What the program calls a document: the path of its file, one for all ways to it, or its URI."""
+        """Source name of a document: the path of its file (the same for all links to it), or its URI."""
         path = path_of(uri)
         if path is None:
             return uri
         return self._called.get(os.path.realpath(path), path)
 
     def uri_of(self, name: str) -> str:
-        """The editor's URI of a source."""
+        """URI of a source, as the editor spells it."""
         document = self.document(name)
         return document.uri if document else uri_of(name)
 
-    # What is known.
+    # Queries.
 
     def settle(self) -> None:
-        """Take the edits that wait."""
+        """Apply pending edits to the workspace."""
         for text in list(self._waiting.values()):
             self._put(text.source)
         self._waiting.clear()
 
     def take_changed(self) -> set[str]:
-        """The names of the sources whose diagnostics may have changed since this was last asked; settles first."""
+        """Names of the sources whose diagnostics may have changed since the last call. Applies pending edits first."""
         self.settle()
         return self._workspace.take_changed()
 
     def diagnostics(self, name: str) -> Sequence[Diagnostic]:
-        """The diagnostics of a source; none when there is no such source."""
+        """Diagnostics of a source; empty for an unknown source."""
         return self._workspace.diagnostics(name)
 
     def source(self, name: str) -> Source | None:
-        """A source by its name."""
+        """Return a source by name; None if there is none."""
         self.settle()
         return self._sources.get(name)
 
     def file(self, name: str) -> File | None:
-        """A source as it was read."""
+        """Return a parsed source by name; None if there is none."""
         self.settle()
         return self._workspace.file(name) if name in self._sources else None
 
     def text(self, name: str) -> DocumentText | None:
-        """A source with its positions."""
+        """Return the text of a source with its positions; None if there is none."""
         document = self.document(name)
         if document is not None:
             return document.text
@@ -198,24 +201,24 @@ class Project:
         return DocumentText(name, source.data.decode(errors="replace") if text is None else text, self.encoding)
 
     def cursor_context(self, name: str, index: int) -> CursorContext:
-        """What stands at a place."""
+        """Return the context of `index` in a source."""
         file = self.file(name)
         return cursor_context(file.sections, file.source.text or "", index) if file else CursorContext("nothing")
 
     def summary(self, kind: str, name: str) -> str:
-        """Where a block is declared and what it says, as Markdown, without secrets; nothing for an unknown one."""
+        """Describe a block in Markdown: location, number of uses and text without secrets; "" for an unknown one."""
         places = self.names.of(kind, name)
         declared = next((named for named in places if named.declares), None)
         if declared is None:
             return ""
         uses = sum(not named.declares for named in places)
         line = self._sources[declared.file].position(declared.span.start).line
-        where = f"{os.path.basename(declared.file)}:{line}"  # noqa: PTH119 - it may be a URI
+        where = f"{os.path.basename(declared.file)}:{line}"  # noqa: PTH119 - may be a URI
         count = "" if kind == "webhook" else f", used {uses} time{'' if uses == 1 else 's'}"
         return f"`{kind} {name}`, declared in {where}{count}\n\n```symbiont\n{self._shown(declared)}\n```"
 
     def _shown(self, named: Named) -> str:
-        """The beginning of the block that a name declares."""
+        """First lines of the block that a name declares."""
         file = self._workspace.file(named.file)
         section = next(section for section in reversed(file.sections) if section.offset <= named.span.start)
         lines = masked(section.text).replace("\r\n", "\n").rstrip().split("\n")

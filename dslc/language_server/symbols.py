@@ -1,4 +1,4 @@
-"""The blocks, groups and settings of a file, and what of it can be folded away."""
+"""Symbols (blocks, groups and settings) and folding ranges of a file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dslc.syntax.reader import Entry, EntryTree
 from dslc.syntax.tokens import COMMENT
 from dslc.syntax.tree import ForeignNode
 
-_LONGEST = 80  # characters of a value that is shown
-_MOST_WITH_SETTINGS = 1000  # pieces; an editor asks for all symbols after every edit
+_LONGEST = 80  # characters shown of a value
+_MOST_WITH_SETTINGS = 1000  # sections; an editor requests all symbols after every edit
 _COMMENT_LINES = re.compile(rf"(?:^[ \t]*{COMMENT}(?:\n|\Z))+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A block, a group (an entry with a body) or a setting. `name_start` and `name_end`: what to show as chosen."""
+    """A block, a group (an entry with a body) or a setting. `name_start` and `name_end`: range to select."""
 
     name: str
     detail: str
@@ -35,7 +35,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """`text[start:end]` may be folded; what closes a body or list stays in sight."""
+    """Range `text[start:end]` that may be folded; the closing bracket of a body or list remains visible."""
 
     start: int
     end: int
@@ -43,7 +43,7 @@ class Fold:
 
 
 def symbols(sections: Sequence[PlacedSection]) -> Iterator[Symbol]:
-    """The symbols of a file's pieces; of very many pieces, those of the blocks alone. Secrets in details are masked."""
+    """Symbols of a file's sections; only the blocks if there are very many sections. Secrets in details are masked."""
     many = len(sections) > _MOST_WITH_SETTINGS
     for section in sections:
         hidden = masked(section.text)
@@ -71,7 +71,7 @@ def _block(entry: Entry, hidden: str, base: int, *, whole: bool) -> Symbol:
 
 
 def _inner(block: Entry, hidden: str, base: int) -> list[Symbol]:
-    """The symbols in a block's body; children first, so that nothing is read by recursion."""
+    """Symbols in a block's body, built from the innermost outwards to avoid recursion."""
     order = [block]
     for entry in order:
         order += entry.body.entries if entry.body else ()
@@ -102,13 +102,13 @@ def _entry(entry: Entry, inner: list[Symbol], hidden: str, base: int) -> Symbol:
 
 
 def _shown(hidden: str, start: int, end: int) -> str:
-    """A value on one line, not too long."""
+    """Value on one line, truncated to `_LONGEST` characters."""
     text = " ".join(hidden[start : min(end, start + 2 * _LONGEST)].split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def folds(sections: Sequence[PlacedSection], text: str) -> Iterator[Fold]:
-    """Bodies, lists, long strings and runs of comment lines. Those on one line are for the caller to leave out."""
+    """Folding ranges of bodies, lists, long strings and runs of comment lines. The caller omits those on one line."""
     strings = []
     for section in sections:
         found = outline(section.text)

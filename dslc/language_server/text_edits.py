@@ -1,4 +1,4 @@
-"""The few edits that make one text another, so that cursors and marks of an editor stay where they are."""
+"""Minimal edits between two texts, so that cursors and bookmarks of an editor keep their positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dslc.report.line_matcher import LineMatcher
 
 
 def difference(old: str, new: str) -> Iterator[tuple[int, int, str]]:
-    """Edits (start, end, new text) that turn `old` into `new`, by whole lines, in order and apart from each other."""
+    """Edits (start, end, new text) that turn `old` into `new`: whole lines, in order, without overlaps."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     starts = [0, *accumulate(map(len, before))]
     for tag, start, end, new_start, new_end in LineMatcher(before, after).get_opcodes():

@@ -1,4 +1,4 @@
-"""What VS Code reads of the language before any server runs: a TextMate grammar and snippets, out of the tables.
+"""TextMate grammar and snippets for VS Code, generated from the tables of the language. They need no server.
 
 `make editors` writes both into the extension.
 """
@@ -23,14 +23,14 @@ GRAMMAR = "syntaxes/symbiont.tmLanguage.json"
 SNIPPETS = "snippets/symbiont.json"
 SCOPE = "source.symbiont"
 
-_WORD = WORD.replace("*+", "*")  # these patterns are Oniguruma's
+_WORD = WORD.replace("*+", "*")  # Oniguruma syntax
 _NAME = rf'(?:{_WORD}|"(?:[^"\\]|\\.)*")'
 _END = r"(?![A-Za-z0-9_-])"
 Rule = Mapping[str, Any]
 
 
 def grammar(vocabulary: Vocabulary) -> dict[str, Any]:
-    """The TextMate grammar."""
+    """Return the TextMate grammar."""
     settings = list(_settings(vocabulary))
     words = {word for setting in settings for word in words_of(setting, vocabulary)} - {"true", "false"}
     return {
@@ -74,7 +74,7 @@ _BODY = (
 
 
 def _settings(vocabulary: Vocabulary) -> Iterator[Setting]:
-    """Every setting of every body, each once for every place it may stand."""
+    """Settings of all bodies, once for each body."""
     waiting = [setting for settings in vocabulary.kinds.values() for setting in settings.values()]
     families: set[str] = set()
     for setting in waiting:
@@ -94,7 +94,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 def _whole(words: Iterable[str]) -> str:
-    """One of the words, and no part of a longer one."""
+    """Pattern for one of the words, not inside a longer word."""
     return f"(?<![A-Za-z0-9_-])(?:{_alternatives(words)}){_END}"
 
 
@@ -119,7 +119,7 @@ def _block(vocabulary: Vocabulary) -> Rule:
 
 
 def _elsewhere() -> dict[str, Rule]:
-    """A block of the wider language: its head and its braces, nothing of its own syntax."""
+    """Rules for blocks of the wider language: only the head and the braces, not the syntax of the body."""
     inner = [{"include": "#comment"}, {"include": "#string"}, {"include": "#elsewhere-braces"}]
     return {
         "elsewhere": {
@@ -137,7 +137,7 @@ def _elsewhere() -> dict[str, Rule]:
 
 
 def _entries() -> dict[str, Rule]:
-    """Settings by the value that follows their key. A value ends on its line, so the next word is a key again."""
+    """Rules for settings, by type of value. A value ends on its line, so the next word is a key again."""
     key = {"patterns": [{"include": "#key"}]}
     before = rf"({_WORD})[ \t]+"
     return {
@@ -214,7 +214,7 @@ def _values(words: Iterable[str]) -> dict[str, Rule]:
 
 
 def snippets(vocabulary: Vocabulary) -> dict[str, Any]:
-    """A snippet for every kind of block, and for every group and variant of it."""
+    """Return a snippet for every kind of block, and for each of its groups and variants."""
 
     def words(setting: Setting) -> Sequence[str]:
         return words_of(setting, vocabulary)
@@ -235,7 +235,7 @@ def _snippet(prefix: str, body: str, doc: str) -> dict[str, Any]:
 
 
 def files(vocabulary: Vocabulary) -> dict[str, str]:
-    """The files of the extension that are made here, by their paths in it."""
+    """Return the generated files of the extension: path → text."""
     made = {GRAMMAR: grammar(vocabulary), SNIPPETS: snippets(vocabulary)}
     return {path: json.dumps(data, indent=2, ensure_ascii=False) + "\n" for path, data in made.items()}
 

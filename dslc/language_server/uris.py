@@ -1,4 +1,4 @@
-"""`file:` URIs and paths. Any other URI names a text that only the editor has."""
+"""Conversion of `file:` URIs and paths. Other URIs name texts that only the editor has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def path_of(uri: str) -> str | None:
-    """The absolute path of a `file:` URI; None for any other URI and for what is none."""
+    """Absolute path of a `file:` URI; None for any other or invalid URI."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -26,5 +26,5 @@ def path_of(uri: str) -> str | None:
 
 
 def uri_of(name: str) -> str:
-    """The URI of a source's name: an absolute path, or a URI already."""
+    """URI of a source's name, which is an absolute path or already a URI."""
     return Path(name).as_uri() if name.startswith("/") else name

@@ -1,4 +1,4 @@
-"""The requests of an editor, one method each: the protocol's parameters in, its results out."""
+"""Handlers of the editor's requests: each takes the protocol's parameters and returns its result."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ FEATURES: Mapping[str, tuple[str, Any]] = {
         types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, _FIX_ALL]),
     ),
 }
-"""Every request with its method of `Features` and its options."""
+"""Requests → (method of `Features`, registration options)."""
 
 
 class Features:
-    """Answers requests about the session's project."""
+    """Request handlers for the session's project."""
 
     def __init__(self, session: LanguageSession) -> None:
         self._session = session
         self._project = session.project
 
     def completion(self, params: types.CompletionParams) -> types.CompletionList:
-        """What could be written here."""
+        """Return the completions at a position."""
         text, cursor_context, index = self._at(params)
         typed = params.context.trigger_character if params.context else None
         items = []
-        # A blank comes after every word: only where a value is awaited does it ask for anything.
+        # A blank follows every word, so it triggers completion only if a value is expected.
         if text is not None and not (typed == " " and cursor_context.role in {"key", "kind"}):
             names = self._project.names
             found = complete(cursor_context, index, self._project.vocabulary, names.declared, names.missing)
@@ -66,7 +66,7 @@ class Features:
         return types.CompletionList(is_incomplete=False, items=items)
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
-        """What is known of the word here."""
+        """Return the hover text of the word at a position."""
         text, cursor_context, _ = self._at(params)
         found = hover(cursor_context, self._project.vocabulary, self._project.summary)
         if text is None or found is None:
@@ -75,16 +75,16 @@ class Features:
         return types.Hover(wire.markup(found.markdown), wire.range(text, found.start, found.end))
 
     def definition(self, params: types.DefinitionParams) -> list[types.Location]:
-        """Where the block that is named here is declared."""
+        """Return the declarations of the block named at a position."""
         return self._session.wire.locations([named for named in self._named(params) if named.declares])
 
     def references(self, params: types.ReferenceParams) -> list[types.Location]:
-        """Where the block that is named here is used."""
+        """Return the uses of the block named at a position."""
         declared = params.context.include_declaration
         return self._session.wire.locations([named for named in self._named(params) if declared or not named.declares])
 
     def highlight(self, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
-        """The same name elsewhere in the document."""
+        """Return the occurrences of the name at a position in its document."""
         name = self._name(params)
         here = {named.span: named.declares for named in self._named(params) if named.file == name}
         write, read = types.DocumentHighlightKind.Write, types.DocumentHighlightKind.Read
@@ -92,7 +92,7 @@ class Features:
         return [types.DocumentHighlight(where[span], write if here[span] else read) for span in where]
 
     def prepare_rename(self, params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
-        """What would be renamed here; nothing when it is no block's name."""
+        """Return the range and text to rename at a position; None if it is not the name of a block."""
         text, cursor_context, _ = self._at(params)
         if text is None or cursor_context.token is None or self._project.names.at(cursor_context) is None:
             return None
@@ -101,7 +101,7 @@ class Features:
         return types.PrepareRenamePlaceholder(where, cursor_context.token.content)
 
     def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
-        """The edits that give a block another name everywhere."""
+        """Return the edits that rename a block in all files."""
         _, cursor_context, _ = self._at(params)
         asked = self._project.names.at(cursor_context)
         if asked is None:
@@ -115,13 +115,13 @@ class Features:
     def document_symbol(
         self, params: types.DocumentSymbolParams
     ) -> list[types.DocumentSymbol] | list[types.SymbolInformation]:
-        """The outline of a document."""
+        """Return the outline of a document."""
         name = self._name(params)
         text, file = self._project.text(name), self._project.file(name)
         return self._session.wire.symbols(text, symbols(file.sections)) if text and file else []
 
     def workspace_symbol(self, params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
-        """The blocks whose names hold all letters asked for, in their order."""
+        """Return the blocks whose names contain the letters of the query in their order."""
         self._project.settle()
         names = self._project.names.all()
         found = [named for named in names if _matches(params.query, f"{named.kind} {named.name}")][:_MOST_SYMBOLS]
@@ -138,7 +138,7 @@ class Features:
         return made
 
     def folding_range(self, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
-        """What can be folded away."""
+        """Return the folding ranges of a document."""
         name = self._name(params)
         text, file = self._project.text(name), self._project.file(name)
         if text is None or file is None:
@@ -146,7 +146,7 @@ class Features:
         return self._session.wire.folds(text, folds(file.sections, file.source.text or ""))
 
     def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
-        """The edits that bring a document into canonical form; none while it has a syntax error."""
+        """Return the edits that format a document; None if it has a syntax error."""
         from dslc.editing.format import formatted
 
         name = self._name(params)
@@ -158,7 +158,7 @@ class Features:
         return [types.TextEdit(range_of(text, start, end), new) for start, end, new in difference(old, formatted(file))]
 
     def code_action(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """Fixes of the diagnostics here."""
+        """Return the code actions for the diagnostics in a range."""
         name = self._name(params)
         self._project.settle()
         text, source = self._project.text(name), self._project.source(name)
@@ -183,13 +183,13 @@ class Features:
             edit=wire.workspace_edit({name: wire.edits(name, action.edits)}),
         )
 
-    # Where a request is about.
+    # Positions in requests.
 
     def _name(self, params: Any) -> str:
         return self._project.name_of(params.text_document.uri)
 
     def _at(self, params: Any) -> tuple[DocumentText | None, CursorContext, int]:
-        """The text, the spot and the index that a request is about."""
+        """Return the text, the cursor's context and the index of a request's position."""
         name = self._name(params)
         self._project.settle()
         text = self._project.text(name)
@@ -199,7 +199,7 @@ class Features:
         return text, self._project.cursor_context(name, index), index
 
     def _named(self, params: Any) -> list[Named]:
-        """Every place of the name that a request is about."""
+        """Return all occurrences of the name at a request's position."""
         _, cursor_context, _ = self._at(params)
         asked = self._project.names.at(cursor_context)
         return self._project.names.of(*asked) if asked else []

@@ -1,4 +1,4 @@
-"""The language server: `serve` speaks the protocol on standard input and output until the client ends it."""
+"""The language server: `serve` runs it on standard input and output until the client ends it."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _OWN_DOCUMENTS = (
 
 
 class Protocol(LanguageServerProtocol):
-    """pygls' protocol. A request that cannot be understood is answered, too."""
+    """pygls' protocol, which here also answers malformed requests."""
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """A message out of its JSON object."""
+        """Convert a JSON object to a message; answers a malformed request with an error, then raises."""
         try:
             return super().structure_message(data)
         except JsonRpcException:
@@ -52,32 +52,33 @@ class Protocol(LanguageServerProtocol):
 
 
 class Server(LanguageServer):
-    """pygls' server, with no talk of its own faults in the author's face."""
+    """pygls' server, which here does not show its own errors in the editor."""
 
     def __init__(self) -> None:
         super().__init__("dslc", version("symbiont"), protocol_cls=Protocol)
-        # The session keeps the documents: a second copy is of no use, and pygls ends lines at U+2028 and its like.
+        # The session stores the documents. pygls' own copy is not needed, and splits lines at characters such as
+        # U+2028.
         for method in _OWN_DOCUMENTS:
             self.protocol.fm.builtin_features.pop(method, None)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Into the log, without the message: it may hold a part of a document, and a secret in it.
+        """Log an error without its message, which may contain text of a document, with secrets.
 
-        What an author asked for and was refused is no failure: the answer says why.
+        A refused rename is not logged: the response has the reason.
         """
         if not (isinstance(error, JsonRpcException) and error.code == _REQUEST_FAILED):
             log_failure("the protocol", error)
 
 
 def log_failure(what: str, error: BaseException) -> None:
-    """What failed and where in our code. Never the error's own text, for it may hold a part of a document."""
+    """Log the type and location of an error, not its message, which may contain text of a document."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     where = " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames))
     _LOG.error("%s failed: %s at %s", what, type(error).__name__, where or "the beginning")
 
 
 def build() -> Server:
-    """A server with all its features."""
+    """Return a server with all handlers registered."""
     server = Server()
     session = LanguageSession(server, Vocabulary(Catalog.installed()), log_failure)
     features = Features(session)
@@ -89,7 +90,7 @@ def build() -> Server:
 
 
 def _guarded(method: str, handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A handler that answers nothing when it fails, and goes on living."""
+    """Wrap a handler: if it fails, the error is logged and the response is null."""
 
     def call(params: Any) -> Any:
         try:
@@ -104,21 +105,21 @@ def _guarded(method: str, handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def serve() -> int:
-    """Serve until the client says so or goes away. Returns the exit code: 0 after an orderly end."""
+    """Serve until the client ends the server or disconnects. Returns the exit code: 0 after an orderly end."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="dslc lsp: %(message)s", force=True)
-    # Their logs show messages whole: documents, and secrets in them.
+    # Their logs contain whole messages: documents, with secrets.
     for name in ("pygls", "asyncio", "concurrent.futures"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     server = build()
-    # What is loaded by now stays, and answers are many small objects: the usual thresholds would cost a third of a
-    # large answer.
+    # Loaded objects live until exit, and a response has many small objects: with the default thresholds, collections
+    # take a third of the time of a large response.
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
     try:
         asyncio.run(_serve(server))
     except KeyboardInterrupt:
         return 130
-    except asyncio.IncompleteReadError:  # the client went away within a message
+    except asyncio.IncompleteReadError:  # the client disconnected within a message
         return 1
     return 0
 

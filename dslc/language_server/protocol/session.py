@@ -1,4 +1,4 @@
-"""One client: its documents and folders, and the diagnostics it was sent."""
+"""State of one client: its documents and folders, and the diagnostics sent to it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dslc.language_server.uris import path_of
 from dslc.report.selection import MOST_IN_A_FILE
 from dslc.vocabulary import Vocabulary
 
-_PATIENCE = 0.05  # seconds of taking files before requests are looked at
-_LONGEST_LOOK = 5  # seconds of the first look at the disk until what is known is published
+_PATIENCE = 0.05  # seconds of storing files before requests are handled
+_LONGEST_LOOK = 5  # seconds; diagnostics are published then even if the first scan is not finished
 _ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
 
 RequestFailed = Callable[[str, BaseException], None]
 
 
 class LanguageSession:
-    """Keeps the project up to date and tells the client what changed.
+    """Updates the project from the client's notifications and publishes diagnostics.
 
-    Edits are taken at once and checked when the loop is free, so that typing never waits for a check. `failed` is told
-    of what goes wrong in the background.
+    Edits are stored immediately and checked when the loop is idle, so that typing never waits for a check. `failed` is
+    called with errors of background tasks.
     """
 
     def __init__(self, server: LanguageServer, vocabulary: Vocabulary, failed: RequestFailed) -> None:
@@ -39,7 +39,7 @@ class LanguageSession:
         self.project = Project(vocabulary)
         self.wire = Wire(self.project, types.ClientCapabilities())
         self._watched = False
-        self._looked = False  # before the first look at the disk, half of the program is missing
+        self._looked = False  # False until the first scan is finished: parts of the program are missing
         self._named: set[str] = set()
         self._look_again = False
         self._looking: asyncio.Task[None] | None = None
@@ -47,7 +47,7 @@ class LanguageSession:
         self._sent: dict[str, tuple[str, list[types.Diagnostic]]] = {}
 
     def handlers(self) -> Mapping[str, Callable[[Any], None]]:
-        """What to call for which message."""
+        """Handlers by message."""
         return {
             types.INITIALIZE: self.initialize,
             types.INITIALIZED: self.initialized,
@@ -59,10 +59,10 @@ class LanguageSession:
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self.did_change_folders,
         }
 
-    # The beginning.
+    # Initialization.
 
     def initialize(self, params: types.InitializeParams) -> None:
-        """The client says what it is able to do and where its folders are. pygls has chosen the encoding."""
+        """Store the client's capabilities and folders. pygls has already chosen the encoding."""
         chosen = self._server.workspace.position_encoding
         self.project.encoding = _ENCODINGS.get(str(getattr(chosen, "value", chosen)), "utf-16")
         self.wire = Wire(self.project, params.capabilities)
@@ -78,7 +78,7 @@ class LanguageSession:
         )
 
     def initialized(self, _: types.InitializedParams) -> None:
-        """The client is ready: look at the disk, and be told when it changes."""
+        """Scan the folders, and register for file changes."""
         if self._watched:
             watcher = types.FileSystemWatcher(f"**/*{files.SUFFIX}")
             registration = types.Registration(
@@ -93,43 +93,43 @@ class LanguageSession:
     # Documents.
 
     def did_open(self, params: types.DidOpenTextDocumentParams) -> None:
-        """A document was opened."""
+        """Add an opened document."""
         document = params.text_document
         self.project.open(document.uri, document.version, document.text)
         self._publish_soon()
 
     def did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        """A document was edited."""
+        """Apply edits of a document."""
         document = params.text_document
         self.project.change(document.uri, document.version, [_change(change) for change in params.content_changes])
         self._publish_soon()
 
     def did_close(self, params: types.DidCloseTextDocumentParams) -> None:
-        """A document was closed: the file on disk counts again."""
+        """Remove a closed document: the content of its file counts again."""
         name = self.project.close(params.text_document.uri)
         if name is not None:
             try:
                 self.project.put_file(name, files.read(name))
             except OSError:
-                self.project.put_file(name, b"")  # it has just gone; the next look drops it
+                self.project.put_file(name, b"")  # just removed; the next scan drops it
                 self._look()
         self._publish_soon()
         self._look_unless_watched()
 
     def did_save(self, _: types.DidSaveTextDocumentParams) -> None:
-        """A document was saved."""
+        """Scan the folders after a document was saved, unless the client watches files."""
         self._look_unless_watched()
 
     # The disk.
 
     def did_change_watched_files(self, params: types.DidChangeWatchedFilesParams) -> None:
-        """Files changed on disk. Whatever the client says of them, the disk knows."""
+        """Scan the folders after files changed. The type of change that the client reports is ignored."""
         paths = (path_of(change.uri) for change in params.changes)
         self._named |= {path for path in paths if path}
         self._look()
 
     def did_change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
-        """Folders were added or removed."""
+        """Update the folders and scan them."""
         removed = {path_of(folder.uri) for folder in params.event.removed}
         added = [path for folder in params.event.added if (path := path_of(folder.uri))]
         kept = [path for path in self.project.folders if path not in removed]
@@ -141,7 +141,7 @@ class LanguageSession:
             self._look()
 
     def _look(self) -> None:
-        """Look at the disk; once more after a look that is under way."""
+        """Start a scan; if one is running, scan again after it."""
         self._look_again = True
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._look_at_disk(), name="look at the disk")
@@ -165,12 +165,12 @@ class LanguageSession:
     # Diagnostics.
 
     def _publish_soon(self) -> None:
-        """Publish when no message waits."""
+        """Publish diagnostics when no message is waiting."""
         if self._publishing is None and self._looked:
             self._publishing = asyncio.get_running_loop().call_soon(self._publish)
 
     def _publish_anyway(self) -> None:
-        """Half of a program may be known by now, but its author has waited long enough."""
+        """Publish although the first scan is not finished."""
         self._looked = True
         self._publish_soon()
 
@@ -178,7 +178,7 @@ class LanguageSession:
         self._publishing = None
         try:
             changed = self.project.take_changed()
-            # A document under another URI than before: what was sent under the old one is taken back.
+            # If the URI of a source changed, the diagnostics sent for the old URI are cleared.
             moved = {name for name, (uri, _) in self._sent.items() if self.project.uri_of(name) != uri}
             for name in sorted(changed | moved):
                 self._send(name)
@@ -186,7 +186,7 @@ class LanguageSession:
             self._failed("checking", error)
 
     def _send(self, name: str) -> None:
-        """Send the diagnostics of a source if they are not what the client has."""
+        """Send the diagnostics of a source if they differ from those the client has."""
         found = self.wire.diagnostics(name, self.project.diagnostics(name)[:MOST_IN_A_FILE])
         uri, document = self.project.uri_of(name), self.project.document(name)
         before_uri, before = self._sent.get(name, (uri, []))

@@ -1,7 +1,7 @@
-"""Standard input and output as the server's message loop wants them.
+"""Standard input and output for the server's message loop.
 
-All that has arrived is read at once, and the loop hands it on message by message without pause: work that is put off
-until the loop is free again (`call_soon`) is done once for all edits that were waiting.
+All available bytes are read at once, and the loop handles the messages in them without pause. So work that is deferred
+until the loop is idle (`call_soon`) is done once for all waiting edits.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _LONGEST_HEADER = 1 << 20
 
 
 class Input(asyncio.StreamReader):
-    """A file descriptor, read by a thread of its own; the running loop gets the bytes."""
+    """A file descriptor that a thread reads; the running loop receives the bytes."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(limit=_LONGEST_HEADER)
         self._descriptor = descriptor
-        # A daemon, for nothing ends a read that waits.
+        # A daemon thread, because a blocked read cannot be ended.
         threading.Thread(
             target=self._read, args=(asyncio.get_running_loop(),), name="language server's input", daemon=True
         ).start()
@@ -45,7 +45,7 @@ class Input(asyncio.StreamReader):
 
 
 class Output:
-    """A file descriptor to write messages to. When the client is gone, `gone` is set and what is written is dropped."""
+    """A file descriptor to write messages to. If the client has disconnected, `gone` is set and output is dropped."""
 
     def __init__(self, descriptor: int, gone: threading.Event) -> None:
         self._descriptor = descriptor
@@ -60,4 +60,4 @@ class Output:
                 self._gone.set()
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: `write` does not buffer."""

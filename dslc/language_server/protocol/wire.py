@@ -1,4 +1,4 @@
-"""Our data as the protocol's, in the encoding and with the abilities that the client declared."""
+"""Conversion of our data to the protocol's types, with the client's encoding and capabilities."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Wire:
-    """Makes what one client understands."""
+    """Converter to the protocol's types for one client."""
 
     def __init__(self, project: Project, capabilities: types.ClientCapabilities) -> None:
         def able(path: str) -> Any:
@@ -57,10 +57,10 @@ class Wire:
         formats = able("text_document.hover.content_format")
         self._markdown = formats is None or types.MarkupKind.Markdown in formats
 
-    # Places.
+    # Positions.
 
     def range(self, text: DocumentText, start: int, end: int) -> types.Range:
-        """A stretch of the compiler's text."""
+        """Range of indexes into the compiler's text."""
         return types.Range(self._position(text, start), self._position(text, end))
 
     @staticmethod
@@ -69,11 +69,11 @@ class Wire:
 
     @staticmethod
     def index(text: DocumentText, position: types.Position) -> int:
-        """The index into the compiler's text."""
+        """Index of a position in the compiler's text."""
         return max(text.lines.index(position.line, position.character) - text.skipped, 0)
 
     def locations(self, found: Iterable[Named]) -> list[types.Location]:
-        """Where names stand, without their quotes, file by file."""
+        """Locations of names, without their quotes, grouped by file."""
         spans: dict[str, list[Span]] = {}
         for named in found:
             spans.setdefault(named.file, []).append(named.span)
@@ -86,7 +86,7 @@ class Wire:
     # Diagnostics and edits.
 
     def diagnostics(self, name: str, found: Sequence[Diagnostic]) -> list[types.Diagnostic]:
-        """The diagnostics of one source."""
+        """Diagnostics of one source."""
         labels = [label for diagnostic in found for label in diagnostic.labels] if self._related else []
         spans: dict[str, list[Span]] = {name: [diagnostic.span for diagnostic in found]}
         for label in labels:
@@ -118,7 +118,7 @@ class Wire:
         ]
 
     def ranges(self, file: str, spans: Iterable[Span]) -> dict[Span, types.Range]:
-        """Where spans of bytes are; nothing when the file is no more."""
+        """Ranges of byte spans; empty if the file was removed."""
         source, text = self._project.source(file), self._project.text(file)
         if source is None or text is None:
             return {}
@@ -128,12 +128,12 @@ class Wire:
         return {span: self.range(text, found[span.start] - mark, found[span.end] - mark) for span in spans}
 
     def edits(self, name: str, edits: Sequence[Edit]) -> list[types.TextEdit]:
-        """Edits of a source's bytes."""
+        """Text edits for edits of a source's bytes."""
         ranges = self.ranges(name, [edit.span for edit in edits])
         return [types.TextEdit(ranges[edit.span], edit.text) for edit in edits if edit.span in ranges]
 
     def workspace_edit(self, edits: dict[str, list[types.TextEdit]]) -> types.WorkspaceEdit:
-        """Edits of several sources, with the versions they are meant for when the client takes them."""
+        """Edits of several sources, with document versions if the client supports them."""
         if not self.versioned:
             return types.WorkspaceEdit(changes={self._project.uri_of(name): of for name, of in edits.items()})
         return types.WorkspaceEdit(document_changes=[self._document_edit(name, of) for name, of in edits.items()])
@@ -145,16 +145,16 @@ class Wire:
         )
         return types.TextDocumentEdit(identifier, [*edits])
 
-    # What is shown.
+    # Displayed data.
 
     def markup(self, markdown: str) -> types.MarkupContent:
-        """Markdown, or plain text for a client that shows no Markdown."""
+        """Markdown, or plain text for a client that does not support Markdown."""
         if self._markdown:
             return types.MarkupContent(types.MarkupKind.Markdown, markdown)
         return types.MarkupContent(types.MarkupKind.PlainText, prose.plain(markdown))
 
     def completion(self, text: DocumentText, item: CompletionItem) -> types.CompletionItem:
-        """One completion."""
+        """Completion item, with a snippet if the client supports snippets."""
         snippet = item.snippet if self.snippets else None
         return types.CompletionItem(
             label=item.label,
@@ -171,7 +171,7 @@ class Wire:
     def symbols(
         self, text: DocumentText, found: Iterable[Symbol]
     ) -> list[types.DocumentSymbol] | list[types.SymbolInformation]:
-        """The symbols of a file: a tree, or the blocks alone for a client that takes no trees."""
+        """Symbols of a file: a tree, or only the blocks for a client that does not support trees."""
         if self._tree:
             return [self._symbol(text, symbol) for symbol in found]
         uri = self._project.uri_of(text.name)
@@ -186,7 +186,7 @@ class Wire:
         ]
 
     def _symbol(self, text: DocumentText, symbol: Symbol) -> types.DocumentSymbol:
-        # By recursion: the outline is at most 100 levels deep.
+        # Recursion is safe: the outline is at most 100 levels deep.
         whole = self.range(text, symbol.start, symbol.end)
         end = self._position(text, symbol.name_end)
         begin = whole.start if symbol.start == symbol.name_start else self._position(text, symbol.name_start)
@@ -200,12 +200,12 @@ class Wire:
         )
 
     def folds(self, text: DocumentText, found: Iterable[Fold]) -> list[types.FoldingRange]:
-        """What can be folded and takes more than one line."""
+        """Folding ranges of more than one line."""
         lines, made = text.lines, {}
         for fold in found:
             start, end = (lines.line_of(at + text.skipped) for at in (fold.start, fold.end))
             if self._lines_only and fold.sort == "region":
-                end -= 1  # the line that closes it stays in sight
+                end -= 1  # the closing line remains visible
             if end > start and start not in made:
                 kind = types.FoldingRangeKind.Comment if fold.sort == "comment" else types.FoldingRangeKind.Region
                 made[start] = types.FoldingRange(start, end, kind=kind)

@@ -44,7 +44,7 @@ def test_what_is_no_name_is_refused(new: str) -> None:
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(RenameRefused, match="another agent is called b"):
+    with pytest.raises(RenameRefused, match="another agent has the name b"):
         _renamed(project(**_TEXTS), "agent", "a", "b")
 
 
