@@ -1,4 +1,4 @@
-"""What block kinds, providers, stores, tools … add to the language: names, options and documentation, as data."""
+"""Catalog of the language: names, options and documentation of block kinds, providers, stores, tools …, as data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dslc.setting import Setting
 
 
 class CatalogEntry(NamedTuple):
-    """One row of a family: what may stand after `provider`, and its options.
+    """Row of a family: a name, for example after `provider`, and its options.
 
     `signed`: the parts of a request that a provider's scheme signs. `signed_by`: the option, a template over these
-    parts, that decides instead; one without a default is no template, and signs the body when it is given. `event`:
-    where a provider's event stands, `header:NAME` or a JSONPath; `event_by`: the option that names a header instead.
-    `extra`: the optional dependency it needs. `keyless`: a webhook of it has no secret, as keys are fetched;
-    `keyless_by`: the option that makes it so. `files`: of a store, whether its memories are files under their path;
-    `expires`: whether what is past their retention is deleted.
+    parts, that decides instead; an option without a default is not a template and signs the body if it is given.
+    `event`: location of a provider's event type, `header:NAME` or a JSONPath; `event_by`: the option that names a
+    header instead. `extra`: the optional dependency that the row needs. `keyless`: webhooks with this provider have no
+    secret, because keys are fetched; `keyless_by`: the option that has this effect. `files`: a store's memories are
+    files under their path. `expires`: a store deletes items after the retention time.
     """
 
     name: str
@@ -38,7 +38,7 @@ class CatalogEntry(NamedTuple):
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> CatalogEntry:
-        """A row as the catalogue's file has it. Raises TypeError for anything else."""
+        """Convert a row of the catalog file. Raises TypeError for unknown fields."""
         signed = given.get("signed")
         options = tuple(map(Setting.from_json, given.get("options", ())))
         event = given.get("event")
@@ -49,7 +49,7 @@ class CatalogEntry(NamedTuple):
 class Catalog:
     """Families of rows, and the settings of every kind of block.
 
-    Raises ValueError when a family has two rows of one name.
+    Raises ValueError if a family has two rows with the same name.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class Catalog:
             names = [row.name for row in rows]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
-                raise ValueError(f"{family} has two rows called {', '.join(twice)}")
+                raise ValueError(f"{family} has two rows named {', '.join(twice)}")
 
     def rows(self, family: str) -> Mapping[str, CatalogEntry]:
-        """The rows of a family by name, in the catalogue's order; none for a family it does not know."""
+        """Return the rows of a family by name, in the catalog's order; empty for an unknown family."""
         return {row.name: row for row in self.families.get(family, ())}
 
     @staticmethod
     @cache
     def installed() -> Catalog:
-        """The catalogue that this installation came with."""
+        """Return the catalog of this installation."""
         import json
         from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""The JSON Schema (2020-12) of a compiled program: of what `dslc.report.program` writes.
+"""JSON Schema (2020-12) of a compiled program, as `dslc.report.program` renders it.
 
-What a schema cannot say stands in the descriptions: bounds of durations, and that a name that is used is declared.
+Rules that a schema cannot express are in the descriptions: bounds of durations, and that used names are declared.
 """
 
 from __future__ import annotations
@@ -59,13 +59,12 @@ _UNITS = {"duration": "A duration in d, h, m, s and ms.", "size": "In bytes."}
 
 
 def schema(vocabulary: Vocabulary) -> Schema:
-    """The schema of every program that compiles with this vocabulary."""
+    """Return the schema of all programs that compile with this vocabulary."""
     homes = {home: _blocks(kind) for home, kind in HOMES.items()}
     return {
         "$schema": _DRAFT,
         "title": "Compiled .symbiont program",
-        "description": "What `dslc compile` prints. No secret that is written in a file is in it: `[literal]` stands "
-        "in its place.",
+        "description": "The output of `dslc compile`. A secret that is written in a file is replaced by `[literal]`.",
         "type": "object",
         "properties": {"version": {"const": VERSION}, **homes},
         "required": ["version", *homes],
@@ -80,7 +79,7 @@ def schema(vocabulary: Vocabulary) -> Schema:
 
 def _blocks(kind: str) -> Schema:
     return {
-        "description": f"Every `{kind}` by its name.",
+        "description": f"All blocks of the kind `{kind}`, by name.",
         "type": "object",
         "propertyNames": {"$ref": "#/$defs/name"},
         "additionalProperties": {"$ref": f"#/$defs/{kind}"},
@@ -99,7 +98,7 @@ def _kind(kind: str, vocabulary: Vocabulary) -> Schema:
 
 
 def _secrets(vocabulary: Vocabulary) -> Schema:
-    """A webhook has a secret, unless it says that it has none, or its sender's keys are fetched."""
+    """Schema of the rule that a webhook has a secret, unless it is unverified or its sender's keys are fetched."""
     rows = vocabulary.rows("provider").values()
     keyless: list[Schema] = [_UNVERIFIED]
     for row in rows:
@@ -117,11 +116,11 @@ def _secrets(vocabulary: Vocabulary) -> Schema:
 
 _UNVERIFIED = {"properties": {"insecure_allow_unverified": {"const": True}}}
 _RULES: Mapping[str, Callable[[Vocabulary], Schema]] = MappingProxyType({"webhook": _secrets})
-"""What the rules of a kind demand (`dslc.check.rules`), beyond its settings. One row a kind."""
+"""Schemas of the rules of a kind (`dslc.check.rules`) that its settings do not express."""
 
 
 def _whole(settings: Sequence[Setting], vocabulary: Vocabulary, more: Schema | None = None) -> Schema:
-    """A block or group of a model: everything is there, and what has no value is null."""
+    """Schema of a model's block or group: all properties are present, and unset ones are null."""
     properties = {setting.name: _described(setting, vocabulary, _whole) for setting in settings}
     for setting in settings:
         if _may_be_null(setting):
@@ -132,7 +131,7 @@ def _whole(settings: Sequence[Setting], vocabulary: Vocabulary, more: Schema | N
 
 
 def _written(settings: Sequence[Setting], vocabulary: Vocabulary) -> Schema:
-    """The options of a row, or a group of them: what was written is there, and nothing else."""
+    """Schema of a row's options, or of a group of them: only properties that were written are present."""
     properties = {setting.name: _described(setting, vocabulary, _written) for setting in settings}
     found = _object(properties, required=False) | _relations(settings, _present)
     required = [setting.name for setting in settings if setting.required]
@@ -152,7 +151,7 @@ def _may_be_null(setting: Setting) -> bool:
 
 
 def _or_null(value: Schema) -> Schema:
-    """`value` or nothing, with its description outside."""
+    """Schema that also allows null; the description is moved to the outer schema."""
     inner = {key: item for key, item in value.items() if key != "description"}
     described = {key: item for key, item in value.items() if key == "description"}
     if inner == {"not": {}}:
@@ -161,7 +160,7 @@ def _or_null(value: Schema) -> Schema:
 
 
 def _printed(setting: Setting) -> Any:
-    """The default as the program prints it."""
+    """Default as `dslc compile` prints it."""
     if setting.type == "size" and isinstance(setting.default, str):
         return read_size(setting.default)
     return {"name": setting.default, "options": {}} if setting.type == "variant" else setting.default
@@ -180,7 +179,7 @@ def _value(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
     if not setting.many:
         return _one(setting, vocabulary, body)
     found: Schema = {"type": "array", "items": _one(setting, vocabulary, body)}
-    # A list that nobody gave is printed empty; one that is given has as many items as its bounds say.
+    # A list that was not given is printed empty; the bounds apply only to a given list.
     if setting.min_length is not None and setting.min_length > 0:
         bounds = {"minItems": setting.min_length}
         found |= bounds if body is _written or setting.required else {"anyOf": [bounds, {"maxItems": 0}]}
@@ -217,7 +216,7 @@ def _bounds(setting: Setting) -> Schema:
 
 
 def _variant(setting: Setting, vocabulary: Vocabulary) -> Schema:
-    """One of the rows, each with its own options."""
+    """Schema of a variant: one of the rows, each with its own options."""
     rows = vocabulary.rows(setting.family or "")
     branches = [
         _choice({"const": name}, _written(row.options, vocabulary)) | ({"description": row.doc} if row.doc else {})
@@ -236,25 +235,25 @@ def _choice(name: Schema, options: Schema) -> Schema:
 def _secret(vocabulary: Vocabulary) -> Schema:
     backends = [name.replace(".", r"\.") for name in vocabulary.rows("secret")]
     reference = rf"^secret://(?:{'|'.join(backends)})/(?=.*\S)[^\u0000-\u001f\u007f]+$"
-    literal = {"const": LITERAL, "description": "A secret that is written in the file; it is not shown."}
-    kept = {"type": "string", "pattern": reference, "description": "Where the secret is kept."}
+    literal = {"const": LITERAL, "description": "A secret that is written in the file and not shown."}
+    kept = {"type": "string", "pattern": reference, "description": "A reference to the secret."}
     return {"anyOf": [literal, kept]} if backends else literal
 
 
 def _given(name: str, settings: Mapping[str, Setting]) -> Schema | None:
-    """That a setting was given, in a model; None when that cannot be told from its default."""
+    """Schema that holds if a setting of a model was given; None if that cannot be distinguished from its default."""
     if settings[name].many and settings[name].default == [] and settings[name].min_length != 0:
         return {"properties": {name: {"minItems": 1}}}
     return {"properties": {name: {"not": {"type": "null"}}}} if _may_be_null(settings[name]) else None
 
 
 def _present(name: str, _: Mapping[str, Setting]) -> Schema | None:
-    """That a setting was given, among options."""
+    """Schema that holds if an option was given."""
     return {"required": [name]}
 
 
 def _relations(settings: Sequence[Setting], was_given: Callable[[str, Mapping[str, Setting]], Schema | None]) -> Schema:
-    """How settings need and exclude one another, as far as what is printed shows what was given."""
+    """Schema of the relations between settings, as far as the output shows which ones were given."""
     known = {setting.name: setting for setting in settings}
     demands: list[Schema] = []
     for setting in settings:

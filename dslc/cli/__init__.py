@@ -73,7 +73,7 @@ def _run(given: list[str]) -> int:
 
 
 def _failure(given: Sequence[str], message: str) -> str:
-    """What stands in the report's place, in the format that the options ask for as far as they can be read."""
+    """Return a report of the failure in the requested format; "" if the options name no known format."""
     asked = [value for name, value in pairwise(given) if name == "--format"]
     asked += [option.removeprefix("--format=") for option in given if option.startswith("--format=")]
     if not asked:

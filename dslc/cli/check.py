@@ -75,7 +75,7 @@ def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
 
 
 def _compile(given: Sequence[Source], *, build: bool = False) -> Compilation:
-    gc.disable()  # also of what loading the compiler makes: none of it is garbage before the process ends
+    gc.disable()  # before the import: no object becomes garbage before the process ends
     from dslc.catalog import Catalog
     from dslc.compiler import analyse
 
@@ -102,7 +102,7 @@ def _fixed(done: Compilation, *, unsafe: bool) -> Fixed:
 
 
 def _write(given: Sequence[Source], fixed: Fixed, *, to_stderr: bool) -> None:
-    """Put the fixed text of every file where it came from, and say so file by file. Raises CannotRun."""
+    """Write the fixed text of every file and report the fixes of each file. Raises CannotRun."""
     from dslc.files import replace
     from dslc.source import LARGEST
 
@@ -122,7 +122,7 @@ def _write(given: Sequence[Source], fixed: Fixed, *, to_stderr: bool) -> None:
 
 
 def _account(fixed: Fixed, file: str) -> Iterator[str]:
-    """A line about each fix of a file, made or not."""
+    """Yield a line for each fix of a file, applied or refused."""
     from dslc.report.text import visible
 
     for made in fixed.applied:

@@ -67,7 +67,7 @@ def complete_paths(_ctx: click.Context, _parameter: click.Parameter, incomplete:
 
     folder, begun = os.path.split(incomplete)
     try:
-        with os.scandir(os.path.expanduser(folder) or os.curdir) as entries:  # noqa: PTH111 - as it was typed
+        with os.scandir(os.path.expanduser(folder) or os.curdir) as entries:  # noqa: PTH111 - keep the path as typed
             names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file())
     except OSError:
         names = []

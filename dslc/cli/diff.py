@@ -17,7 +17,7 @@ _DIFFERENT = 3
 
 
 class _Diff(click.Command):
-    """With `--json`, standard output is one object even when the command line is wrong or a path is missing."""
+    """Command that, with `--json`, prints one object even if the command line is invalid or a path is missing."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -84,7 +84,7 @@ def _compile(path: str) -> Compilation:
 
 
 def _errors(done: Compilation) -> bool:
-    """Whether the program has errors; they are reported."""
+    """Return True if the program has errors, after reporting them."""
     from dslc.diagnostics.diagnostic import is_error
     from dslc.report import FORMATS
 

@@ -1,4 +1,4 @@
-"""`dslc explain`: the page about a code."""
+"""`dslc explain`: the page of a diagnostic code."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _STYLES = {
 _WIDEST = 100  # columns; longer lines are hard to read
 
 
-@click.command(short_help="Explain the CODE of a mistake, or list all codes.")
+@click.command(short_help="Explain a diagnostic CODE, or list all codes.")
 @click.argument("code", required=False, shell_complete=complete_codes)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="The output format.")
 def explain(code: str | None, form: str) -> None:
     """Explain CODE: what it means, why it matters, a wrong example and a right one. Without CODE, list all."""
     from dslc.diagnostics.diagnostic import CODES
@@ -54,10 +54,10 @@ def _unknown(code: str) -> str:
     from dslc.diagnostics.diagnostic import CODES
 
     near: list[str] = []
-    for size in (3, 2, 1):  # as many of the first characters as agree
+    for size in (3, 2, 1):  # length of the common prefix
         near = near or [known for known in CODES if known[:size] == code.upper()[:size]]
     hint = f"the nearest are {', '.join(near)}" if near else "`dslc explain` lists all"
-    return f"no code is called {code!r}: {hint}"
+    return f"unknown code {code!r}: {hint}"
 
 
 def _summary(about: Page) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _list(pages: list[Page]) -> str:
 
 
 class _Painter:
-    """Sets a page for people: as wide as the terminal, and with colours where those are wanted."""
+    """Formats a page for a terminal, with its width and optional colours."""
 
     def __init__(self, colours: bool) -> None:
         self.colours = colours
@@ -91,7 +91,7 @@ class _Painter:
         return "\n\n".join(parts) + "\n"
 
     def _text(self, text: str) -> str:
-        """Paragraphs in lines; words in backquotes stand out."""
+        """Wrap paragraphs and colour words in backquotes."""
         lines = "\n\n".join(fill(part, self.width, break_on_hyphens=False) for part in text.split("\n\n"))
         return re.sub(r"`[^`]+`", lambda match: self._paint(match.group(), "code"), lines)
 

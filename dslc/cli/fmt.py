@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Outcome:
-    """The files by what became of them."""
+    """Files grouped by result."""
 
     changed: list[tuple[Source, bytes]] = field(default_factory=list)
     unchanged: list[Source] = field(default_factory=list)
@@ -39,8 +39,8 @@ def fmt(paths: tuple[str, ...], *, check: bool, diff: bool) -> int:
     program and every comment stay the same. A file with a syntax error is not changed, and the exit code is 2.
     """
     if STDIN in paths and len(paths) > 1:
-        raise CannotRun("standard input is formatted by itself: give `-` alone")
-    gc.disable()  # many small objects, and none in a circle
+        raise CannotRun("`-` (standard input) cannot be combined with other paths")
+    gc.disable()  # many small objects without reference cycles
     outcome = _format(sources(paths))
     _show_refused(outcome)
     failed = False
@@ -80,7 +80,7 @@ def _format(given: Sequence[Source]) -> _Outcome:
 
 
 def _unknown_escapes(source: Source, catalog: Catalog) -> Sequence[Diagnostic]:
-    """What is wrong in the strings of a file that can be parsed: only the checker looks into them."""
+    """Return the errors in the strings of a file that can be parsed: only the checker examines them."""
     if "\\" not in (source.text or ""):
         return ()
     from dslc.compiler import analyse
@@ -107,7 +107,7 @@ def _show_diff(outcome: _Outcome) -> None:
 
 
 def _write(outcome: _Outcome, *, only_say: bool, quiet: bool) -> bool:
-    """Write what changed and say so. True when something could not be written."""
+    """Write the changed files and report them. Returns True if a file could not be written."""
     from dslc.files import replace
 
     written = []
@@ -126,9 +126,9 @@ def _write(outcome: _Outcome, *, only_say: bool, quiet: bool) -> bool:
 
 
 def _summary(outcome: _Outcome, written: int, verb: str) -> str:
-    """`2 files formatted, 5 already were, 1 left alone`."""
+    """Summary line: `2 files formatted, 5 unchanged, 1 skipped`."""
     parts = [f"{written} {'file' if written == 1 else 'files'} {verb}"]
     if outcome.unchanged:
         parts.append(f"{len(outcome.unchanged)} unchanged")
     left = len(outcome.refused) + len(outcome.changed) - written
-    return ", ".join([*parts, *([f"{left} left alone"] if left else [])])
+    return ", ".join([*parts, *([f"{left} skipped"] if left else [])])

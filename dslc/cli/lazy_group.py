@@ -1,4 +1,4 @@
-"""A click group whose commands are imported when they are called, so that one does not pay for the others."""
+"""A click group that imports each command when it is called, for a fast start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LazyGroup(click.Group):
         self, *args: Any, places: Mapping[str, str], summaries: Mapping[str, str] | None = None, **kwargs: Any
     ) -> None:
         """`places`: the location of every command, `module:name`. `summaries`: the lines of the help by command, so
-        that the help imports no command; without it they come from the commands."""
+        that the help does not import commands; by default they are read from the commands."""
         super().__init__(*args, **kwargs)
         self._places = places
         self._summaries = summaries

@@ -9,7 +9,8 @@ import click
 from dslc.cli.terminal import CannotRun
 
 PYGLS = "pygls>=2.1,<3"
-"""What the extra `lsp` holds. The name of this distribution belongs to somebody else on PyPI, so it is in no hint."""
+"""Requirement of the extra `lsp`. Hints do not name this distribution, because its name on PyPI is another
+project's."""
 
 
 @click.command(short_help="Serve editors over the Language Server Protocol.")
@@ -19,7 +20,7 @@ PYGLS = "pygls>=2.1,<3"
 def lsp(*, stdio: bool) -> int:
     """Serve editors over the Language Server Protocol, on standard input and output."""
     try:
-        import pygls  # noqa: F401 - the extra is there or not
+        import pygls  # noqa: F401 - tests if the extra is installed
     except ImportError as error:
         raise CannotRun(f"the language server needs pygls: {sys.executable} -m pip install '{PYGLS}'") from error
     from dslc.language_server.protocol.server import serve

@@ -9,7 +9,7 @@ from dslc.cli.terminal import put
 
 @click.command()
 def schema() -> None:
-    """Print the JSON Schema (2020-12) of what `dslc compile` prints."""
+    """Print the JSON Schema (2020-12) of `dslc compile`'s output."""
     import json
 
     from dslc.catalog import Catalog

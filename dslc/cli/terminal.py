@@ -1,4 +1,4 @@
-"""What the commands read and write: sources in, reports out, and how a command says that it cannot run."""
+"""Input and output of the commands: sources, reports, and the error of a command that cannot run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ STDIN_NAME = "<stdin>"
 
 
 class CannotRun(click.ClickException):
-    """The command cannot do its work at all."""
+    """The command could not run; exit code 2."""
 
     exit_code = 2
 
 
 def sources(paths: Sequence[str]) -> list[Source]:
-    """The sources that paths mean (`-`: standard input; none: the current folder). Raises CannotRun."""
+    """Return the sources at `paths` (`-`: standard input; empty: the current folder). Raises CannotRun."""
     from dslc import files
     from dslc.source import LARGEST, Source
 
@@ -54,7 +54,7 @@ def sources(paths: Sequence[str]) -> list[Source]:
 
 
 def _is_stream(path: str) -> bool:
-    """Whether something is there that is neither a file nor a folder, such as what `<(…)` gives in a shell."""
+    """True if the path exists and is neither a file nor a folder, such as the pipe of `<(…)` in a shell."""
     from pathlib import Path
 
     try:
@@ -69,12 +69,12 @@ def _say_left_out(links: Sequence[Path]) -> None:
         from dslc.report.text import visible
 
         for link in links:
-            why = "the link leads out of the folder, or to what is hidden; name it to have it read"
-            put(f"dslc: left out {visible(str(link))}: {why}\n", to_stderr=True)
+            why = "the link leads outside the folder or to a hidden file; to include it, name it on the command line"
+            put(f"dslc: skipped {visible(str(link))}: {why}\n", to_stderr=True)
 
 
 def standard_input(most: int) -> bytes:
-    """Standard input, up to `most` bytes; piece by piece, for one long read would not hear an interrupt between two."""
+    """Read standard input, up to `most` bytes, in several reads so that an interrupt is noticed between them."""
     if sys.stdin is None:  # closed before the start
         raise CannotRun("standard input is closed")
     stream, data = cast("BufferedReader", sys.stdin.buffer), bytearray()
@@ -84,20 +84,20 @@ def standard_input(most: int) -> bytes:
 
 
 def colour(stream: TextIO | None) -> bool:
-    """Colour on a terminal only; https://no-color.org."""
+    """True if the stream is a terminal that supports colours; see https://no-color.org."""
     terminal = stream is not None and stream.isatty()
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def put(text: str, *, to_stderr: bool = False) -> None:
-    """Write a whole report. A reader that has gone away is no error; letters the terminal lacks are escaped."""
+    """Write a whole report. A closed pipe is not an error; characters that the encoding lacks are escaped."""
     stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
     encoding = (stream and stream.encoding) or "utf-8"
     put_bytes(text.encode(encoding, "backslashreplace"), to_stderr=to_stderr)
 
 
 def put_bytes(data: bytes, *, to_stderr: bool = False) -> None:
-    """Write bytes as they are: a file's own, for example. A reader that has gone away is no error."""
+    """Write bytes unchanged, for example those of a file. A closed pipe is not an error."""
     stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
     if stream is None:  # closed before the start
         return
@@ -105,7 +105,7 @@ def put_bytes(data: bytes, *, to_stderr: bool = False) -> None:
         stream.buffer.write(data)
         stream.flush()
     except OSError as error:
-        # Python flushes once more at exit, and would complain.
+        # Python flushes again at exit and would report the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError) and not to_stderr:
             raise CannotRun(f"cannot write: {error.strerror}") from error

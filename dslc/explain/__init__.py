@@ -1,1 +1,1 @@
-"""A page about every code: what it is, why it matters, a wrong example and a right one. The texts are in `pages/`."""
+"""Pages of the diagnostic codes: meaning, reason, a wrong and a right example. The texts are in `pages/`."""

@@ -1,4 +1,4 @@
-"""A page about every code: what it is, why it matters, a wrong example and a right one. The pages stand in `pages/`."""
+"""Pages of the diagnostic codes: meaning, reason, a wrong and a right example. The texts are in `pages/`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True)
 class Page:
-    """What is known about a code. `what` and `why` are paragraphs of plain text; the examples are whole programs."""
+    """Page of a code. `what` and `why` are paragraphs of plain text; the examples are whole programs."""
 
     code: str
     severity: Severity
@@ -33,7 +33,7 @@ class Page:
 
 
 def page(code: str) -> Page:
-    """The page about a code of `CODES`. Raises KeyError for any other."""
+    """Return the page of a code of `CODES`. Raises KeyError for any other."""
     severity, title = CODES[code]
     match = _SHAPE.fullmatch((_PAGES / f"{code}.md").read_text(encoding="utf-8"))
     assert match is not None, f"the page about {code} has another shape"

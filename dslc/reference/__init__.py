@@ -1,1 +1,1 @@
-"""The reference of the language, written from the tables that the compiler itself uses."""
+"""Reference of the language, generated from the compiler's tables."""

@@ -1,4 +1,4 @@
-"""The pages of the kinds of blocks."""
+"""Reference pages of the kinds of blocks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dslc.vocabulary import Vocabulary
 
 
 def blocks(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """File and text of the page of every kind."""
+    """Yield file name and text of each kind's page."""
     for kind, known in vocabulary.kinds.items():
         settings = tuple(known.values())
-        shape = f"Written {code(f'{kind} NAME {{ … }}')}; a name has 1 to 64 letters, digits, `_`, `-` or `.`."
+        shape = f"Syntax: {code(f'{kind} NAME {{ … }}')}. A name has 1 to 64 letters, digits, `_`, `-` or `.`."
         yield (
             f"{kind}.md",
             page(kind, about(kind), shape, "## Settings", overview(settings), *sections(settings, vocabulary, 3)),
@@ -23,5 +23,5 @@ def blocks(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
 
 
 def about(kind: str) -> str:
-    """The documentation of a kind, its example included."""
+    """Documentation of a kind, with its example."""
     return inspect.getdoc(TABLE[kind]) or ""

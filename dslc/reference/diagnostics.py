@@ -1,4 +1,4 @@
-"""The page of diagnostics: every code."""
+"""Reference page of all diagnostic codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dslc.explain.page import page as explanation
 from dslc.reference.markdown import page, program, table
 
 _GROUPS = {
-    "S": "What cannot be read",
+    "S": "Syntax",
     "N": "Names",
     "R": "References",
     "T": "Values",
@@ -17,20 +17,20 @@ _GROUPS = {
 }
 
 _INTRO = """
-Each mistake has a code, whose meaning never changes. An error keeps the program from being taken; a warning does not,
-but counts as an error for the exit code under `--deny-warnings`; a note is only said. The comment `# dslc: allow CODE`
-on the line, or on the line above, silences a warning.
+Each diagnostic has a code, whose meaning never changes. A program with an error is not loaded. A warning does not
+prevent loading, but `--deny-warnings` turns it into an error for the exit code. A note is only information. The comment
+`# dslc: allow CODE` on the line, or on the line above, silences a warning or note.
 """
 
 
 def diagnostics() -> str:
-    """The page."""
+    """Return the text of the page."""
     return page("Diagnostics", _INTRO, _table(), *_sections())
 
 
 def _table() -> str:
     rows = [(f"[{code}](#{code.lower()})", severity.value, title) for code, (severity, title) in CODES.items()]
-    return table(("code", "severity", "what"), rows)
+    return table(("code", "severity", "meaning"), rows)
 
 
 def _sections() -> Iterator[str]:

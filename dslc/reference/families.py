@@ -1,4 +1,4 @@
-"""The pages of the catalogue's families: one section a row."""
+"""Reference pages of the catalog's families, with one section for each row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dslc.vocabulary import Vocabulary
 
 
 def families(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """File and text of the page of every family that has rows."""
+    """Yield file name and text of the page of every family that has rows."""
     for name in vocabulary.catalog.families:
         if vocabulary.rows(name):
             yield family_page(name), _page(name, vocabulary)
@@ -26,14 +26,14 @@ def families(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
 def _page(name: str, vocabulary: Vocabulary) -> str:
     about, rows = family(name), vocabulary.rows(name).values()
     places = [f"[{code(path)}]({kind}.md#{anchor(path)})" for kind, path in _places(name, vocabulary)]
-    given = f"Given as {', '.join(places)}." if places else ""
+    given = f"Used in {', '.join(places)}." if places else ""
     index = table(("name", ""), [(f"[{code(row.name)}](#{anchor(row.name)})", sentence(row.doc)) for row in rows])
     parts = [part for row in rows for part in _row(name, row, vocabulary)]
     return page(about.title, f"{about.intro} {given}".strip(), index, *parts)
 
 
 def _places(name: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """The headings, by their kinds' pages, of the settings that take a row of the family, those of groups too."""
+    """Yield kind and heading of each setting, in groups too, that accepts a row of the family."""
 
     def below(settings: Iterable[Setting], prefix: str) -> Iterator[str]:
         for setting in settings:
@@ -47,7 +47,7 @@ def _places(name: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
 
 
 def _uses(name: str, vocabulary: Vocabulary) -> list[tuple[str, Setting]]:
-    """The settings, by their kinds, that take a row of the family."""
+    """Return kind and setting of each top-level setting that accepts a row of the family."""
     found = [(kind, each) for kind, settings in vocabulary.kinds.items() for each in settings.values()]
     return [(kind, each) for kind, each in found if _takes(name, each)]
 
@@ -74,7 +74,7 @@ def _row(name: str, row: CatalogEntry, vocabulary: Vocabulary) -> Iterator[str]:
 
 
 def _given(name: str, row: CatalogEntry, kind: str, setting: Setting, vocabulary: Vocabulary) -> Iterator[ExampleLine]:
-    """What a block of `kind` says to use the row, at a path that is called after it."""
+    """Example lines with which a block of `kind` uses the row, with a URL path named after the row."""
     if name == "secret":
         yield _secret(row, setting)
         return
@@ -91,7 +91,7 @@ def _signed(row: CatalogEntry) -> str:
 
 
 def _with_options(row: CatalogEntry, setting: Setting, vocabulary: Vocabulary) -> ExampleLine:
-    """The row with each of its options, as far as they go together."""
+    """Example line of the row with all its options that do not exclude each other."""
     least = row_line(setting, row, vocabulary)
     if setting.type != "variant" or not row.options:
         return least
@@ -105,6 +105,6 @@ def _with_options(row: CatalogEntry, setting: Setting, vocabulary: Vocabulary) -
 
 
 def _secret(row: CatalogEntry, setting: Setting) -> ExampleLine:
-    """A reference in the form that the row's documentation begins with."""
+    """Example line with a reference in the form that the row's documentation begins with."""
     form = re.search(rf"secret://{re.escape(row.name)}/[^`\s]+", row.doc)
     return ExampleLine(setting.name, quoted(form.group() if form else f"secret://{row.name}/NAME"))

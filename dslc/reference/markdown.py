@@ -1,4 +1,4 @@
-"""Markdown: tables, code and the names of headings."""
+"""Markdown: tables, code and anchors of headings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 GENERATED = "<!-- Written by `dslc docs`. Change the models in dslc/blocks or the runtime's tables instead. -->"
-"""The first line of every page, by which a page that is not written any more is known."""
+"""First line of every page; identifies generated pages, so that obsolete ones can be deleted."""
 
 
 def page(title: str, *parts: str) -> str:
-    """A whole page; empty parts are left out."""
+    """Return a whole page; empty parts are omitted."""
     return "\n\n".join([GENERATED, f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a bar inside a cell is escaped, and a cell is one line."""
+    """Return a table. Bars inside a cell are escaped, line ends become spaces."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
 
@@ -25,24 +25,24 @@ def _cell(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """`text` as code in a line, whatever backticks it holds."""
+    """Return `text` as inline code; it may contain backticks."""
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {text} {fence}" if longest else f"`{text}`"
 
 
 def program(text: str, *marks: str) -> str:
-    """A program as a block of code; `marks` stand behind the language's name."""
+    """Return a program as a code block; `marks` are added after the language's name."""
     return f"```{' '.join(('symbiont', *marks))}\n{text.strip()}\n```"
 
 
 def anchor(heading: str) -> str:
-    """What a link calls a heading: lower case, blanks are hyphens, other signs go."""
+    """Return the anchor of a heading: lower case, blanks as hyphens, without other punctuation."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def anchors(markdown: str) -> list[str]:
-    """The anchors of every heading of a page, in order; the second of one name has `-1` behind it."""
+    """Return the anchors of all headings of a page, in order; a repeated heading gets the suffix `-1`."""
     outside = re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
     found: dict[str, int] = {}
     names = []
@@ -54,11 +54,11 @@ def anchors(markdown: str) -> list[str]:
 
 
 def sentence(text: str) -> str:
-    """The first sentence."""
+    """Return the first sentence."""
     return re.split(r"(?<=\.)\s", text.strip(), maxsplit=1)[0]
 
 
 def listing(names: Iterable[str], last: str = "or") -> str:
-    """`a`, `b` or `c`."""
+    """Return a list in words: `a`, `b` or `c`."""
     *first, end = [code(name) for name in names]
     return f"{', '.join(first)} {last} {end}" if first else end

@@ -1,4 +1,4 @@
-"""The reference of the language, made from what the compiler itself goes by: blocks, catalogue, units, codes."""
+"""All pages of the reference, generated from the compiler's tables: blocks, catalog, units, codes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dslc.vocabulary import Vocabulary
 
 _INTRO = """
 A file is a list of blocks, `kind name { … }`. A block's body is a list of settings, `key value`, and of groups,
-`key { … }`; a variant brings its own options, `key value { … }`. Key and value stand on one line, and `{` on the line
-of its head. Comments begin with `#` or `//`. All files given to one compilation form one program: blocks may stand in
-any order and in any file.
+`key { … }`; a variant has its own options, `key value { … }`. Key and value are on one line, and `{` is on the line of
+its head. Comments begin with `#` or `//`. All files of one compilation form one program: blocks may be in any order and
+in any file.
 """
 
 
 def pages(vocabulary: Vocabulary) -> dict[str, str]:
-    """Every page of the reference: Markdown by the file's name."""
+    """Return all pages of the reference: file name → Markdown."""
     written = {"index.md": _index(vocabulary), **dict(blocks(vocabulary)), **dict(families(vocabulary))}
     return {**written, "values.md": values(vocabulary), "diagnostics.md": diagnostics()}
 
@@ -39,8 +39,8 @@ def _index(vocabulary: Vocabulary) -> str:
         _INTRO,
         "## Blocks",
         table(("block", ""), kinds),
-        "## What can be named in them",
+        "## Providers, stores and other names",
         table(("", ""), rows),
-        "## Everywhere",
+        "## Values and diagnostics",
         table(("", ""), more),
     )

@@ -1,4 +1,4 @@
-"""Whole programs round one setting, for the reference: they compile without a warning."""
+"""Example programs around one setting, for the reference; they compile without warnings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dslc.syntax.quoting import named
 from dslc.vocabulary import Vocabulary, by_name
 
 _DEMANDED = {"webhook": ("secret", "insecure_allow_unverified")}
+"""Kind → (setting required by a rule, not by its type; setting that may replace it)."""
 _SENDERS = {("webhook", "event"): ("provider", "provider")}
-"""By kind and setting: the setting, and its family, of which a row must name events."""
-"""By kind: a setting that a rule demands and not its type, and the one that may stand in its place."""
+"""(Kind, setting) → (setting that must have a row that names events, family of the row)."""
 
 
 def sample(vocabulary: Vocabulary, kind: str, *given: ExampleLine) -> str:
-    """A program with one block of `kind` that has the settings `given`, and what it cannot be without."""
+    """Return a program with one block of `kind` that has the settings `given` and all required ones."""
     settings = tuple(vocabulary.kinds[kind].values())
     given = (*given, *_beside(vocabulary, kind, given))
     lines = complete(vocabulary, settings, given, demanded=_demanded(vocabulary, kind, given))
@@ -34,7 +34,7 @@ def sample(vocabulary: Vocabulary, kind: str, *given: ExampleLine) -> str:
 def complete(
     vocabulary: Vocabulary, settings: Sequence[Setting], given: Sequence[ExampleLine], demanded: Iterable[str] = ()
 ) -> list[ExampleLine]:
-    """`given` and the other settings of the same body that must stand beside them, in the order of `settings`."""
+    """Return `given` and the other required settings of the same body, in the order of `settings`."""
     known, written = by_name(settings), {each.key: each for each in given}
     wanted = [known[name] for name in (*written, *demanded)]
     return [
@@ -45,7 +45,7 @@ def complete(
 
 
 def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> Iterator[ExampleLine]:
-    """What must stand beside a setting for a rule's sake: who sends events, beside `event`."""
+    """Settings that a rule requires together with others: a provider that names events, for `event`."""
     keys = {each.key for each in given}
     for (of, name), (setting, family) in _SENDERS.items():
         rows = vocabulary.rows(family).values()
@@ -65,13 +65,13 @@ def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -
 
 
 def _sender(vocabulary: Vocabulary, given: ExampleLine) -> CatalogEntry | None:
-    """The provider that a line names."""
+    """Return the provider that a line names."""
     rows = vocabulary.rows("provider").values() if given.key == "provider" else ()
     return next((row for row in rows if given.value == named(row.name)), None)
 
 
 def block(kind: str, name: str, lines: Sequence[ExampleLine]) -> str:
-    """A block in canonical form, without its last line end."""
+    """Return a block in canonical form, without the final line end."""
     if not lines:
         return f"{kind} {name} {{}}"
     return canonical("\n".join([f"{kind} {name} {{", *_over_lines(lines), "}"])).rstrip()

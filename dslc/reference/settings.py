@@ -1,4 +1,4 @@
-"""How the reference tells one setting: a row of the overview, and a section of its own."""
+"""Settings in the reference: a row of the overview, and a section, for each."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _VALUES = "values.md"
 _NONE = "—"
 _TYPES = {
     "string": f"[string]({_VALUES}#strings)",
-    "scalar": f"[string, number or truth]({_VALUES}#strings)",
+    "scalar": f"[string, number or boolean]({_VALUES}#strings)",
     "integer": f"[whole number]({_VALUES}#numbers)",
     "number": f"[number]({_VALUES}#numbers)",
-    "boolean": f"[truth]({_VALUES}#truths)",
+    "boolean": f"[boolean]({_VALUES}#booleans)",
     "word": f"[word]({_VALUES}#words-and-names)",
     "duration": f"[duration]({_VALUES}#durations)",
     "size": f"[size]({_VALUES}#sizes)",
@@ -37,7 +37,7 @@ _TYPES = {
 
 
 def overview(settings: Sequence[Setting], prefix: str = "") -> str:
-    """A table of settings, each with a link to its section."""
+    """Return a table of settings, each with a link to its section."""
     rows = [
         (
             f"[{code(setting.name)}](#{anchor(prefix + setting.name)})",
@@ -51,7 +51,7 @@ def overview(settings: Sequence[Setting], prefix: str = "") -> str:
 
 
 def first_of(setting: Setting) -> str:
-    """What a setting is for, in a sentence."""
+    """Return the first sentence of a setting's documentation."""
     return sentence(setting.doc)
 
 
@@ -62,15 +62,15 @@ def sections(
     prefix: str = "",
     around: Sequence[tuple[str, Setting]] = (),
 ) -> list[str]:
-    """A section for each setting, and below it one for each setting of a group. A group inside another one that has the
-    same settings only says so. `around`: the groups it stands in, by their headings."""
+    """Return a section for each setting, followed by sections for the settings of a group. A group that has the
+    settings of an enclosing group only refers to it. `around`: headings and settings of the enclosing groups."""
     parts = []
     for setting in settings:
         name = f"{prefix}{setting.name}"
         same = same_as(setting, around)
         facts = [
             *_facts(setting, vocabulary),
-            ("Settings", f"those of [{code(same)}](#{anchor(same)}), nested less deep" if same else ""),
+            ("Settings", f"those of [{code(same)}](#{anchor(same)}), with less nesting" if same else ""),
             *_relations(setting, settings),
             ("Example", _example(setting, vocabulary)),
         ]
@@ -82,7 +82,7 @@ def sections(
 
 
 def same_as(setting: Setting, around: Sequence[tuple[str, Setting]]) -> str | None:
-    """The heading of the group round `setting` that has all settings of it, when it is one itself."""
+    """Return the heading of the enclosing group that has all settings of the group `setting`; None if there is none."""
     names = {inner.name for inner in setting.settings}
     fits = (name for name, group in around if names <= {inner.name for inner in group.settings})
     return next(fits, None) if len(names) > 1 else None
@@ -105,7 +105,7 @@ def _facts(setting: Setting, vocabulary: Vocabulary) -> list[tuple[str, str]]:
 
 
 def _relations(setting: Setting, siblings: Sequence[Setting]) -> list[tuple[str, str]]:
-    """How it stands to the others, whichever of them says so."""
+    """Relations to the other settings, declared by either side."""
     excluded = {*setting.excludes, *(other.name for other in siblings if setting.name in other.excludes)}
     one_of = next((other.one_of for other in siblings if setting.name in other.one_of), ())
     others = [other.name for other in siblings if other.distinct and other.name != setting.name]
@@ -113,21 +113,21 @@ def _relations(setting: Setting, siblings: Sequence[Setting]) -> list[tuple[str,
         ("Needs", listing(setting.needs, "and") if setting.needs else ""),
         ("Needs", f"one of {listing(setting.needs_one)}" if setting.needs_one else ""),
         ("Excludes", listing(sorted(excluded), "and") if excluded else ""),
-        ("Needed", f"{listing(one_of)} must be given" if one_of else ""),
+        ("Required", f"one of {listing(one_of)}" if one_of else ""),
         ("Items", f"of one family: {'; '.join(map(', '.join, setting.families))}" if setting.families else ""),
         *(("Excludes", f"{code(other)} {listing(values)}") for other, values in setting.refuses),
         ("Differs", f"from {listing(others)}" if setting.distinct and others else ""),
-        ("Says", _fills(setting)),
+        ("Header of", _fills(setting)),
     ]
 
 
 def _fills(setting: Setting) -> str:
-    where = f"where {code(f'{{{setting.fills}}}')} of the template comes from" if setting.fills else ""
-    return f"{where}, which must have it" if setting.signed_only else where
+    part = f"{code(f'{{{setting.fills}}}')} in the template" if setting.fills else ""
+    return f"{part}, which must contain it" if setting.signed_only else part
 
 
 def _example(setting: Setting, vocabulary: Vocabulary) -> str:
-    """Empty for a variant whose family has no rows to be one of."""
+    """Return an example; "" for a variant whose family has no rows."""
     if setting.type == "variant" and not vocabulary.rows(setting.family or ""):
         return ""
     return code(example(setting, vocabulary))
@@ -148,7 +148,7 @@ def _type(setting: Setting) -> str:
 
 
 def _given(setting: Setting) -> str:
-    """The default as it would be written; a dash where there is none."""
+    """Return the default in the syntax of the language; a dash if there is none."""
     if setting.required:
         return "required"
     if setting.type == "group" or setting.default in (None, []):
@@ -159,7 +159,7 @@ def _given(setting: Setting) -> str:
 
 
 def _rows(setting: Setting, vocabulary: Vocabulary) -> str:
-    """The rows of its family, each with a link."""
+    """Return the rows of the setting's family, each with a link."""
     if setting.family is None:
         return ""
     rows = vocabulary.rows(setting.family)

@@ -1,4 +1,4 @@
-"""What the pages of the reference are called."""
+"""File names, titles and introductions of the reference's pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """How a family of the catalogue is introduced: its page without `.md`, its title, and what its rows are."""
+    """Page of a family of the catalog: file name without `.md`, title and introduction."""
 
     page: str
     title: str
@@ -14,29 +14,31 @@ class Family(NamedTuple):
 
 
 _FAMILIES = {
-    "provider": Family("providers", "Providers", "Who sends to a webhook, and how what they send is signed."),
-    "store": Family("stores", "Stores", "The kinds of store a memory may have."),
+    "provider": Family("providers", "Providers", "Senders of webhooks, and how they sign their requests."),
+    "store": Family("stores", "Stores", "Kinds of stores of a memory."),
     "remote": Family(
         "remotes",
         "Remotes",
-        "Where copies of records are sent. Given as [`remote`](stores.md#recordsremote) among the options of "
+        "Services that receive copies of records. Used in [`remote`](stores.md#recordsremote), an option of "
         "`store records`.",
     ),
-    "secret": Family("secrets", "Secret backends", "Where a secret may be kept: what follows `secret://`."),
-    "index": Family("indexes", "Indexes", "Where a memory's vectors are kept and searched."),
-    "embedding": Family("embeddings", "Embeddings", "What turns a memory's text into vectors."),
-    "model": Family(
-        "models", "Models", "The language models that summarise what a memory holds, and that an agent may ask."
+    "secret": Family(
+        "secrets",
+        "Secret backends",
+        "Places where a secret may be stored. The name follows `secret://` in a reference.",
     ),
-    "tool": Family("tools", "Tools", "What an agent may do."),
+    "index": Family("indexes", "Indexes", "Search indexes of a memory."),
+    "embedding": Family("embeddings", "Embeddings", "Models that convert a memory's text to vectors."),
+    "model": Family("models", "Models", "Language models for the summaries of a memory, and for agents."),
+    "tool": Family("tools", "Tools", "Tools that an agent may use."),
 }
 
 
 def family(name: str) -> Family:
-    """How the family is introduced; a plain one for a family that this table does not know."""
-    return _FAMILIES.get(name) or Family(f"{name}s", f"{name.capitalize()}s", f"What a `{name}` may be.")
+    """Return the page of a family; a generic one for a family that is not in the table."""
+    return _FAMILIES.get(name) or Family(f"{name}s", f"{name.capitalize()}s", f"Possible values of `{name}`.")
 
 
 def family_page(name: str) -> str:
-    """The file that a family's rows are on."""
+    """Return the file name of a family's page."""
     return f"{family(name).page}.md"

@@ -1,4 +1,4 @@
-"""The page of values: how each type is written, with the units of the tables that the compiler reads them by."""
+"""Reference page of value types: their syntax, with the units from the compiler's tables."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dslc.vocabulary import Vocabulary
 _STRINGS = r'''
 ## Strings
 
-`"…"` on one line. Escapes are `\"`, `\\`, `\n`, `\r`, `\t` and `\uXXXX`; any other is an error.
+`"…"` on one line. The escapes are `\"`, `\\`, `\n`, `\r`, `\t` and `\uXXXX`; any other is an error.
 
-A text over several lines stands between two `"""`. The indentation that its lines share is removed, and so are the
-first and the last line when they are empty; inside, lines end in LF, whatever the file has.
+A text of several lines is written between two `"""`. The common indentation of its lines is removed, and so are the
+first and the last line if they are empty. In the value, lines end with LF, even if the file uses CRLF.
 '''
 
 _LONG_STRING = '''
@@ -33,7 +33,7 @@ agent my-agent {
 _WORDS = f"""
 ## Words and names
 
-One of the choices of a setting, or the name of a block. A bare word begins with a letter or `_` and goes on with
+One of the choices of a setting, or the name of a block. A bare word begins with a letter or `_`, followed by
 letters, digits, `_` and `-`; in quotes it is the same word. A name has {NAME_RULE}, is not `.` or
 `..`, and needs quotes unless it is a bare word.
 """
@@ -41,10 +41,10 @@ letters, digits, `_` and `-`; in quotes it is the same word. A name has {NAME_RU
 _NUMBERS = """
 ## Numbers
 
-`10`, `-1`, `10_000`; where a number need not be whole, `0.7` too. There is no exponent. A number is at most 64 bits
-wide.
+`10`, `-1`, `10_000`; settings of the type number also accept fractions, such as `0.7`. Exponents are not allowed. A
+number has at most 64 bits.
 
-## Truths
+## Booleans
 
 `true` and `false`, without quotes.
 """
@@ -52,8 +52,7 @@ wide.
 _LISTS = """
 ## Lists
 
-`[a, b]` or `[a b]`, over several lines too. Where a setting takes one value or a list, a single value needs no
-brackets.
+`[a, b]` or `[a b]`, on one or more lines. If a setting accepts one value or a list, a single value needs no brackets.
 """
 
 _JSON_PATH = """
@@ -72,47 +71,48 @@ The name of an HTTP header in quotes, in upper or lower case: `"X-GitHub-Event"`
 _PATTERNS = f"""
 ## Patterns
 
-A regular expression in quotes, as [RE2](https://github.com/google/re2/wiki/Syntax) writes them, of at most
-{pattern.LONGEST} characters: `"^release-"`, `"(?i)urgent"`. It is found anywhere in a text, unless `^` and `$` say
-where. It takes time in proportion to the text, whatever the text is; in return there is no look-around and there are no
-back references. A backslash is written twice: `"^v\\\\d+$"`.
+A regular expression in quotes, in the syntax of [RE2](https://github.com/google/re2/wiki/Syntax), of at most
+{pattern.LONGEST} characters: `"^release-"`, `"(?i)urgent"`. It matches anywhere in a text, unless it uses `^` and `$`.
+Matching always takes linear time; therefore look-around and back references are not supported. Write a backslash twice:
+`"^v\\\\d+$"`.
 """
 
 _EVENTS = f"""
 ## Events
 
-The type of an event as its sender calls it, in quotes: {code("invoice.paid")}. It is printable text of at most
+The type of an event, as the sender writes it, in quotes: {code("invoice.paid")}. It is printable text of at most
 {LONGEST} characters.
 """
 
 _TEMPLATES = """
 ## Templates
 
-What a signature covers, in quotes: text with parts of the request in braces, `"{timestamp}.{body}"`. `{body}` must be
-there, and no part twice. On its side towards `{body}`, `{id}` needs a separator: a request whose id holds that
-character is refused, for with another border between id and body the same signature would fit another delivery.
+The data that a signature covers, in quotes: text with parts of the request in braces, `"{timestamp}.{body}"`. `{body}`
+is required, and each part may occur once. `{id}` needs a separator on the side of `{body}`. A request whose id contains
+that character is refused: the text could be split in another place, and the signature would be valid for another
+delivery.
 """
 
 _TOOLS = """
 ## Tools
 
-The name of a [tool](tools.md), or a pattern in quotes in which `*` is any number of characters: `memory_search`,
-`"memory_*"`. A name with a dot in it is a tool of another server.
+The name of a [tool](tools.md), or a pattern in quotes, in which `*` matches any number of characters: `memory_search`,
+`"memory_*"`. A name with a dot is a tool of another server.
 """
 
 _NETWORKS = """
 ## Networks
 
 An IPv4 or IPv6 address in quotes, or a network of them in CIDR notation: `"203.0.113.7"`, `"192.0.2.0/24"`,
-`"2001:db8::/32"`. A network's address has no bits beyond its length.
+`"2001:db8::/32"`. The address of a network has no bits set beyond the prefix.
 """
 
 
 def values(vocabulary: Vocabulary) -> str:
-    """The page."""
+    """Return the text of the page."""
     return page(
         "Values",
-        "A value stands on the line of its key. One comma may follow it.",
+        "A value is on the line of its key. One comma may follow it.",
         _STRINGS,
         program(_LONG_STRING),
         _WORDS,
@@ -141,12 +141,12 @@ def _durations() -> str:
 ## Durations
 
 Whole numbers, each with a unit: `90d`, `1h30m`, `250ms`; in quotes with blanks, `"1h 30m"`, `"90 days"`. Units
-descend and are not repeated, a unit is never left out, and case matters. Months and years are as in Rust's humantime,
-30.44 and 365.25 days.
+are in descending order and not repeated; every number has a unit; units are case-sensitive. A month is 30.44 days and a
+year 365.25 days, as in Rust's humantime.
 
-{table(("unit", "is"), rows)}
+{table(("unit", "length"), rows)}
 
-There is no unit shorter than a millisecond, and no duration longer than {code(write_duration(timedelta.max))}.
+The shortest unit is the millisecond. The longest duration is {code(write_duration(timedelta.max))}.
 """
 
 
@@ -155,7 +155,7 @@ def _sizes() -> str:
     return f"""
 ## Sizes
 
-One number with one unit: `256KB`, `1.5MB`, `5GiB`. It must come to whole bytes, and case matters.
+One number with one unit: `256KB`, `1.5MB`, `5GiB`. It must be a whole number of bytes; units are case-sensitive.
 
 {table(("unit", "bytes"), rows)}
 
@@ -168,7 +168,7 @@ def _urls() -> str:
 ## URL paths
 
 A path in quotes that begins with `/`, in one canonical spelling: no query or fragment, no empty segment, no `.` or
-`..`, and no escape that hides a letter, a digit or a `/`. Reserved for the daemon, with everything below each:
+`..`, and no escape of a letter, a digit or a `/`. These paths, and all paths below them, are reserved for the daemon:
 {listing(url.RESERVED, "and")}.
 
 ## URLs
@@ -183,8 +183,8 @@ def _secrets(vocabulary: Vocabulary) -> str:
     return f"""
 ## Secrets
 
-A reference in quotes, `"secret://BACKEND/PATH"`, to a secret that is kept elsewhere.
+A reference in quotes, `"secret://BACKEND/PATH"`, to a secret that is stored elsewhere.
 {backends}
 `"vault://PATH"` is short for `"secret://vault/PATH"`, and `"file://PATH"` for `"secret://file/PATH"`. Any other text is
-taken for the secret itself, with the warning [P501](diagnostics.md#p501).
+the secret itself, and causes the warning [P501](diagnostics.md#p501).
 """

@@ -102,7 +102,7 @@ def test_the_installed_catalogue_can_be_read() -> None:
 
 
 def test_a_catalogue_with_two_rows_of_one_name_names_them() -> None:
-    with pytest.raises(ValueError, match="provider has two rows called x"):
+    with pytest.raises(ValueError, match="provider has two rows named x"):
         Catalog({"provider": (CatalogEntry("x"), CatalogEntry("x"))}, {})
 
 

@@ -116,7 +116,7 @@ def test_a_group_like_the_one_round_it_refers_to_that_one() -> None:
     page = pages(INSTALLED)["webhook.md"]
     section = re.search(r"^#+ filter.not\n(.*?)(?=^#+ |\Z)", page, re.MULTILINE | re.DOTALL)
     assert section is not None
-    assert "- Settings: those of [`filter`](#filter), nested less deep" in section[1]
+    assert "- Settings: those of [`filter`](#filter), with less nesting" in section[1]
     assert "filter.not.equals" not in page
 
 
@@ -147,7 +147,7 @@ def test_bounds_choices_and_relations_are_told() -> None:
     assert "- Choices: `hex` or `base64`" in page
     assert "- Needs: `timestamp_header`\n- Excludes: `tolerance`" in page
     assert "- Excludes: `max_age`" in page, "an exclusion is told on both sides"
-    assert "- Needed: `json_path`, `header`, `any` or `not` must be given" in pages(INSTALLED)["webhook.md"]
+    assert "- Required: one of `json_path`, `header`, `any` or `not`" in pages(INSTALLED)["webhook.md"]
 
 
 @pytest.mark.parametrize("name", CODES)

@@ -27,7 +27,9 @@ def valid_network(network: str) -> str:
         raise Invalid("an IPv4 address inside IPv6 is compared as IPv4", hint=f"`{_short(str(plain))}`")
     address, slash, _ = network.partition("/")
     if slash and ipaddress.ip_address(address) != meant.network_address:
-        raise Invalid(f"the address has bits beyond `/{meant.prefixlen}`", hint=f"the network is `{meant}`")
+        raise Invalid(
+            f"the address has bits set beyond the prefix `/{meant.prefixlen}`", hint=f"the network is `{meant}`"
+        )
     return network
 
 

@@ -81,7 +81,7 @@ def test_a_file_with_a_syntax_error_is_left_alone_and_the_others_are_formatted(t
     (tmp_path / "b.symbiont").write_text(_UGLY)
     (tmp_path / "c.symbiont").write_text('agent a { instruction "\\q"}\n')
     done = fmt(cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, b"b.symbiont: formatted\n1 file formatted, 2 left alone\n")
+    assert (done.returncode, done.stdout) == (2, b"b.symbiont: formatted\n1 file formatted, 2 skipped\n")
     assert b"error[S101]" in done.stderr
     assert b"error[S107]" in done.stderr
     assert (tmp_path / "a.symbiont").read_text() == _BROKEN
@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_written_exits_2(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_UGLY)
     (tmp_path / "a.symbiont").chmod(0o444)
     done = fmt(cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, b"0 files formatted, 1 left alone\n")
+    assert (done.returncode, done.stdout) == (2, b"0 files formatted, 1 skipped\n")
     assert b"cannot write a.symbiont" in done.stderr
 
 
