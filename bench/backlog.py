@@ -1,4 +1,4 @@
-"""`python -m bench.backlog [--json] [--texts N]`: latency of searches while texts are being embedded, and while idle.
+"""`python -m bench.backlog [--json] [--texts N]`: latency of searches while texts are embedded, and while idle.
 
 A Markdown memory with the embedding `local` is indexed in the background, as in a daemon. Rounds alternate, in one run:
 QUESTIONS searches one after the other while idle; then N texts of about 1,000 characters are added, and the same

@@ -126,7 +126,7 @@ def throughput(blocks: int, rounds: int) -> list[dict[str, Any]]:
     catalog = Catalog.installed()
     ways: dict[str, tuple[Callable[[], object], float | None]] = {
         "parse and check": (lambda: analyse([Source("a", text)], catalog, build=False), 1.6),
-        "parse, check and make models": (lambda: analyse([Source("a", text)], catalog), None),
+        "parse, check and build models": (lambda: analyse([Source("a", text)], catalog), None),
         "format": (lambda: canonical(text), None),
     }
     parse = lambda: bare.parse(text, start="file")  # noqa: E731
@@ -214,7 +214,7 @@ def measure() -> list[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the measurement as text."""
-    lines = [f"{'':56} {'ours ms':>9} {'beside ms':>9} {'ratio':>6}  aim"]
+    lines = [f"{'':56} {'ours ms':>9} {'other ms':>9} {'ratio':>6}  aim"]
     for each in rows:
         aim = f"at most {each['aim']}" if each["aim"] else ""
         lines.append(f"{each['what']:56} {each['ours_ms']:9.1f} {each['beside_ms']:9.1f} {each['ratio']:6.2f}  {aim}")

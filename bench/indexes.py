@@ -7,7 +7,7 @@ all entries, a third, a tenth and a hundredth. PostgreSQL runs on the same machi
 settings.
 
 Texts are sentences of the docstrings of this Python's library and packages. Their vectors come from `local`, if it is
-installed, which takes most of the run; `--kept FILE` keeps both for the next run. With `--drawn`, or without `local`,
+installed, which takes most of the run; `--kept FILE` stores both for the next run. With `--drawn`, or without `local`,
 vectors are drawn around as many centres as a hundredth of the entries, both with a variance that falls as 1/rank from
 component to component, roughly like principal components of embeddings; the result says so.
 """
@@ -74,7 +74,7 @@ def texts(count: int) -> list[str]:
     chosen = list(found)[:count]
     random.Random(1).shuffle(chosen)
     if len(chosen) < count:
-        raise SystemExit(f"there are {len(chosen):,} sentences in this Python's docstrings: ask for fewer items")
+        raise SystemExit(f"this Python's docstrings have only {len(chosen):,} sentences: use a smaller --items")
     return chosen
 
 
@@ -129,7 +129,7 @@ async def embedded_texts(count: int, drawn: bool) -> tuple[str, list[str], Vecto
 
     said = texts(count)
     if drawn or default_embedding() is None:
-        return "drawn round centres", said, _drawn(count)
+        return "drawn around centres", said, _drawn(count)
     embedder = await open_embedding(None, {})
     assert embedder is not None
     batches = (list(said[begin : begin + _AT_ONCE]) for begin in range(0, len(said), _AT_ONCE))
@@ -187,7 +187,7 @@ class Known:
 
 
 async def fill(index: Index, every: Sequence[IndexEntry], vectors: Mapping[str, Any]) -> tuple[float, float]:
-    """Put all entries and their vectors; return the seconds of both steps."""
+    """Add all entries and their vectors; return the seconds of both steps."""
     begin = time.perf_counter()
     for start in range(0, len(every), _PART):
         some = every[start : start + _PART]
@@ -339,12 +339,12 @@ def _both(times: Mapping[str, float]) -> str:
 
 def main() -> None:
     parser = command_line("indexes", __doc__, items=(ITEMS, "entries"), queries=(QUERIES, "questions"))
-    parser.add_argument("--kept", type=Path, help="a .npz file that keeps the texts and their vectors")
-    parser.add_argument("--drawn", action="store_true", help="draw the vectors though `local` is installed")
+    parser.add_argument("--kept", type=Path, help="an .npz file that stores the texts and their vectors")
+    parser.add_argument("--drawn", action="store_true", help="draw the vectors even if `local` is installed")
     options = parser.parse_args()
     with postgresql() as server:
         if server is None:
-            raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
+            raise SystemExit(f"PostgreSQL is unavailable: install pgserver, or set {NAMED} to the URL of a server")
         result = asyncio.run(measure(server, options.items, options.queries, options.kept, options.drawn))
     show(result, table, as_json=options.json)
 

@@ -3,7 +3,7 @@ store.
 
 N generated entries are in the logs of ten agents, over so many days that a log has a hundred, and in the index.
 *Newest* lists the last ten of all agents, *by a tag* the items with a tag that no item has. Each runs like `symbi
-memory list`, which first looks for edits by hand, and again without the index, reading the store from today back; *a
+memory list`, which first checks for manual edits, and again without the index, reading the store from today back; *a
 scan* reads the whole store. Sides alternate, and medians are compared.
 """
 

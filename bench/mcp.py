@@ -3,10 +3,10 @@ it compared with the engine called directly, in one run.
 
 *Start*: from the start of the process to the response to `initialize`, to the first `tools/list`, and to the first
 result of a tool. The sides alternate, and the fastest of the rounds counts: the smallest server, `symbi mcp` that owns
-its root, and one beside another that owns it. *Search*: a collection of N items is searched in this process, on a copy,
-by the collection's own `search`; then through `symbi mcp` that owns the root; then through one beside it, which calls
-the first over its admin socket. The sides alternate, and the fastest of three turns of a question counts; the overhead
-of the protocol is the difference of the medians.
+its root, and a second one on a root that another owns. *Search*: a collection of N items is searched in this process,
+on a copy, by the collection's own `search`; then through `symbi mcp` that owns the root; then through a second `symbi
+mcp`, which calls the first over its admin socket. The sides alternate, and the fastest of three turns of a question
+counts; the overhead of the protocol is the difference of the medians.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def starts(rounds: int = ROUNDS) -> list[Start]:
         sides: dict[str, tuple[Sequence[str], str, dict[str, Any]]] = {
             "the SDK's smallest server": (HELLO, "hello", {"name": "x"}),
             "symbi mcp, owner": ((*SYMBI, str(Path(folder) / "alone")), "memory_stats", {}),
-            "symbi mcp, beside it": ((*SYMBI, str(beside)), "memory_stats", {}),
+            "symbi mcp, second": ((*SYMBI, str(beside)), "memory_stats", {}),
         }
         measured: dict[str, list[tuple[float, float, float]]] = {side: [] for side in sides}
         # The first round writes bytecode, and creates the root.
@@ -94,7 +94,7 @@ def _start(command: Sequence[str], tool: str, arguments: dict[str, Any]) -> tupl
 
 @contextmanager
 def _owner(root: Path) -> Iterator[Path]:
-    """Yield a root that a `symbi mcp` owns meanwhile."""
+    """Yield a root that is owned by a running `symbi mcp`."""
     client = Client((*SYMBI, str(root)))
     client.initialize()
     client.call("memory_stats", {})
@@ -105,7 +105,7 @@ def _owner(root: Path) -> Iterator[Path]:
 
 
 def searches(items: int = ITEMS, queries: int = QUERIES) -> list[Search]:
-    """Ask every side the same questions."""
+    """Measure the same searches on every side."""
     texts = Texts()
     asked = [texts.text(2, 5) for _ in range(queries + WARM)]
     with tempfile.TemporaryDirectory() as folder:
@@ -145,8 +145,8 @@ def _settle(client: Client) -> None:
 
 
 async def _compared(root: Path, copy: Path, asked: Sequence[str]) -> list[Search]:
-    """Ask the engine in this process, on the copy, and a client of each kind on the root, in turns, so that other load
-    on the machine affects all sides."""
+    """Search with the engine in this process, on the copy, and with a client of each kind on the root, in turns, so
+    that other load on the machine affects all sides."""
     times: dict[str, list[float]] = {}
     with _connected(root) as owner:
         _called(owner, "the first")
@@ -156,7 +156,7 @@ async def _compared(root: Path, copy: Path, asked: Sequence[str]) -> list[Search
                     turn = {
                         "the engine": [await _timed(engine(query)) for query in asked],
                         "symbi mcp, owner": [await _timed(_through(owner, query)) for query in asked],
-                        "symbi mcp, beside it": [await _timed(_through(beside, query)) for query in asked],
+                        "symbi mcp, second": [await _timed(_through(beside, query)) for query in asked],
                     }
                     for side, quick in turn.items():
                         times[side] = list(map(min, times.get(side, quick), quick))
@@ -205,9 +205,9 @@ def ratios(started: Sequence[Start], searched: Sequence[Search]) -> list[Ratio]:
     engine, *through = searched
     return [
         Ratio("start to initialize, owner / smallest", owner.initialize / hello.initialize, "<= 1.3"),
-        Ratio("start to initialize, beside / smallest", beside.initialize / hello.initialize, "<= 1.3"),
+        Ratio("start to initialize, second / smallest", beside.initialize / hello.initialize, "<= 1.3"),
         Ratio("start to tools/list, owner / smallest", owner.tools_list / hello.tools_list, "<= 1.3"),
-        Ratio("start to tools/list, beside / smallest", beside.tools_list / hello.tools_list, "<= 1.3"),
+        Ratio("start to tools/list, second / smallest", beside.tools_list / hello.tools_list, "<= 1.3"),
         *(Ratio(f"added to a search, {each.side}, ms", each.median - engine.median, "<= 3 ms") for each in through),
     ]
 

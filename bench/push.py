@@ -1,7 +1,7 @@
 """`python -m bench.push [--json] [--chunks N]`: a push compared with plain inserts of the same rows, in one run.
 
 *Push* is the product's own tool on generated texts of one chunk each, about 1,000 characters, a thousand per call, into
-a collection with the hashing embedding: redact, hash, look for existing items, seal, commit (SQLite, WAL,
+a collection with the hashing embedding: redact, hash, find existing items, seal, commit (SQLite, WAL,
 `synchronous=FULL`); and the index, words and vectors, which follows in the background as in a daemon. *Bare* is
 `executemany` of the resulting rows, into tables of the same schema and settings, committed as often: `items` and
 `item_parts` of the database, and entries, tags, vectors and words of the index. Rounds alternate, and the fastest of
@@ -49,8 +49,8 @@ _WORDS = ("page_size=8192", "synchronous=NORMAL", "cache_size=-16384", "wal_auto
 
 
 class Times(NamedTuple):
-    """Seconds of one round: until the push was answered, until all of it was indexed with its vectors, and of the
-    processor."""
+    """Seconds of one round: until the response to the push, until everything is indexed with its vectors, and of
+    processor time."""
 
     pushed: float
     indexed: float
@@ -90,7 +90,7 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
 
 
 async def _indexed(memory: OpenMemory, count: int) -> None:
-    """Wait until the background has put everything, with its vectors."""
+    """Wait until the background indexing has finished, with vectors."""
     while (await memory.index_stats()).embedded < count:
         await asyncio.sleep(0.01)
 
@@ -103,8 +103,8 @@ class Copied(NamedTuple):
 
 
 def bare(folder: Path, source: Path, key: bytes | None) -> tuple[float, float]:
-    """Return the seconds, and those of the processor, of inserting the rows of the root `source` into new tables. `key`
-    opens its sealed index; the new tables are not sealed."""
+    """Return the elapsed seconds, and the processor seconds, of inserting the rows of the root `source` into new
+    tables. `key` opens its sealed index; the new tables are not sealed."""
     main, index = source / ".symbi" / DATABASE_FILE, next((source / ".symbi" / INDEXES).glob("*.db"))
     tables = {name: _rows(main, name) for name in ("item_parts", "items")}
     indexed = {name: _rows(index, name, key) for name in _INDEXED}

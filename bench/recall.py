@@ -228,17 +228,19 @@ def show(embedding: str | None, runs: Sequence[Run]) -> None:
         name = run.name if run.weights is None else f"{run.name} {run.weights[0]:g}/{run.weights[1]:g}"
         table.add_row(name, *("" if value is None else f"{value:.3f}" for value in (*averages, *each)))
     Console(width=None if sys.stdout.isatty() else 140).print(table)
-    print("recall@5, recall@10 and nDCG@10: the four categories together; then recall@10 of each, adversarial apart")
+    print(
+        "recall@5, recall@10 and nDCG@10: the four categories together; then recall@10 of each, adversarial separately"
+    )
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = command_line("recall", __doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object a line")
-    parser.add_argument("--vector-weight", type=float, help="measure these weights alone")
-    parser.add_argument("--keyword-weight", type=float, help="measure these weights alone")
+    parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object per line")
+    parser.add_argument("--vector-weight", type=float, help="measure only these weights")
+    parser.add_argument("--keyword-weight", type=float, help="measure only these weights")
     parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
-    parser.add_argument("--latency", action="store_true", help="how long searches take, beside their own parts")
+    parser.add_argument("--latency", action="store_true", help="measure the latency of searches and of their parts")
     return parser.parse_args(given)
 
 

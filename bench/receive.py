@@ -44,7 +44,8 @@ class Server:
     folder: Path
 
     def settle(self) -> None:
-        """Wait until it is idle, at most two minutes, so that work of the last round does not affect the next."""
+        """Wait until the server is idle, at most two minutes, so that work of the last round does not affect the
+        next."""
         end = time.monotonic() + 120
         while time.monotonic() < end:
             before = processor_seconds([self.pid])
@@ -212,7 +213,7 @@ def measure(requests: int) -> dict[str, Any]:
 
 
 def sustained(requests: int) -> dict[str, float]:
-    """Measure the steady state: the store is full, so that each delivery deletes one, and a recorder runs all of them.
+    """Measure the steady state: the store is full, so each delivery deletes one, and a recorder runs all of them.
 
     Returns accepted deliveries per second, accepted and done deliveries per second, and microseconds of processor time
     per delivery until it is done.

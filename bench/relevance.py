@@ -2,7 +2,7 @@
 
 The conversations of the file are searched as in `bench.recall`, with each of the thresholds. Thirty questions unrelated
 to all content are asked about those conversations, this project's documentation, and the docstrings of Python's
-library, each an agent of one memory.
+library; each is an agent of one memory.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ NONSENSE = (
 
 
 def documentation() -> Iterator[str]:
-    """Chunks of this project's pages."""
+    """Yield the chunks of this project's documentation."""
     for page in sorted(_DOCS.glob("*.md")):
         yield from chunks(page.read_text(), _CHUNK)
 
@@ -195,9 +195,9 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 def main(given: Sequence[str] | None = None) -> int:
     """Measure and print. Returns 2 for an invalid file."""
     parser = command_line("relevance", __doc__, texts=(TEXTS, "texts of each of the other collections"))
-    parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object a line")
+    parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object per line")
     parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
-    parser.add_argument("--threshold", type=float, action="append", help="measure this one; again for more")
+    parser.add_argument("--threshold", type=float, action="append", help="a threshold to measure; may be repeated")
     options = parser.parse_args(given)
     try:
         conversations = read(options.data)

@@ -4,7 +4,7 @@ A root with two memories and N webhooks, a hundred per file, each with a secret 
 uvloop; then a webhook of one file is changed, and the root reloads. Meanwhile a task yields repeatedly. The longest
 time between two of its turns counts, in two ways: processor time of the loop's thread (*processor*, which other
 processes do not lengthen), and elapsed time (*wall*, which includes other threads and processes; a compiling thread
-takes up to the interpreter's switch interval of 5 ms at a time). *Beside it* is the same task on the same loop, for as
+takes up to the interpreter's switch interval of 5 ms at a time). *Idle* is the same task on the same loop, for as
 long, without a reload. The median of several reloads counts.
 """
 
@@ -162,7 +162,7 @@ def ratios(results: Sequence[dict[str, Any]]) -> list[Ratio]:
 
 def table(results: Sequence[dict[str, Any]]) -> str:
     """Return the measurement as a Markdown table."""
-    lines = ["| webhooks | reload: processor ms | wall ms | beside it: processor ms | wall ms | a reload takes s |"]
+    lines = ["| webhooks | reload: processor ms | wall ms | idle: processor ms | wall ms | a reload takes s |"]
     lines.append("|---:|---:|---:|---:|---:|---:|")
     for each in results:
         during, beside = each["reload_ms"], each["beside_ms"]

@@ -1,7 +1,7 @@
 """`python -m bench.restart [--json] [--chunks N]`: from a daemon's start to its first answer, with a large collection.
 
 A collection of N generated chunks of about 1,000 characters is pushed into a new root, and one chunk into another, with
-vectors by hashing. Then `symbi up` is started on each a few times, in turns, and asked a question over its socket as
+vectors by hashing. Then `symbi up` is started on each a few times, in turns, and a search is sent over its socket as
 soon as that exists. The fastest of each side counts. *Processor* is the processor time of all threads of the daemon
 until it has answered, and memory its size then (Linux).
 """
@@ -35,7 +35,7 @@ _REQUEST = (
 
 
 class Started(NamedTuple):
-    """Seconds until the socket exists and until the first search is answered; seconds of the processor; bytes of
+    """Seconds until the socket exists and until the first search is answered; processor seconds; bytes of
     memory."""
 
     ready: float
@@ -45,7 +45,7 @@ class Started(NamedTuple):
 
 
 def start(root: Path) -> Started:
-    """Start a daemon, ask it, and end it."""
+    """Start a daemon, send it a search, and end it."""
     (root / ".symbi/daemon.json").unlink(missing_ok=True)
     command: list[str | Path] = [Path(sys.executable).with_name("symbi"), "up", root, "--root", root]
     command += ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
@@ -109,9 +109,9 @@ async def measure(chunks: int, starts: int = STARTS) -> dict[str, Any]:
     return {
         "chunks": chunks,
         "rows": {
-            "start, until the socket is there, seconds": (many.ready, one.ready),
+            "start, until the socket exists, seconds": (many.ready, one.ready),
             "start, until the first search is answered, seconds": (many.found, one.found),
-            "the same, of the processor": (many.processor, one.processor),
+            "the same, processor seconds": (many.processor, one.processor),
             "memory of the daemon, MB": (many.memory / 1e6, one.memory / 1e6),
         },
         "megabytes": size / 1e6,

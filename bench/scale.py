@@ -31,7 +31,7 @@ DAEMONS = (1, 2, 4)
 CONNECTIONS = 64
 ROUNDS = 3
 LOOK_SECONDS = 0.01
-"""Seconds between two looks at the wait events of PostgreSQL's connections."""
+"""Seconds between two samples of the wait events of PostgreSQL's connections."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Setting:
     """Processor seconds per delivery of the daemons and of PostgreSQL."""
 
     def row(self) -> dict[str, Any]:
-        """Return medians over the rounds, and PostgreSQL's wait events as shares of the looks."""
+        """Return medians over the rounds, and PostgreSQL's wait events as shares of the samples."""
         looks = sum(self.waits.values())
         return {
             "requests_per_second": round(statistics.median(sample.rate for sample in self.samples), 1),
@@ -142,7 +142,7 @@ def measure(requests: int) -> dict[str, Any]:
     """Return the whole measurement as a JSON object."""
     with postgresql() as server, ExitStack() as stack:
         if server is None:
-            raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
+            raise SystemExit(f"PostgreSQL is unavailable: install pgserver, or set {NAMED} to the URL of a server")
         settings = [stack.enter_context(_setting(server, count)) for count in (0, *DAEMONS)]
         for turn in range(ROUNDS + 1):
             for setting in settings:

@@ -3,7 +3,7 @@
 *Hybrid* is the product's own search over an index of N generated entries, and over one ten times as large; *its parts*
 are the unavoidable ones: embedding the question, a bare FTS5 query for its words (`ORDER BY rank`, a table of the texts
 alone) and a bare matrix product with a partial sort. Sides alternate, and the fastest of three turns of a query counts;
-an entry is written before each search, so that nothing is cached. *Indexing* puts N entries without vectors, compared
+an entry is written before each search, so that nothing is cached. *Indexing* adds N entries without vectors, compared
 with bare FTS5 inserts of the same texts in one transaction; the fastest of alternating rounds are compared. *Appending*
 writes single entries to a Markdown memory's log of 100 and of N entries.
 
@@ -113,7 +113,7 @@ class Texts:
 
 
 async def filled(index: Index, entries: Sequence[IndexEntry], dimension: int) -> None:
-    """Put the entries part by part, and give each a random vector."""
+    """Add the entries part by part, each with a random vector."""
     import numpy as np
 
     chance = np.random.default_rng(2)
@@ -219,7 +219,7 @@ async def _query(index: Index, embedder: Embedder, bare: Bare, text: str, last: 
 
 
 async def indexing(items: int) -> dict[str, Side]:
-    """Measure puts of entries without vectors, and bare inserts of their texts; milliseconds of each round."""
+    """Measure the addition of entries without vectors, and bare inserts of their texts; milliseconds of each round."""
     entries = Texts().entries(items)
     texts = [entry.text for entry in entries]
     sides: dict[str, list[float]] = {"put": [], "bare": []}

@@ -1,2 +1,2 @@
 def language() -> object:
-    """The tree-sitter language, as `tree_sitter.Language` takes it."""
+    """Return the tree-sitter language, for `tree_sitter.Language`."""

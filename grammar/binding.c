@@ -1,4 +1,4 @@
-// The parser that editors use, for Python: `grammar.language` is what imports this.
+// Python binding of the tree-sitter parser. `grammar.language` imports it.
 #include <Python.h>
 
 typedef struct TSLanguage TSLanguage;

@@ -1,8 +1,8 @@
 /**
- * What editors read. The same language as symbiont.lark, which the compiler reads; tests hold the two together.
+ * Grammar for editors. The same language as symbiont.lark, the compiler's grammar; tests compare the two.
  *
- * A newline is a token, so that a key and its value share a line and `{` stands on its head's line; where a rule says
- * `repeat($._newline)`, any white space will do. One comma is accepted after a value, never after `}`.
+ * A newline is a token, so that a value is on the line of its key and `{` on the line of its head;
+ * `repeat($._newline)` in a rule allows any white space. One comma is accepted after a value, never after `}`.
  *
  * `make grammar` writes src/ from this file.
  */
@@ -10,7 +10,7 @@
 /// <reference types="tree-sitter-cli/dsl" />
 // @ts-check
 
-// Lexical precedence: inside a string its own text wins over blanks and comments, which may stand between any tokens.
+// Lexical precedence: inside a string, text has precedence over blanks and comments, which are allowed between tokens.
 const INSIDE = 1;
 
 const ELSEWHERE = ["metadata", "policy", "schedule", "channel", "function"];
@@ -29,7 +29,7 @@ export default grammar({
         optional(alias($._type_line, $.foreign_block)),
       ),
 
-    // ---- Blocks of ours
+    // ---- Blocks that are compiled
 
     block: ($) =>
       choice(
@@ -57,13 +57,13 @@ export default grammar({
 
     word: () => /[A-Za-z_][A-Za-z0-9_-]*/,
 
-    // Numbers, durations and sizes are one token; the type that belongs there reads it.
+    // Numbers, durations and sizes are one token; the type of the setting parses it.
     number: () => /-?[0-9][A-Za-z0-9_.]*/,
 
     string: ($) =>
       seq('"', repeat(choice($.string_content, $.escape_sequence)), token.immediate(prec(INSIDE, '"'))),
     string_content: () => token.immediate(prec(INSIDE, /[^"\\\n]+/)),
-    // Any escape is taken here and judged by the compiler.
+    // Any escape is accepted here and checked by the compiler.
     escape_sequence: () => token.immediate(prec(INSIDE, choice(/\\[^\n]/, /\\u[0-9A-Fa-f]{4}/))),
 
     long_string: ($) =>
@@ -72,7 +72,7 @@ export default grammar({
         repeat(choice(alias($._long_text, $.string_content), alias($._long_escape, $.escape_sequence))),
         token.immediate(prec(INSIDE, '"""')),
       ),
-    // A quote is a token of its own: as part of the text's it would let a comment in, which wins by its length.
+    // A quote is a separate token: as part of the text's token, a comment could match instead, because it is longer.
     _long_text: () => token.immediate(prec(INSIDE, choice(/[^"\\]+/, '"'))),
     _long_escape: () => token.immediate(prec(INSIDE, choice(/\\[\s\S]/, /\\u[0-9A-Fa-f]{4}/))),
 
@@ -80,7 +80,7 @@ export default grammar({
 
     _newline: () => /\r?\n/,
 
-    // ---- Blocks of the wider Symbiont language, read as far as their strings, comments and braces
+    // ---- Blocks of the wider Symbiont language, of which only strings, comments and braces are parsed
 
     foreign_block: ($) =>
       choice(
@@ -103,7 +103,7 @@ export default grammar({
 
     _type_head: ($) =>
       seq(field("kind", alias("type", $.word)), optional(field("name", $._foreign_name)), repeat(choice($._head, ")"))),
-    // `type A = B` may do without a body.
+    // `type A = B` may have no body.
     _type_line: ($) => seq($._type_head, "=", repeat(choice($._head, "=", ")"))),
 
     _foreign_name: ($) => prec(1, choice($.word, alias($._foreign_string, $.string))),
@@ -130,7 +130,7 @@ export default grammar({
       ),
     _code: () => /[^{}"#\/]+/,
 
-    // As one token: a quote that nothing closes is an ordinary character here.
+    // One token: an unclosed quote is an ordinary character here.
     _foreign_string: () => /"([^"\\\n]|\\[^\n])*"/,
     _foreign_long_string: () => /"""("{0,2}([^"\\]|\\[\s\S]))*"""/,
   },

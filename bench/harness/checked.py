@@ -1,6 +1,6 @@
 """The receiver with all its checks and limits, without storage: `python -m bench.harness.checked PORT`.
 
-A delivery is accepted as soon as it is verified: the difference to the daemon is the cost of storing.
+A delivery is accepted as soon as it is verified: the difference to the daemon is the cost of storage.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ACCEPTED = Decision("accepted", "00000000-0000-0000-0000-000000000000")
 
 
 class Unstored(Admission):
-    """Accepts everything at once."""
+    """Admission that accepts everything immediately."""
 
     async def admit(self, candidate: Candidate) -> Decision:
         return _ACCEPTED

@@ -80,7 +80,7 @@ def read(file: Path) -> list[Conversation]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(
-            f"{file} cannot be read: {reason}", hint="give a file of dialogues, --data FILE.jsonl"
+            f"{file} cannot be read: {reason}", hint="use --data FILE.jsonl with a file of dialogues"
         ) from None
     found = [_conversation(file, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not found:

@@ -1,5 +1,5 @@
-"""A minimal client of the Model Context Protocol, which only writes and reads lines, so that the server dominates the
-time."""
+"""A minimal client of the Model Context Protocol, which only writes and reads lines, so that most of the time is the
+server's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# -P: without its folder on the path, where `mcp` is another module.
+# -P: without the script's folder on the path, where `mcp` is another module.
 HELLO = (sys.executable, "-P", str(Path(__file__).with_name("mcp_minimal.py")))
 SYMBI = (str(Path(sys.executable).with_name("symbi")), "mcp", "--root")
 

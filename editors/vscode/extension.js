@@ -7,7 +7,7 @@ const { LanguageClient, TransportKind } = require("vscode-languageclient/node");
 /** @type {LanguageClient | undefined} */
 let client;
 
-/** The command that the settings name, with the first folder put in. */
+/** Return the command from the settings, with the first folder for `${workspaceFolder}`. */
 function command() {
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? "";
   const words = vscode.workspace.getConfiguration("symbiont").get("server.command") ?? [];
@@ -28,7 +28,7 @@ async function start() {
   } catch (error) {
     client = undefined;
     const answer = await vscode.window.showErrorMessage(
-      `\`${[run.command, ...run.args].join(" ")}\` does not start: install Symbiont with its extra lsp, or name the command in the settings.`,
+      `\`${[run.command, ...run.args].join(" ")}\` could not be started: install Symbiont with the extra [lsp], or set the command in the settings.`,
       "Open settings",
     );
     if (answer) {

@@ -1,4 +1,4 @@
-; Later patterns win over earlier ones.
+; Later patterns override earlier ones.
 
 (comment) @comment
 
@@ -11,7 +11,7 @@
 (setting key: (word) @property)
 (variant key: (word) @property)
 
-; A word as a value is a member of an enumeration.
+; A word as a value is highlighted like a member of an enumeration.
 (setting value: (word) @constant)
 (variant value: (word) @constant)
 (list (word) @constant)
@@ -29,7 +29,7 @@
 (parameters (string) @string)
 (escape_sequence) @string.escape
 
-; Names of other blocks, coloured as where they are declared.
+; Names of other blocks, highlighted like their declarations.
 (setting
   key: (word) @property
   value: [(word) (string)] @type

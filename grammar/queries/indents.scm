@@ -1,4 +1,4 @@
-; Neovim's names and Helix' names, side by side; each editor passes over the other's.
+; Capture names of Neovim and of Helix; each editor ignores those of the other.
 
 [
   (body)
@@ -13,5 +13,5 @@
   ")"
 ] @indent.branch @indent.end @outdent
 
-; The inside of a long string is the author's.
+; The indentation inside a long string is not changed.
 (long_string) @indent.auto

@@ -1,4 +1,4 @@
-; A name belongs to all files of a program; a word and a quoted string spell the same name.
+; Names are shared by all files of a program; a word and a quoted string with the same text are the same name.
 
 (source_file) @local.scope
 
