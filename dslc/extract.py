@@ -106,11 +106,11 @@ def read(tree: Tree, source: Source) -> File:
     # A parser of ABI 14 does not expose its name: it is recognised by a rule that only this grammar has.
     is_ours = tree.language.id_for_node_kind("foreign_block", True) is not None
     if not is_ours or root.has_changes or root.text != data[root.start_byte : root.end_byte]:
-        raise ValueError("the tree is not one of this text: parse it again")
+        raise ValueError("the tree does not belong to this text: parse it again")
     _raise_first(source, faults(source))
     if root.has_error or _depth(tree) > MAX_DEPTH:
         _raise_first(source, parse(source, _vocabulary()).diagnostics)  # the compiler's own diagnostics
-        raise ValueError("the tree has errors, and the compiler finds none in the text")
+        raise ValueError("the tree has errors, but the compiler finds none in the text")
     sections, index, byte = [], 0, source.offset(0)
     for node in root.named_children:
         if node.type == "comment":

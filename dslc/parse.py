@@ -188,7 +188,9 @@ def faults(source: Source) -> list[Diagnostic]:
         return [Diagnostic(code, CODES[code][0], message, source.name, source.span(start, end), (), hint)]
 
     if len(source.data) > LARGEST:
-        return fault("S108", "the file is larger than 4 MiB", 0, 0, "split it: all files form one program")
+        return fault(
+            "S108", "the file is larger than 4 MiB", 0, 0, "split it into several files: all files form one program"
+        )
     if source.undecodable is not None:
         hint = "save the file as UTF-8"
         return [Diagnostic("S108", CODES["S108"][0], "not UTF-8", source.name, source.undecodable, (), hint)]

@@ -57,12 +57,12 @@ def _can_silence(code: str) -> bool:
 def _unused(file: str, allow: _Allow) -> Diagnostic:
     hint = "remove it"
     if allow.code not in CODES:
-        what, hint = "names no code", suggestion(allow.code.upper(), CODES, what="codes")
+        what, hint = "does not name a code", suggestion(allow.code.upper(), CODES, what="codes")
         hint = hint if len(hint) < 80 else "such as `# dslc: allow P501`"
     elif CODES[allow.code][0] is Severity.ERROR:
-        what, hint = f"cannot silence {allow.code}", "errors cannot be silenced"
+        what, hint = f"cannot suppress {allow.code}", "errors cannot be suppressed"
     else:
-        what = f"silences nothing: no {allow.code} on line {allow.line}"
+        what = f"suppresses nothing: line {allow.line} has no {allow.code}"
     return Diagnostic("P505", CODES["P505"][0], f"this comment {what}", file, allow.span, (), hint)
 
 

@@ -184,8 +184,8 @@ def _value(context: CheckState, setting: Setting, entry: EntryNode) -> Any | Inv
         return INVALID
     if setting.type == "reference" and entry.body is not None:
         message, hint = (
-            "a block inside of another",
-            f"put this `{setting.name}` at the top level; its name remains here",
+            "a block inside another block",
+            f"move this `{setting.name}` to the top level and leave only its name here",
         )
         context.collector.add("N202", message, entry.key, hint=hint)
         context.mention(entry.value, entry.body)

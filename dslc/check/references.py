@@ -240,7 +240,7 @@ class References:
                 f"a second `{kind}` is called `{name}`",
                 second.location,
                 hint="rename one of them",
-                labels=[("the first is here", first)],
+                labels=[("first declared here", first)],
             )
         quiet = self._incomplete or kind not in _PLURALS or self._mentions[name] > 0
         uses = self.uses(kind, name)
@@ -254,7 +254,7 @@ class References:
         implied = subject == self._sole or (kind, name) == ("memory", "default")
         implied = implied or any(map(self._is_fileless, declared[:1])) or self._typos[subject] > 0
         if declared and declared[0].checked and not uses and not implied and not lost:
-            hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
+            hint = "refer to it in a webhook" if kind == "agent" else "refer to it in a webhook or an agent"
             yield _diagnostic("R302", f"`{kind} {name}` is never used", declared[0].location, hint=hint)
 
     def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
@@ -280,10 +280,10 @@ class References:
     def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
         message, severity = f"no {kind} is called `{name}`", Severity.ERROR
         if kind == "agent":
-            message, severity = f"{message}: it will only record", Severity.WARNING
+            message, severity = f"{message}: deliveries will only be recorded", Severity.WARNING
         hint, labels = None, []
         if near is not None:  # either of the two may be misspelt
-            hint = f"`{kind} {named(near)}` is declared: give both one name"
+            hint = f"`{kind} {named(near)}` is declared: use the same name for both"
             labels = [("declared here", self._in_order(("name", kind, near))[0].location)]
         elif not self._too_many_missing(kind):
             hint = suggestion("", self._names_of(kind).all, what=f"declared {_PLURALS[kind]}")
@@ -301,8 +301,8 @@ class References:
         if kind == "webhook":
             for second in here[1:]:
                 message = f"the path of `{second.name}` is already taken"
-                labels = [(f"`{here[0].name}` has it first", here[0].setting("path"))]
-                hint = "give it a path of its own"
+                labels = [(f"`{here[0].name}` uses this path first", here[0].setting("path"))]
+                hint = "use a different path"
                 yield _diagnostic("N205", message, second.setting("path"), hint=hint, labels=labels)
             return
         if not here:
@@ -330,7 +330,7 @@ class References:
 
 def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Diagnostic:
     """N208 at `block` with folder `path`, because `first` uses the folder `taken`."""
-    verb = "have one path" if taken == path else "lie in one another"
+    verb = "use the same path" if taken == path else "use nested paths"
     free = [
         folder
         for folder in (f"data/{block.name}", block.name)
@@ -341,8 +341,8 @@ def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Di
         "N208",
         f"the memories `{first.name}` and `{block.name}` {verb}",
         block.setting("path"),
-        hint=f"give it a path of its own{example}",
-        labels=[(f"`{first.name}` is here", first.setting("path"))],
+        hint=f"use a different path{example}",
+        labels=[(f"path of `{first.name}`", first.setting("path"))],
     )
 
 

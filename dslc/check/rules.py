@@ -30,8 +30,8 @@ def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
         return
     last = [inner for inner in entry.body.entries if inner.key in names]
     place = last[-1].value if last else entry.key
-    message = f"`vector_weight` and `keyword_weight` add up to {total:.6g}, not to 1"
-    hint = "the other one has its default" if len(last) == 1 else "such as 0.7 and 0.3"
+    message = f"`vector_weight` and `keyword_weight` add up to {total:.6g} instead of 1"
+    hint = "the other weight has its default" if len(last) == 1 else "such as 0.7 and 0.3"
     if total == 0:
         message = "`vector_weight` and `keyword_weight` are both 0, so nothing can be found"
         context.collector.add("T402", message, place or entry.key, hint="such as 0.7 and 0.3")
@@ -43,8 +43,8 @@ def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 def _stored(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """Report `path` for a memory without files, and `retention` for a store that only appends."""
     vocabulary = context.vocabulary
-    _check_unsupported(context, given, "path", vocabulary.fileless, "a `{}` is kept in the database")
-    _check_unsupported(context, given, "retention", vocabulary.append_only, "`{}` are only added to and never deleted")
+    _check_unsupported(context, given, "path", vocabulary.fileless, "a `{}` is stored in the database")
+    _check_unsupported(context, given, "retention", vocabulary.append_only, "items of `{}` are never deleted")
 
 
 def _check_unsupported(context: CheckState, given: BodyValues, setting: str, stores: Collection[str], why: str) -> None:
@@ -53,7 +53,7 @@ def _check_unsupported(context: CheckState, given: BodyValues, setting: str, sto
     if store is None or entry is None or str(store.value) not in stores:
         return
     label = context.collector.label(f"`{store.value}` is given here", store.key)
-    message = f"{why.format(store.value)}: `{setting}` means nothing here"
+    message = f"{why.format(store.value)}: `{setting}` has no effect"
     context.collector.add("T405", message, entry.key, hint="remove it", labels=[label])
     given.good = False
 
@@ -69,11 +69,11 @@ def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None
             collector.add("T405", message, unverified.key, hint="remove one", labels=[label])
             given.good = False
         else:
-            hint = 'give it a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
-            collector.add("P502", "this webhook accepts requests that nobody signed", unverified, hint=hint)
+            hint = 'add a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
+            collector.add("P502", "this webhook accepts unverified requests", unverified, hint=hint)
     elif _keyless(context, given):
         if secret is not None:
-            message = "this sender's keys are fetched: there is no `secret`"
+            message = "this sender's keys are fetched: `secret` is not used"
             collector.add("T405", message, secret.key, hint="remove it")
             given.good = False
     elif (
@@ -86,7 +86,7 @@ def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None
         given.good = False
     elif secret is not None and given.values.get("secret") == ():
         collector.add(
-            "T402", "`secret` lists no secret", _value(secret), hint='such as `["secret://env/WEBHOOK_SECRET"]`'
+            "T402", "`secret` is an empty list", _value(secret), hint='such as `["secret://env/WEBHOOK_SECRET"]`'
         )
         given.good = False
 
@@ -99,9 +99,9 @@ def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> N
         return
     first, *others = sorted(meant, key=lambda entry: entry.start_pos)
     names = listing(str(entry.key) for entry in (first, *others))
-    labels = [context.collector.label("nor has this", entry.key) for entry in others]
-    message = f"{names} of an agent {'have' if others else 'has'} no effect yet: it records what arrives"
-    hint = "nothing runs a model yet; remove it, or say `# dslc: allow R303`"
+    labels = [context.collector.label("this has no effect either", entry.key) for entry in others]
+    message = f"{names} of an agent {'have' if others else 'has'} no effect yet: the agent only records deliveries"
+    hint = "models are not run yet; remove it, or add `# dslc: allow R303`"
     context.collector.add("R303", message, first.key, hint=hint, labels=labels)
 
 

@@ -69,7 +69,7 @@ def check_section(parsed: ParsedSection, vocabulary: Vocabulary) -> CheckedSecti
 def _foreign(context: CheckState, node: ForeignNode, *, readable: bool) -> list[tuple[str, str]]:
     """Report a block of the wider language as not compiled, unless it has an error. Returns the names it declares."""
     if readable and (node.kind in FOREIGN_KINDS or node.kind in context.vocabulary.kinds):
-        hint = "the blocks beside it are compiled"
+        hint = "the other blocks are compiled"
         context.collector.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
     body = context.collector.text[node.end_pos : node.end_pos + 100_000]
     context.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", body))  # its references are unknown

@@ -46,7 +46,7 @@ def signed_filters(context: CheckState, given: BodyValues, _: CheckedHead) -> No
         for key, part in _read(entry):
             if not signer.signs(part):
                 what = "the body" if part == "body" else f"the header `{part.removeprefix(_HEADER)}`"
-                message = f"`{signer.name}` does not sign {what}, on which this filter decides"
+                message = f"this filter uses {what}, which `{signer.name}` does not sign"
                 context.collector.add("P504", message, key, hint=signer.said())
                 break  # one filter, one warning
 
@@ -62,8 +62,8 @@ def known_address(context: CheckState, given: BodyValues, _: CheckedHead) -> Non
         return
     provider = given.entry("provider")
     if provider is not None and given.values.get("insecure_allow_unverified") is not True:
-        message = f"`{signer.name}` signs the URL that it calls: `public_url` must say which"
-        hint = 'add `public_url "https://…"`, exactly the address that was given to the sender'
+        message = f"`{signer.name}` signs the URL that it calls: `public_url` is required"
+        hint = 'add `public_url "https://…"` with exactly the address that the sender calls'
         context.collector.add("T405", message, provider, hint=hint)
         given.good = False
 
@@ -78,7 +78,7 @@ def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     if entry is None or signer is None or signer.events is None:
         return
     if not signer.events:
-        message = f"`event` needs a sender that names its events, and `{signer.name}` does not say where"
+        message = f"`event` needs a sender that names its events; `{signer.name}` does not define where"
         option = f'add `{signer.by} "X-Event"` to `provider {signer.name}`'
         hint = option if signer.by else "use a `filter` on the body"
         context.collector.add("T405", message, entry.key, hint=hint)
@@ -86,7 +86,7 @@ def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
         return
     vendors = signer.by is None and signer.signs("body")
     if not vendors and not any(signer.signs(_part_of(source)) for source in signer.events):
-        message = f"`{signer.name}` does not sign the event, on which `event` decides"
+        message = f"`event` uses the name of the event, which `{signer.name}` does not sign"
         context.collector.add("P504", message, entry.key, hint=signer.said())
 
 

@@ -82,7 +82,7 @@ def _diagnostic(source: Source, character: str, found: list[int]) -> Diagnostic:
     if len(found) > 1:
         message += f", here and in {len(found) - 1} more place{'s' if len(found) > 2 else ''}"
     is_blank = _BLANK.match(character) is not None
-    hint = "write a blank instead" if is_blank else "remove it"
+    hint = "replace it with a space" if is_blank else "remove it"
     edits = tuple(Edit(source.span(place, place + 1), " " if is_blank else "") for place in found)
     span = source.span(found[0], found[0] + 1)
     return Diagnostic("S115", CODES["S115"][0], message, source.name, span, (), hint, Fix(hint, edits, safe=True))

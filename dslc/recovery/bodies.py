@@ -52,7 +52,7 @@ def signs_at_brace(state: RecoveryState, token: Token) -> bool:
     else:
         return False
     hint = f"remove `{token[:8]}` on both sides"
-    state.collector.add("S112", f"unexpected `{token[:8]}` at a brace", place, hint=hint)
+    state.collector.add("S112", f"unexpected `{token[:8]}` next to a brace", place, hint=hint)
     state.closing_signs.add(half)
     state.advance()
     return True

@@ -23,7 +23,7 @@ def too_deep(state: RecoveryState, token: Token) -> bool:
     parser_state = state.parser_state
     if token.type != "LBRACE" or len(parser_state.frames) < MAX_DEPTH:
         return False
-    state.collector.add("S108", "nested deeper than 64 levels", token, hint="use fewer levels")
+    state.collector.add("S108", "nested deeper than 64 levels", token, hint="reduce the nesting")
     if parser_state.expects_value:
         state.feed_missing_value()
     state.damage(everything=True)
@@ -50,8 +50,8 @@ def brace_on_next_line(state: RecoveryState, token: Token) -> bool:
     if parser_state.last is not None and parser_state.last.type == "RSQB":
         last = parser_state.last.end_pos or 0
     blank = not state.text[last:brace].strip()  # no comment between
-    fix = state.collector.fix("write `{` behind its head", (last, brace, " "), safe=True) if blank else None
-    message = "`{` is not on the line of its head"
+    fix = state.collector.fix("move `{` to the line of its head", (last, brace, " "), safe=True) if blank else None
+    message = "`{` must be on the line of its head"
     state.collector.add("S111", message, state.peek(1), hint=f"write `{shown}`", fix=fix)
     state.drop()
     return True
@@ -77,7 +77,7 @@ def body_ends_by_indentation(state: RecoveryState, token: Token) -> bool:
             left = left and not (token not in parser_state.legal(1) and state.peek(1).type == "LBRACE")
         if not (left or known) or (len(parser_state.frames) == 1 and not outside):
             return False
-        _unclosed(state, frame, token, "this is outside of it")
+        _unclosed(state, frame, token, "this is outside the block")
     return True
 
 
@@ -149,7 +149,7 @@ def extra_opening_brace(state: RecoveryState, token: Token) -> bool:
         after = state.after_line_end(1)
         if after not in parser_state.legal() or after in parser_state.body_settings(parser_state.head):
             return False
-    state.collector.add("S112", "this `{` opens nothing", token, hint="remove it")
+    state.collector.add("S112", "unmatched `{`", token, hint="remove it")
     while state.missing and state.after_line_end().type == "LBRACE":
         state.advance()
         state.missing -= token.type == "LBRACE"
@@ -168,7 +168,7 @@ def wrong_closing_sign(state: RecoveryState, token: Token) -> bool:
     ends = after.type in {"_NL", "$END", "RBRACE"} or (column is None and after in parser_state.legal(1))
     if not ends or (column is not None and column > (frame.column or 0)):
         return False
-    state.collector.add("S114", f"unexpected `{token}` where a body ends", token, hint="write `}`")
+    state.collector.add("S114", f"unexpected `{token}` at the end of a body", token, hint="write `}`")
     state.advance()
     state.missing -= 1
     state.feed("RBRACE", start(token))
@@ -233,6 +233,6 @@ def _stray(state: RecoveryState, token: Token) -> None:
     if parser_state.closed and parser_state.closing:
         name = state.shown_head(list(parser_state.closed.head), nested=bool(parser_state.frames))
         labels = [state.collector.label(f"`{name}` is already closed here", parser_state.closing)]
-    state.collector.add("S104", "this `}` closes nothing", token, hint="remove it", labels=labels)
+    state.collector.add("S104", "unmatched `}`", token, hint="remove it", labels=labels)
     state.advance()
     state.excess -= state.excess > 0

@@ -31,7 +31,9 @@ def comment(state: RecoveryState, token: Token) -> bool:
     behind = closed + 2 if closed >= 0 else line
     if state.parser_state.expects_value and not 0 <= closed < line:
         return False
-    state.collector.add("S114", "`/*` begins no comment", Place(at, min(behind, line)), hint="begin each line with `#`")
+    state.collector.add(
+        "S114", "`/*` does not begin a comment", Place(at, min(behind, line)), hint="begin each line with `#`"
+    )
     state.recovered.mentions |= words(text[at : min(behind, at + 100_000)])
     state.damage()
     state.seek(behind)
@@ -46,7 +48,7 @@ def merge_conflict(state: RecoveryState, token: Token) -> bool:
     last = state.find("\n>>>>>>>", at)
     line = text.find("\n", last + 1 if last >= 0 else at)
     behind = len(text) if line < 0 else line
-    hint = "keep one of its sides, without the marks"
+    hint = "keep one side and remove the conflict markers"
     state.collector.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
     state.recovered.mentions |= words(text[at : min(behind, at + 100_000)])
     if state.parser_state.expects_value:
@@ -94,7 +96,7 @@ def multiline_text(state: RecoveryState, token: Token) -> bool:
         behind = below.end() if below else -1
     if behind < 0:
         return False
-    message = 'this text over several lines needs `"""`'
+    message = 'a text on several lines needs `"""`'
     state.collector.add("S114", message, Place(at, behind), hint=f'write `{setting.name} """…"""`')
     state.recovered.mentions |= words(text[at:behind])
     state.feed_missing_value()
@@ -117,7 +119,7 @@ def invalid_name(state: RecoveryState, token: Token) -> bool:
     other = _in_ascii(name)
     hint = f'write `{parser_state.head[0]} "{name}" {{`' if quoted else None
     fix = state.collector.fix("put it in quotes", (at, at, '"'), (behind, behind, '"'), safe=True) if quoted else None
-    message = "this name needs quotes" if quoted else "not a legal name"
+    message = "this name needs quotes" if quoted else "invalid name"
     if hint is None:
         hint = f"such as `{parser_state.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
     state.collector.add("N206", message, Place(at, behind), hint=hint, fix=fix)

@@ -26,9 +26,9 @@ _SPLIT_NAME = re.compile(r"\"(?P<name>[^\"\n{}]{0,64}\n[^\"\n{}]{0,64})\"[ \t]*(
 
 def no_head(state: RecoveryState) -> None:
     """Report settings and a `}` without a block head before them."""
-    code, message = "S111", "these settings are in no block: its head is missing"
+    code, message = "S111", "these settings are outside a block: its head is missing"
     if state.peek().type != "WORD" or (state.peek(1).type == "SIGN" and state.peek(2).type == "_NL"):
-        code, message = "S114", "this is another language"
+        code, message = "S114", "this is not the Symbiont language"
     hint = f"a block is `kind name {{ … }}`; kinds are {listing(state.vocabulary.kinds)}"
     state.collector.add(code, message, state.peek(), hint=hint)
     state.recovered.mentions |= words(state.text[:100_000])
@@ -40,7 +40,7 @@ def is_foreign(state: RecoveryState) -> bool:
     word = state.peek()
     if word in FOREIGN_KINDS or _takes_arguments(state):
         message = f"the head of this `{word}` does not end in `{{` on its line"
-        hint = "only parentheses that close may go over lines"
+        hint = "write it on one line; only closed parentheses may span lines"
         state.collector.add("S111", message, word, hint=hint)
         state.recovered.mentions |= words(state.text[:100_000])
         return True
@@ -100,7 +100,9 @@ def name_on_two_lines(state: RecoveryState, token: Token) -> bool:
     place = Place(start(token), end(token) - token.endswith("\r"))
     fix = state.collector.fix("write it on one line", (found.start(), found.end("name") + 1, f'"{name}"'))
     fix_or_none = fix if is_name(name) else None
-    state.collector.add("S102", "the name is not closed on its line", place, hint=f'write `"{name}"`', fix=fix_or_none)
+    state.collector.add(
+        "S102", "the name is not closed on the same line", place, hint=f'write `"{name}"`', fix=fix_or_none
+    )
     state.rescan(found.end("name") + 1)
     state.insert(Token("STRING", f'"{name}"', start_pos=found.start(), end_pos=found.end("name") + 1))
     return True

@@ -21,7 +21,7 @@ def word_before_key(state: RecoveryState, token: Token) -> bool:
     if joined is not None:
         fix = state.collector.fix(f"write `{joined}`", (start(token), end(after), joined))
         place = Place(start(token), end(after))
-        state.collector.add("S109", f"`{joined}` is written in two words", place, hint=f"write `{joined}`", fix=fix)
+        state.collector.add("S109", f"`{joined}` is written as two words", place, hint=f"write `{joined}`", fix=fix)
         state.advance()
         state.replace(Token("WORD", joined, start_pos=start(token), end_pos=end(after)))
         return True
@@ -46,7 +46,7 @@ def not_a_setting(state: RecoveryState, token: Token) -> bool:
         return False
     behind = end(state.peek(number - 1))
     hint = f"a setting is `key value`; settings here: {listing(state.parser_state.legal())}"
-    state.collector.add("S109", "this line is no setting", Place(start(token), behind), hint=hint)
+    state.collector.add("S109", "this line is not a setting", Place(start(token), behind), hint=hint)
     state.recovered.mentions |= words(state.text[start(token) : behind])
     state.damage()
     state.seek(behind)

@@ -70,7 +70,7 @@ def invalid_list(state: RecoveryState, token: Token) -> bool:
 
 def _too_deep(state: RecoveryState, opened: Token, bad: Token) -> None:
     """Skip a list with more nesting than a program may have: up to its `]`, or the end of its line."""
-    state.collector.add("S108", "nested deeper than 64 levels", bad, hint="use fewer levels")
+    state.collector.add("S108", "nested deeper than 64 levels", bad, hint="reduce the nesting")
     at = bad.end_pos or 0
     behind = entry_end(state.text, at) if state.brackets > 0 else list_end(state.text, opened.start_pos or 0, at)
     if state.parser_state.expects_value:
@@ -99,7 +99,7 @@ def _add_invalid_list(state: RecoveryState, opened: Token, number: int) -> None:
     if bad.type == "LBRACE" and _holds_groups(state, opened):
         return
     if bad.type == "RBRACE" and state.excess > 0 and state.brackets > 0:
-        state.collector.add("S113", "unexpected `}` where a list ends", bad, hint="write `]`", labels=label)
+        state.collector.add("S113", "unexpected `}` at the end of a list", bad, hint="write `]`", labels=label)
         state.excess -= 1
         _discard_list(state, opened, bad, bad.end_pos or 0)
         return
@@ -112,7 +112,7 @@ def _add_invalid_list(state: RecoveryState, opened: Token, number: int) -> None:
     elif bad.type == "_COMMA":
         state.collector.add("S113", "unexpected second comma", bad, hint="remove one", labels=label)
     else:
-        hint = 'a list holds words, numbers and strings; other text needs `"`'
+        hint = "a list contains words, numbers and strings; put other text in quotes"
         state.collector.add("S113", f"unexpected {shown(bad)} in a list", bad, hint=hint, labels=label)
     if bad.type == "UNCLOSED_STRING":
         _discard_list(state, opened, bad, bad.end_pos or 0)
@@ -147,7 +147,7 @@ def _holds_groups(state: RecoveryState, opened: Token) -> bool:
         return False
     setting = state.parser_state.setting()
     many = setting is not None and setting.many and setting.type == "group"
-    hint = f"give `{setting.name}` once for each: `{setting.name} {{ … }}`" if setting and many else None
+    hint = f"write `{setting.name} {{ … }}` once for each group" if setting and many else None
     state.collector.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
     state.recovered.mentions |= words(
         state.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)]

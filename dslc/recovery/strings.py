@@ -97,7 +97,7 @@ def inner_quotes(state: RecoveryState, token: Token) -> bool:
         return False
     inner = [first, *(at for at in _quotes(state.text, first + len(quote), behind - len(quote), quote))]
     fix = state.collector.fix("escape the quotes inside", *((at, at, "\\") for at in inner)) if behind else None
-    hint = 'write `\\"` inside of a text, or `"""` around it' if quote == '"' else 'write `\\"""` inside of a text'
+    hint = 'write `\\"` inside a text, or `"""` around it' if quote == '"' else 'write `\\"""` inside a text'
     place = Place(first, first + len(quote))
     state.collector.add("S116", f"this `{quote}` inside the text ends it", place, hint=hint, fix=fix)
     behind = behind or entry_end(state.text, token.end_pos or 0)
@@ -147,7 +147,7 @@ def not_opened(state: RecoveryState, token: Token) -> bool:
     fix = state.collector.fix('add `"`', (start, start, '"'), safe=True)
     state.collector.add(
         "S110",
-        'this text has only its last `"`',
+        'this text has only its closing `"`',
         Place(*found.span()),
         hint='add `"` before it',
         fix=fix,
@@ -213,7 +213,7 @@ def add_unclosed(state: RecoveryState, token: Token) -> None:
     if token.type == "UNCLOSED_LONG_STRING":
         state.collector.add("S102", 'the long string is not closed by `"""`', place, hint='add `"""`')
     else:
-        hint = 'add `"` at its end; a text over several lines needs `"""`'
+        hint = 'add `"` at its end; a text on several lines needs `"""`'
         state.collector.add("S102", "the string is not closed", place, hint=hint)
 
 

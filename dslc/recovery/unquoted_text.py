@@ -82,7 +82,7 @@ def _in_quotes(state: RecoveryState, at: int, behind: int, width: int) -> None:
         hint = f"write `{line}`" if line else hint
     what = "strings" if width == 1 else "long strings"
     other = state.text[at : at + width]
-    message = f"{what} use `{quotes}`, not {'backquotes' if '`' in other else f'`{other}`'}"
+    message = f"{what} use `{quotes}`, not {'backticks' if '`' in other else f'`{other}`'}"
     state.collector.add("S106", message, Place(at, behind), hint=hint, fix=fix)
     if not plain:
         state.recovered.mentions |= words(inner[:100_000])
@@ -99,7 +99,7 @@ def doubled_quotes(state: RecoveryState, token: Token) -> bool:
     if found is None:
         return False
     at, behind = found.span()
-    fix = state.collector.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
+    fix = state.collector.fix("remove the doubled quotes", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
     state.seek(behind)
     state.insert(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
     line = state.shown_entry()
@@ -192,24 +192,22 @@ def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, on
     if setting is not None and (kind in _UNITS or kind in {*_NUMBERS, "boolean"}):
         joined = re.sub(r"[ \t,]+", "", shown)
         plain = kind in _UNITS and re.fullmatch(r"(?:[0-9]+[A-Za-z]+)+", joined)
-        what = "a number" if kind in _NUMBERS else "a truth" if kind == "boolean" else f"a {kind}"
-        hint = f"write `{joined}`, without blanks" if plain else f"such as `{example(setting)}`"
+        what = "a number" if kind in _NUMBERS else "`true` or `false`" if kind == "boolean" else f"a {kind}"
+        hint = f"write `{joined}`, without spaces" if plain else f"such as `{example(setting)}`"
         message = (
-            f"`{setting.name}`: {what} is one word, without blanks"
-            if plain
-            else f"`{setting.name}`: {what} belongs here"
+            f"`{setting.name}`: {what} is written without spaces" if plain else f"`{setting.name}`: expected {what}"
         )
         add("T401", message, place, hint=hint)
     elif setting is not None and setting.many and not setting.single and kind != "group":
         items = re.findall(r"[A-Za-z0-9_.-]+", without_passwords(shown))
         add("T401", f"`{setting.name}` takes a list", place, hint=f"`{setting.name} [{', '.join(items[:8])}]`")
     elif re.fullmatch(r"[\w-]+(?:[ \t]+[\w-]+)+", shown) and kind in {"reference", "name"}:
-        add("S109", "this name has a blank in it", place, hint="join its words by `-`")
+        add("S109", "this name contains a space", place, hint="join its words with `-`")
     elif kind in _NAMES:
         message, hint = (
             ("this name needs quotes", f'write `"{shown}"`')
             if is_name(shown)
-            else ("not a legal name", f"a name has {NAME_RULE}")
+            else ("invalid name", f"a name has {NAME_RULE}")
         )
         add("N206", message, place, hint=hint)
     else:

@@ -250,7 +250,7 @@ def separator(state: RecoveryState, token: Token) -> bool:
     other = " after a value" if parser_state.frames and not comma else ""
     glued = not text[end : end + 1].isspace() and text[end : end + 1] not in {"", "}"}
     what = "comma" if comma else "`;`"
-    hint = "remove it; one comma may follow a value, on its line" if comma else "remove it"
+    hint = "remove it; only one comma may follow a value, on the same line" if comma else "remove it"
     fix = state.collector.fix(f"remove {'the comma' if comma else what}", (start, end, " " if glued else ""), safe=True)
     message = f"unexpected {what}{where.get(parser_state.last.type if parser_state.last else '', other)}"
     state.collector.add("S112", message, Place(start, end), hint=hint, fix=fix)
@@ -286,7 +286,7 @@ def unexpected(state: RecoveryState, token: Token) -> None:
     comment = _comment_sign(state, token)
     if comment:
         place = Place(token.start_pos or 0, entry_end(state.text, token.start_pos or 0))
-        state.collector.add("S114", f"`{comment}` begins no comment", place, hint="begin each line with `#`")
+        state.collector.add("S114", f"`{comment}` does not begin a comment", place, hint="begin each line with `#`")
         return
     if state.parser_state.frames:
         settings = state.parser_state.legal()

@@ -15,7 +15,7 @@ _MOST_DIGITS = 19
 def read_integer(text: str) -> int:
     """Return the integer in `text`. Raises Invalid: "type" for other text, "bounds" if it exceeds 64 bits."""
     if not _INTEGER.fullmatch(text):
-        raise Invalid("a whole number belongs here", hint="such as `10` or `10_000`", fault="type")
+        raise Invalid("expected a whole number", hint="such as `10` or `10_000`", fault="type")
     digits = text.replace("_", "").lstrip("-").lstrip("0") or "0"
     value = int(digits) if len(digits) <= _MOST_DIGITS else _LARGEST + 1
     if value > _LARGEST:
@@ -26,7 +26,7 @@ def read_integer(text: str) -> int:
 def read_number(text: str) -> float:
     """Return the number in `text`. Raises Invalid: "type" for other text, "bounds" if it exceeds 64 bits."""
     if not _NUMBER.fullmatch(text):
-        raise Invalid("a number belongs here", hint="such as `0.7`", fault="type")
+        raise Invalid("expected a number", hint="such as `0.7`", fault="type")
     read_integer(text.partition(".")[0])
     return float(text.replace("_", ""))
 

@@ -44,14 +44,14 @@ def _escapes_are_good(token: Token, collector: DiagnosticCollector) -> bool:
             if match and match.start() == awaiting.end() and 0xDC00 <= code <= 0xDFFF:
                 awaiting = None
                 continue
-            _report(collector, base, awaiting, "half of a surrogate pair is not a character")
+            _report(collector, base, awaiting, "a lone surrogate is not a character")
             good, awaiting = False, None
         if match is None:
             break
         if 0xD800 <= code <= 0xDBFF:
             awaiting = match
         elif 0xDC00 <= code <= 0xDFFF or code == 0:
-            what = "a string holds no NUL" if code == 0 else "half of a surrogate pair is not a character"
+            what = "a string cannot contain NUL" if code == 0 else "a lone surrogate is not a character"
             _report(collector, base, match, what)
             good = False
         elif code < 0 and match[2] not in _SIMPLE:

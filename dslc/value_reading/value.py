@@ -85,7 +85,7 @@ def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | Inval
         found = _READERS[setting.type](context, setting, value, text)
         _check_bounds(setting, found)
         if setting.form is not None and isinstance(found, str):
-            valid_form(found, setting.form, setting.form_says or "what belongs here")
+            valid_form(found, setting.form, setting.form_says or "of the required form")
     except Invalid as invalid:
         code = "N206" if invalid.fault == "form" and setting.type in _NAMES else _CODES[invalid.fault]
         hint = invalid.hint or f"such as `{example(setting)}`"
@@ -128,7 +128,7 @@ def _check_bounds(setting: Setting, value: Any) -> None:
             f"at least {setting.minimum}" if low is not None else "",
             f"at most {setting.maximum}" if high is not None else "",
         ]
-        raise Invalid("outside its bounds", hint=" and ".join(filter(None, between)), fault="bounds")
+        raise Invalid("out of bounds", hint=" and ".join(filter(None, between)), fault="bounds")
 
 
 def _bound(setting: Setting, bound: Any) -> Any:
@@ -149,7 +149,7 @@ def _string(_: CheckState, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
         same = setting.type in _TEXT_TYPES  # otherwise it would be invalid in quotes as well
         hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
-        raise Invalid("a string in quotes belongs here", hint=hint, fault="type")
+        raise Invalid("expected a string in quotes", hint=hint, fault="type")
     return text
 
 
@@ -167,7 +167,7 @@ def _scalar(context: CheckState, setting: Setting, token: Token, text: str) -> s
 def _boolean(_: CheckState, __: Setting, token: Token, text: str) -> bool:
     if token.type != "WORD" or text not in _TRUTHS:
         near = nearest(text, _TRUTHS) if not is_string(token) else text if text in _TRUTHS else None
-        raise Invalid("`true` or `false` belongs here", hint=f"`{near}`" if near else "`true` or `false`", fault="type")
+        raise Invalid("expected `true` or `false`", hint=f"`{near}`" if near else "`true` or `false`", fault="type")
     return _TRUTHS[text]
 
 
@@ -195,12 +195,10 @@ def _form(valid: Callable[[str], str]) -> Callable[[CheckState, Setting, Token, 
 def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
         # The value may be the secret: it is not shown.
-        raise Invalid(
-            "a reference to a secret belongs here, in quotes", hint='such as `"secret://env/NAME"`', fault="type"
-        )
+        raise Invalid("expected a reference to a secret, in quotes", hint='such as `"secret://env/NAME"`', fault="type")
     secret = valid_secret(text)
     if not is_reference(secret):
-        hint = f'keep it elsewhere and refer to it: `{setting.name} "secret://env/NAME"`'
+        hint = f'store it elsewhere and refer to it: `{setting.name} "secret://env/NAME"`'
         context.collector.add("P501", "a secret is written in the file", token, hint=hint)
         return secret
     backend, known = backend_of(secret), context.vocabulary.rows("secret")
@@ -214,7 +212,7 @@ def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> s
 
 def _named(token: Token, text: str) -> str:
     if token.type in {"NUMBER", "LONG_STRING"}:
-        raise Invalid("a name belongs here", hint="a word, or a name in quotes", fault="type")
+        raise Invalid("expected a name", hint="a word, or a name in quotes", fault="type")
     return valid_name(text)
 
 
@@ -228,7 +226,7 @@ def _name(context: CheckState, setting: Setting, token: Token, text: str) -> str
 
 def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
     if token.type in {"NUMBER", "LONG_STRING"}:
-        raise Invalid("a tool's name belongs here", hint="a word, or a pattern in quotes", fault="type")
+        raise Invalid("expected the name of a tool", hint="a word, or a pattern in quotes", fault="type")
     valid_tool(text)
     known = context.vocabulary.rows(setting.family or "")
     if text in known or any(matches(text, name) for name in known):
@@ -240,7 +238,7 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
         message = f"no tool matches `{text}`"
         hint = f"the nearest is `{near}`" if near else hint
     if "." in text:
-        hint = "a name with a dot is a tool of another server, and no block declares one yet"
+        hint = "a name with a dot is a tool of another server; no block can declare one yet"
     elif near and "*" not in text:
         fix = context.collector.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
     context.collector.add("N209", message, token, hint=hint, fix=fix)
@@ -255,7 +253,7 @@ def _reference(context: CheckState, setting: Setting, token: Token, text: str) -
 
 def _word(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
     if token.type not in {"WORD", "STRING"}:
-        raise Invalid("a word belongs here", hint=suggestion("", setting.choices or (), what="choices"), fault="type")
+        raise Invalid("expected a word", hint=suggestion("", setting.choices or (), what="choices"), fault="type")
     if text not in (setting.choices or ()):
         return _no_choice(context, setting, token, text, list(setting.choices or ()))
     return text
@@ -264,7 +262,7 @@ def _word(context: CheckState, setting: Setting, token: Token, text: str) -> str
 def _variant(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
     rows = context.vocabulary.rows(setting.family or "")
     if token.type not in {"WORD", "STRING"}:
-        raise Invalid("a name belongs here", hint=suggestion("", rows, what="choices"), fault="type")
+        raise Invalid("expected a name", hint=suggestion("", rows, what="choices"), fault="type")
     if text in rows:
         return text
     return _no_choice(context, setting, token, text, list(rows))
@@ -298,7 +296,7 @@ def _words(text: str) -> set[str]:
 
 
 def _group(_: CheckState, setting: Setting, __: Token, ___: str) -> Any:
-    raise Invalid("settings in braces belong here", hint=f"such as `{example(setting)}`", fault="type")
+    raise Invalid("expected settings in braces", hint=f"such as `{example(setting)}`", fault="type")
 
 
 _READERS: dict[str, Callable[[CheckState, Setting, Token, str], Any]] = {

@@ -18,5 +18,5 @@ def is_name(text: str) -> bool:
 def valid_name(name: str) -> str:
     """Return `name`. Raises Invalid unless `is_name`."""
     if not is_name(name):
-        raise Invalid("not a legal name", hint=f"a name has {NAME_RULE}")
+        raise Invalid("invalid name", hint=f"a name has {NAME_RULE}")
     return name

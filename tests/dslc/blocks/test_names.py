@@ -41,7 +41,7 @@ def test_the_folder_that_a_hint_proposes_is_free(text: str) -> None:
 
 def test_of_two_nearly_equal_names_one_is_said_to_be_missing_and_none_to_be_unused() -> None:
     [found] = _found(_WEBHOOK % "reviewer" + "agent reviwer {}\n")
-    assert (found.code, found.hint) == ("R301", "`agent reviwer` is declared: give both one name")
+    assert (found.code, found.hint) == ("R301", "`agent reviwer` is declared: use the same name for both")
     assert [label.message for label in found.labels] == ["declared here"]
 
 

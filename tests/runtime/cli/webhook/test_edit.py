@@ -139,7 +139,7 @@ def test_a_webhook_that_would_not_be_mounted_is_not_added(tmp_path: Path, run: R
     given = ("add", "texts", "--path", "/texts", "--provider", "twilio", *_ENV)
     refused = run(*given)
     assert refused.returncode != 0
-    assert "`twilio` signs the URL that it calls: `public_url` must say which" in refused.stderr
+    assert "`twilio` signs the URL that it calls: `public_url` is required" in refused.stderr
     assert file.read_text() == GITHUB
     assert run(*given, "--public-url", "https://hooks.example.org/texts").returncode == 0
     assert '    public_url "https://hooks.example.org/texts"\n' in file.read_text()

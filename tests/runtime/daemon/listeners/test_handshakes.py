@@ -78,7 +78,7 @@ def test_a_program_with_a_sender_that_signs_its_url_is_refused_without_one(tmp_p
     write_program(tmp_path, 'webhook lost { path "/lost" provider trello secret "secret://env/APP_SECRET" }\n')
     refused = symbi("up", "program", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", root=tmp_path)
     assert refused.returncode == 1
-    assert "`public_url` must say which" in refused.stderr
+    assert "`public_url` is required" in refused.stderr
 
 
 def test_challenges_are_never_given_back_as_a_page(daemon: Daemon) -> None:
