@@ -1,1 +1,1 @@
-"""Compares two programs, and says what a reload does about the difference."""
+"""Comparison of two programs, and the effects of a reload."""

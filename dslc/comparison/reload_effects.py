@@ -1,6 +1,6 @@
-"""Effects of a reload, as far as they follow from the two programs alone.
+"""Effects of a reload that follow from the two programs alone.
 
-The daemon builds routes, memories and secrets of the new program beside the running one and replaces them at once
+The daemon builds routes, memories and secrets of the new program while the old one runs, then replaces them in one step
 (`Generation` in the daemon): a webhook is mounted on its exact path unless a secret cannot be resolved, a secret
 that resolved before keeps its last value, stored files are not moved, and a delivery keeps the agent with which it was
 accepted.
@@ -114,7 +114,7 @@ class _Side:
         self._fileless = fileless
 
     def place(self, memory: Memory) -> tuple[str, str]:
-        """Identity of the store, as far as the program says: its kind, and its path or name."""
+        """Identity of the store, as far as the program defines it: its kind, and its path or name."""
         where = memory.name if memory.store.name in self._fileless else posixpath.normpath(memory.path)
         return memory.store.name, where
 
@@ -182,13 +182,13 @@ _DEFAULT = "embedded"
 
 
 def _index(memory: Memory) -> tuple[object, ...]:
-    """Kind and location of a memory's index, as far as the program says; () for the default index, which has no
+    """Kind and location of a memory's index, as far as the program defines it; () for the default index, which has no
     options."""
     choice = memory.index
     return () if choice is None or choice.name == _DEFAULT else (choice.name, *map(choice.options.get, _ELSEWHERE))
 
 
 def _model(memory: Memory) -> tuple[object, ...]:
-    """Settings that determine a memory's vectors, as far as the program says."""
+    """Settings that determine a memory's vectors, as far as the program defines them."""
     choice = memory.embedding
     return () if choice is None else (choice.name, choice.options.get("model"), choice.options.get("dimension"))

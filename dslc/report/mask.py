@@ -84,7 +84,8 @@ def _is_option(key: str, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _names_row(key: str, word: str) -> bool | None:
-    """True if `word` is, or resembles, a row in which `key` is a secret; False if it is another row; else None."""
+    """True if `word` is, or resembles, a row in which `key` is a secret; False for a row in which it is not; else
+    None."""
     rows, others = _options()[key]
     return False if word in others else True if nearest(word, sorted(rows)) else None
 

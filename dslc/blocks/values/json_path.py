@@ -16,7 +16,8 @@ _DEEPEST = 32
 
 @lru_cache(maxsize=1024)
 def valid_json_path(path: str) -> str:
-    """Return `path`. Raises Invalid unless it is an RFC 9535 query of at most 2000 characters and limited depth."""
+    """Return `path`. Raises Invalid unless it is a query of RFC 9535. A query that `_PLAIN` does not match may have at
+    most 2000 characters and a limited number of `(`, `[` and `!`."""
     if _PLAIN.fullmatch(path):
         return path
     if not path.startswith("$"):
