@@ -60,13 +60,13 @@ def _program(workspace: Workspace, diagnostics: list[Diagnostic]) -> Program:
         for section, checked in zip(file.file.sections, file.sections, strict=True):
             for block in checked.blocks:
                 key = (block.kind, block.name)
-                made = built(block)
-                if made.model is not None and key not in taken:
-                    parts[homes[block.kind]][block.name] = made.model
+                built_block = built(block)
+                if built_block.model is not None and key not in taken:
+                    parts[homes[block.kind]][block.name] = built_block.model
                     line = source.position(source.offset(section.start + block.node.start_pos)).line
                     origins[key] = f"{name}:{line}"
                 taken.add(key)
-                for message, place in made.problems:
+                for message, place in built_block.problems:
                     collector = DiagnosticCollector(checked.parsed.text)
                     collector.add("T401", message, place)
                     diagnostics.append(relocated(collector.found[0], name, section.offset))

@@ -31,7 +31,7 @@ from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tree import BlockNode, Body, EntryNode, ForeignNode, ListValue, ValueNode
 from dslc.vocabulary import Vocabulary
 
-_ELSEWHERE = "R301"  # another file may declare the name
+_UNDECLARED = "R301"  # another file may declare the name
 
 
 def extract_memory_definitions(tree: Tree, source: str | bytes) -> list[Memory]:
@@ -63,21 +63,21 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
 
 def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagnostic]:
     """Errors of the blocks of a kind, and of blocks that may be meant to be of this kind."""
-    references, said, found = (
+    references, declarations, found = (
         References(str(_vocabulary().kinds["memory"]["path"].default), _vocabulary().fileless),
         FileDeclarations("", (0, ())),
         [],
     )
     for section, checked in zip(file.sections, sections, strict=True):
-        said.add(checked, section.offset)
+        declarations.add(checked, section.offset)
         found += [relocated(diagnostic, "", section.offset) for diagnostic in checked.diagnostics]
-    references.replace("", said)
+    references.replace("", declarations)
     references.recheck()
     offsets, others = [section.offset for section in file.sections], _vocabulary().kinds.keys() - {kind}
 
     def concerns(diagnostic: Diagnostic) -> bool:
         section = file.sections[bisect_right(offsets, diagnostic.span.start) - 1]
-        return any(block.kind not in others for block in section.blocks) and diagnostic.code != _ELSEWHERE
+        return any(block.kind not in others for block in section.blocks) and diagnostic.code != _UNDECLARED
 
     errors = (each for each in (*found, *references.diagnostics("")) if each.severity is Severity.ERROR)
     return list(filter(concerns, errors))

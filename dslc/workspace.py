@@ -17,8 +17,8 @@ from dslc.parse import File, parse
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 
-MARK = b"dslc:"  # part of each comment that suppresses a warning
-_MUCH = 100_000  # bytes; from this size on, garbage collection would repeatedly traverse the new objects
+ALLOW_MARK = b"dslc:"  # part of each comment that suppresses a warning
+_LARGE_SOURCE = 100_000  # bytes; from this size on, garbage collection would repeatedly traverse the new objects
 
 
 class CheckedFile(NamedTuple):
@@ -57,7 +57,7 @@ class Workspace:
         Files are ordered by when they were first added. If they are added in any order, pass `path`, its parts: then
         they are ordered by path.
         """
-        with _uncollected(len(source.data)):
+        with _without_gc(len(source.data)):
             old = self._files.get(source.name)
             known = _reusable(old) if old else {}
             file = parse(source, self.vocabulary, {text: section.parsed for text, section in known.items()})
@@ -69,10 +69,10 @@ class Workspace:
             )
             order = (0, path) if path else old.order if old else (next(self._orders), ())
             self._files[source.name] = CheckedFile(file, order, sections)
-            said = FileDeclarations(source.name, order, file.complete)
+            declarations = FileDeclarations(source.name, order, file.complete)
             for section, checked in zip(file.sections, sections, strict=True):
-                said.add(checked, section.offset)
-            self._references.replace(source.name, said)
+                declarations.add(checked, section.offset)
+            self._references.replace(source.name, declarations)
             self._changed.add(source.name)
 
     def drop(self, name: str) -> None:
@@ -93,7 +93,7 @@ class Workspace:
         if checked is None:
             return []
         found = [*checked.own, *self._references.diagnostics(name)]
-        if MARK in checked.file.source.data:
+        if ALLOW_MARK in checked.file.source.data:
             from dslc.check.allow import allowed
 
             found = allowed(checked.file, found)
@@ -125,10 +125,10 @@ def _reusable(old: CheckedFile) -> Mapping[str, CheckedSection]:
 
 
 @contextmanager
-def _uncollected(size: int) -> Iterator[None]:
+def _without_gc(size: int) -> Iterator[None]:
     """Disable garbage collection while many objects are built, none of which is garbage."""
     was = gc.isenabled()
-    if size < _MUCH or not was:
+    if size < _LARGE_SOURCE or not was:
         yield
         return
     gc.disable()

@@ -37,19 +37,21 @@ def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     if not allows:
         return list(found)
     allowed_pairs = {(allow.code, allow.line) for allow in allows}
-    remaining, silenced, wrong = [], set(), False
+    remaining, suppressed, has_error = [], set(), False
     for diagnostic in found:
-        wrong = wrong or diagnostic.severity is Severity.ERROR
+        has_error = has_error or diagnostic.severity is Severity.ERROR
         key = (diagnostic.code, source.position(diagnostic.span.start).line)
         if key in allowed_pairs and diagnostic.severity is not Severity.ERROR:
-            silenced.add(key)
+            suppressed.add(key)
         else:
             remaining.append(diagnostic)
-    unused = [allow for allow in allows if (allow.code, allow.line) not in silenced]
-    return remaining + [_unused(source.name, allow) for allow in unused if not wrong or not _can_silence(allow.code)]
+    unused = [allow for allow in allows if (allow.code, allow.line) not in suppressed]
+    return remaining + [
+        _unused(source.name, allow) for allow in unused if not has_error or not _can_suppress(allow.code)
+    ]
 
 
-def _can_silence(code: str) -> bool:
+def _can_suppress(code: str) -> bool:
     """True if a comment can suppress this code."""
     return code in CODES and CODES[code][0] is not Severity.ERROR
 

@@ -45,20 +45,21 @@ def read_body(context: CheckState, settings: Sequence[Setting], body: Body | Non
 
 
 def _read_entries(context: CheckState, known: Settings, body: Body, head: CheckedHead, given: BodyValues) -> None:
+    """Read all entries of a body into `given`."""
     present: set[str] = set()
-    wrong = -1  # end of the last invalid value that may continue, or -1
+    invalid_end = -1  # end of the last invalid value that may continue, or -1
     repeated: dict[str, list[Any]] = {}
     for entry in body.entries:
         setting = known.get(str(entry.key))  # comparing lark tokens is slow
         if setting is not None:
             value = _read_entry(context, setting, entry, given)
             if isinstance(value, InvalidValue):
-                wrong = entry.end_pos if _may_continue(setting, entry) else -1
+                invalid_end = entry.end_pos if _may_continue(setting, entry) else -1
             elif _repeats(setting):
                 repeated.setdefault(setting.name, []).append(value)
-        elif wrong >= 0 and "\n" not in context.collector.text[wrong : entry.start_pos]:
+        elif invalid_end >= 0 and "\n" not in context.collector.text[invalid_end : entry.start_pos]:
             context.mention(entry.key, entry.value, entry.body)  # the rest of that value; it may be a secret
-            wrong = entry.end_pos
+            invalid_end = entry.end_pos
         else:
             present = present or {str(other.key) for other in body.entries}
             meant = _unknown(context, entry, known, present, head)
@@ -135,6 +136,7 @@ def _part_of(key: str, names: Iterable[str]) -> str | None:
 
 
 def _add_duplicate(context: CheckState, entry: EntryNode, first: EntryNode) -> None:
+    """Report a setting that is given a second time, with a fix that removes it."""
     collector = context.collector
     if first.body is not None and not first.body.entries and first.body.start_pos in context.damaged:
         return  # an empty unclosed body, which was reported; this is the same head again
@@ -172,6 +174,7 @@ def _removal(text: str, entry: EntryNode) -> tuple[int, int, str]:
 
 
 def _value(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
+    """Read the value of an entry; an error is reported and gives `INVALID`."""
     if isinstance(entry.value, MissingToken):
         if setting.type == "reference":
             context.nameless.add(f"{LOST_REFERENCE}{setting.block}")

@@ -221,10 +221,10 @@ class References:
         for file in files:
             self._by_file[file].pop(subject, None)
         judge = {"name": self._check_names, "path": self._check_paths}[subject[0]]
-        said = list(judge(subject))
-        if said:
-            self._reported[subject] = said
-        for diagnostic in said:
+        diagnostics = list(judge(subject))
+        if diagnostics:
+            self._reported[subject] = diagnostics
+        for diagnostic in diagnostics:
             self._by_file[diagnostic.file].setdefault(subject, []).append(diagnostic)
             files.add(diagnostic.file)
         return files
@@ -278,6 +278,7 @@ class References:
         return len(self._missing[kind]) * self._names_of(kind).comparisons > _MOST_COMPARISONS
 
     def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
+        """R301 at every use of a missing name; `near` is the name that was probably meant."""
         message, severity = f"no {kind} is called `{name}`", Severity.ERROR
         if kind == "agent":
             message, severity = f"{message}: deliveries will only be recorded", Severity.WARNING

@@ -79,6 +79,7 @@ def _foreign(context: CheckState, node: ForeignNode, *, readable: bool) -> list[
 
 
 def _block(context: CheckState, node: BlockNode) -> Checked | None:
+    """Check one block. Returns None if its name or kind cannot be determined."""
     kind, known = str(node.kind), True
     if kind not in context.vocabulary.kinds:
         near, known = unknown_kind(context.collector, node.kind, context.vocabulary, named=node.name is not None), False
@@ -123,6 +124,7 @@ def _without_name(body: Body, settings: Settings) -> Body:
 
 
 def _name(context: CheckState, node: BlockNode) -> str | None:
+    """Read the name of a block; None after reporting an error."""
     collector = context.collector
     if isinstance(node.name, MissingToken):
         return None

@@ -33,7 +33,8 @@ class _Signer(NamedTuple):
         """True if `body` or `header:NAME` is signed, or if this is unknown."""
         return self.parts is None or part in self.parts
 
-    def said(self) -> str:
+    def signed_parts(self) -> str:
+        """Hint that lists the signed parts."""
         return f"it signs {', '.join(sorted(self.parts or ())) or 'nothing'}"
 
 
@@ -47,7 +48,7 @@ def signed_filters(context: CheckState, given: BodyValues, _: CheckedHead) -> No
             if not signer.signs(part):
                 what = "the body" if part == "body" else f"the header `{part.removeprefix(_HEADER)}`"
                 message = f"this filter uses {what}, which `{signer.name}` does not sign"
-                context.collector.add("P504", message, key, hint=signer.said())
+                context.collector.add("P504", message, key, hint=signer.signed_parts())
                 break  # one filter, one warning
 
 
@@ -87,7 +88,7 @@ def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     vendors = signer.by is None and signer.signs("body")
     if not vendors and not any(signer.signs(_part_of(source)) for source in signer.events):
         message = f"`event` uses the name of the event, which `{signer.name}` does not sign"
-        context.collector.add("P504", message, entry.key, hint=signer.said())
+        context.collector.add("P504", message, entry.key, hint=signer.signed_parts())
 
 
 def _values(given: BodyValues) -> Sequence[object]:
@@ -97,6 +98,7 @@ def _values(given: BodyValues) -> Sequence[object]:
 
 
 def _signer(context: CheckState, given: BodyValues) -> _Signer | None:
+    """The provider of a webhook with its options; None if it is unknown or invalid."""
     provider = given.values.get("provider")
     if provider is None and not given.may_have("provider"):
         provider = CheckedVariant(context.vocabulary.kinds["webhook"]["provider"].default, {})

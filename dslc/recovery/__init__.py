@@ -92,6 +92,7 @@ def recover(
 
 
 def _read(state: RecoveryState) -> None:
+    """Feed lark the whole section and store the blocks of the result."""
     try:
         _feed_all(state)
         blocks: tuple[BlockNode, ...] = state.lark.feed_token(Token("$END", ""))
@@ -102,6 +103,7 @@ def _read(state: RecoveryState) -> None:
 
 
 def _feed_all(state: RecoveryState) -> None:
+    """Feed lark the tokens one by one, trying the rules for each as described above."""
     parser_state, at, steps = state.parser_state, 0, 0
     while True:
         token = state.peek()

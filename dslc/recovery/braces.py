@@ -15,7 +15,7 @@ from dslc.syntax.tokens import COMMENT
 from dslc.syntax.tree import start
 
 _FIRST_LINE = re.compile(rf"[ \t]*+(?:{COMMENT}|\r)?\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)(?=[^\s#/])")
-_INSTEAD = {"end", ")", "]", ");"}  # signs of other languages for `}`
+_CLOSING_SIGNS = {"end", ")", "]", ");"}  # signs of other languages for `}`
 
 
 def too_deep(state: RecoveryState, token: Token) -> bool:
@@ -27,10 +27,10 @@ def too_deep(state: RecoveryState, token: Token) -> bool:
     if parser_state.expects_value:
         state.feed_missing_value()
     state.damage(everything=True)
-    behind = matching_end(state.text, token.start_pos or 0)
-    if behind == len(state.text):  # none of them is closed: this is the same mistake
+    end_pos = matching_end(state.text, token.start_pos or 0)
+    if end_pos == len(state.text):  # none of them is closed: this is the same mistake
         state.missing = 0
-    state.seek(behind)
+    state.seek(end_pos)
     return True
 
 
@@ -162,7 +162,7 @@ def wrong_closing_sign(state: RecoveryState, token: Token) -> bool:
     parser_state = state.parser_state
     if not state.missing or not parser_state.frames or not parser_state.expects_entry or token in parser_state.legal():
         return False
-    if token not in _INSTEAD:
+    if token not in _CLOSING_SIGNS:
         return False
     column, frame, after = parser_state.column(token), parser_state.frames[-1], state.peek(1)
     ends = after.type in {"_NL", "$END", "RBRACE"} or (column is None and after in parser_state.legal(1))
@@ -229,6 +229,7 @@ def stray_brace(state: RecoveryState, token: Token) -> bool:
 
 
 def _stray(state: RecoveryState, token: Token) -> None:
+    """Report and skip an extra `}`; a label shows where the last body was closed."""
     labels, parser_state = [], state.parser_state
     if parser_state.closed and parser_state.closing:
         name = state.shown_head(list(parser_state.closed.head), nested=bool(parser_state.frames))

@@ -28,15 +28,15 @@ def comment(state: RecoveryState, token: Token) -> bool:
         return False
     line, closed = text.find("\n", at), state.find("*/", at + 2)
     line = len(text) if line < 0 else line
-    behind = closed + 2 if closed >= 0 else line
+    end_pos = closed + 2 if closed >= 0 else line
     if state.parser_state.expects_value and not 0 <= closed < line:
         return False
     state.collector.add(
-        "S114", "`/*` does not begin a comment", Place(at, min(behind, line)), hint="begin each line with `#`"
+        "S114", "`/*` does not begin a comment", Place(at, min(end_pos, line)), hint="begin each line with `#`"
     )
-    state.recovered.mentions |= words(text[at : min(behind, at + 100_000)])
+    state.recovered.mentions |= words(text[at : min(end_pos, at + 100_000)])
     state.damage()
-    state.seek(behind)
+    state.seek(end_pos)
     return True
 
 
@@ -47,16 +47,16 @@ def merge_conflict(state: RecoveryState, token: Token) -> bool:
         return False
     last = state.find("\n>>>>>>>", at)
     line = text.find("\n", last + 1 if last >= 0 else at)
-    behind = len(text) if line < 0 else line
+    end_pos = len(text) if line < 0 else line
     hint = "keep one side and remove the conflict markers"
     state.collector.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
-    state.recovered.mentions |= words(text[at : min(behind, at + 100_000)])
+    state.recovered.mentions |= words(text[at : min(end_pos, at + 100_000)])
     if state.parser_state.expects_value:
         state.feed_missing_value()
     state.damage()
     if not state.parser_state.frames:
         state.recovered.nameless |= set(state.vocabulary.kinds)
-    state.seek(behind)
+    state.seek(end_pos)
     return True
 
 
@@ -88,19 +88,19 @@ def multiline_text(state: RecoveryState, token: Token) -> bool:
     here = _HEREDOC.match(text, at)
     if here is not None:
         last = re.compile(rf"\n[ \t]*{here['mark']}(?=\s|$)").search(text, here.end() - 1, here.end() + 20_000)
-        behind = last.end() if last else -1
+        end_pos = last.end() if last else -1
     else:
         outer = parser_state.column(parser_state.head[0])
         deeper = rf"[|>][-+]?[ \t\r]*(?:\n[ \t]*(?=\r?\n)|\n[ \t]{{{(outer or 0) + 1},}}[^\s}}][^\n]*)+"
         below = re.compile(deeper).match(text, at, at + 20_000) if (outer or 0) < 100 else None
-        behind = below.end() if below else -1
-    if behind < 0:
+        end_pos = below.end() if below else -1
+    if end_pos < 0:
         return False
     message = 'a text on several lines needs `"""`'
-    state.collector.add("S114", message, Place(at, behind), hint=f'write `{setting.name} """…"""`')
-    state.recovered.mentions |= words(text[at:behind])
+    state.collector.add("S114", message, Place(at, end_pos), hint=f'write `{setting.name} """…"""`')
+    state.recovered.mentions |= words(text[at:end_pos])
     state.feed_missing_value()
-    state.seek(behind)
+    state.seek(end_pos)
     return True
 
 
@@ -114,18 +114,18 @@ def invalid_name(state: RecoveryState, token: Token) -> bool:
         found = _QUOTES_IN_NAME.match(state.text, start(token))
     if found is None or _WORD.fullmatch(found["name"]):
         return False
-    name, (at, behind) = found["name"], found.span("name")
+    name, (at, end_pos) = found["name"], found.span("name")
     quoted = is_name(name)
     other = _in_ascii(name)
     hint = f'write `{parser_state.head[0]} "{name}" {{`' if quoted else None
-    fix = state.collector.fix("put it in quotes", (at, at, '"'), (behind, behind, '"'), safe=True) if quoted else None
+    fix = state.collector.fix("put it in quotes", (at, at, '"'), (end_pos, end_pos, '"'), safe=True) if quoted else None
     message = "this name needs quotes" if quoted else "invalid name"
     if hint is None:
         hint = f"such as `{parser_state.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
-    state.collector.add("N206", message, Place(at, behind), hint=hint, fix=fix)
-    state.seek(behind)
+    state.collector.add("N206", message, Place(at, end_pos), hint=hint, fix=fix)
+    state.seek(end_pos)
     if quoted:
-        state.insert(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
+        state.insert(Token("STRING", f'"{name}"', start_pos=at, end_pos=end_pos))
     else:
         state.recovered.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
         state.feed("WORD", at)

@@ -171,6 +171,7 @@ def incomplete_head(state: RecoveryState, token: Token) -> bool:
 
 
 def _add_incomplete_head(state: RecoveryState, token: Token) -> None:
+    """Report a head without `{`; the hint depends on its first word."""
     parser_state = state.parser_state
     word, end = parser_state.head[0][:64], parser_state.head[-1].end_pos or 0
     place = token if token.type not in {"_NL", "$END"} else Place(end, end + 1)

@@ -44,12 +44,12 @@ def not_a_setting(state: RecoveryState, token: Token) -> bool:
     last = state.peek(number)
     if number < 3 or last.type not in {"_NL", "RBRACE", "$END"} or _is_known(state, number):
         return False
-    behind = end(state.peek(number - 1))
+    end_pos = end(state.peek(number - 1))
     hint = f"a setting is `key value`; settings here: {listing(state.parser_state.legal())}"
-    state.collector.add("S109", "this line is not a setting", Place(start(token), behind), hint=hint)
-    state.recovered.mentions |= words(state.text[start(token) : behind])
+    state.collector.add("S109", "this line is not a setting", Place(start(token), end_pos), hint=hint)
+    state.recovered.mentions |= words(state.text[start(token) : end_pos])
     state.damage()
-    state.seek(behind)
+    state.seek(end_pos)
     return True
 
 

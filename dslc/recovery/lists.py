@@ -13,7 +13,7 @@ from dslc.syntax.delimiters import entry_end, list_end, matching_end
 from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tokens import COMMENT, WORD
 
-_BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
+_INVALID = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 
 # Items on the lines below, up to the `]` of a list.
 _REST = re.compile(rf"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|{COMMENT})*))\]")
@@ -58,7 +58,7 @@ def invalid_list(state: RecoveryState, token: Token) -> bool:
         if depth + len(parser_state.frames) > MAX_DEPTH:
             _too_deep(state, token, item)
             return True
-        if item.type in _BAD:
+        if item.type in _INVALID:
             break
         if item.type == "_COMMA" and state.peek(number - 2).type in {"LSQB", "_COMMA"}:
             break
@@ -68,15 +68,15 @@ def invalid_list(state: RecoveryState, token: Token) -> bool:
     return True
 
 
-def _too_deep(state: RecoveryState, opened: Token, bad: Token) -> None:
+def _too_deep(state: RecoveryState, opened: Token, invalid: Token) -> None:
     """Skip a list with more nesting than a program may have: up to its `]`, or the end of its line."""
-    state.collector.add("S108", "nested deeper than 64 levels", bad, hint="reduce the nesting")
-    at = bad.end_pos or 0
-    behind = entry_end(state.text, at) if state.brackets > 0 else list_end(state.text, opened.start_pos or 0, at)
+    state.collector.add("S108", "nested deeper than 64 levels", invalid, hint="reduce the nesting")
+    at = invalid.end_pos or 0
+    end_pos = entry_end(state.text, at) if state.brackets > 0 else list_end(state.text, opened.start_pos or 0, at)
     if state.parser_state.expects_value:
         state.feed_missing_value()
     state.damage(everything=True)
-    state.seek(behind)
+    state.seek(end_pos)
 
 
 def _next_setting(state: RecoveryState, number: int, item: Token) -> bool:
@@ -94,66 +94,67 @@ def _begins_setting(state: RecoveryState, number: int) -> bool:
 
 
 def _add_invalid_list(state: RecoveryState, opened: Token, number: int) -> None:
-    bad = state.peek(number)
+    """Report the invalid token at `number` of a list and skip the list."""
+    invalid = state.peek(number)
     label = [state.collector.label("the list begins here", opened)]
-    if bad.type == "LBRACE" and _holds_groups(state, opened):
+    if invalid.type == "LBRACE" and _holds_groups(state, opened):
         return
-    if bad.type == "RBRACE" and state.excess > 0 and state.brackets > 0:
-        state.collector.add("S113", "unexpected `}` at the end of a list", bad, hint="write `]`", labels=label)
+    if invalid.type == "RBRACE" and state.excess > 0 and state.brackets > 0:
+        state.collector.add("S113", "unexpected `}` at the end of a list", invalid, hint="write `]`", labels=label)
         state.excess -= 1
-        _discard_list(state, opened, bad, bad.end_pos or 0)
+        _discard_list(state, opened, invalid, invalid.end_pos or 0)
         return
-    if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+    if invalid.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
         state.collector.add("S113", "the list is not closed", opened, hint="add `]`")
-    elif bad.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
-        add_unclosed(state, bad)
-    elif bad.type == "SINGLE_QUOTED":
-        add_single_quotes(state, bad)
-    elif bad.type == "_COMMA":
-        state.collector.add("S113", "unexpected second comma", bad, hint="remove one", labels=label)
+    elif invalid.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
+        add_unclosed(state, invalid)
+    elif invalid.type == "SINGLE_QUOTED":
+        add_single_quotes(state, invalid)
+    elif invalid.type == "_COMMA":
+        state.collector.add("S113", "unexpected second comma", invalid, hint="remove one", labels=label)
     else:
         hint = "a list contains words, numbers and strings; put other text in quotes"
-        state.collector.add("S113", f"unexpected {shown(bad)} in a list", bad, hint=hint, labels=label)
-    if bad.type == "UNCLOSED_STRING":
-        _discard_list(state, opened, bad, bad.end_pos or 0)
-        rest = _REST.match(state.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
+        state.collector.add("S113", f"unexpected {shown(invalid)} in a list", invalid, hint=hint, labels=label)
+    if invalid.type == "UNCLOSED_STRING":
+        _discard_list(state, opened, invalid, invalid.end_pos or 0)
+        rest = _REST.match(state.text, invalid.end_pos or 0, (invalid.end_pos or 0) + 10_000)
         if rest is not None and not state.parser_state.legal().keys() & set(_FIRST.findall(rest["words"])):
             state.recovered.mentions |= words(rest[0])
             state.seek(rest.end())
         else:
-            close_swallowed(state, bad)
-    elif bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
-        _discard_list(state, opened, bad, bad.start_pos or 0)
+            close_swallowed(state, invalid)
+    elif invalid.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+        _discard_list(state, opened, invalid, invalid.start_pos or 0)
     else:
-        _discard_list(state, opened, bad, list_end(state.text, opened.start_pos or 0, bad.end_pos or 0))
+        _discard_list(state, opened, invalid, list_end(state.text, opened.start_pos or 0, invalid.end_pos or 0))
 
 
-def _discard_list(state: RecoveryState, opened: Token, bad: Token, behind: int) -> None:
+def _discard_list(state: RecoveryState, opened: Token, invalid: Token, end_pos: int) -> None:
     """Discard a list and continue after it."""
     if state.parser_state.expects_value:
         state.feed_missing_value()
     state.damage()
     start = opened.start_pos or 0
-    state.recovered.mentions |= words(state.text[start : min(bad.start_pos or 0, start + 100_000)])
-    state.seek(behind)
+    state.recovered.mentions |= words(state.text[start : min(invalid.start_pos or 0, start + 100_000)])
+    state.seek(end_pos)
 
 
 def _holds_groups(state: RecoveryState, opened: Token) -> bool:
     """`filter [{ … }, { … }]`: report groups in a list that is closed after them, and skip the list."""
     if state.brackets > 0:
         return False
-    behind = matching_end(state.text, opened.start_pos or 0)
-    if state.text[behind - 1 : behind] != "]":
+    end_pos = matching_end(state.text, opened.start_pos or 0)
+    if state.text[end_pos - 1 : end_pos] != "]":
         return False
     setting = state.parser_state.setting()
     many = setting is not None and setting.many and setting.type == "group"
     hint = f"write `{setting.name} {{ … }}` once for each group" if setting and many else None
     state.collector.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
     state.recovered.mentions |= words(
-        state.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)]
+        state.text[opened.start_pos or 0 : min(end_pos, (opened.start_pos or 0) + 100_000)]
     )
     state.damage()
     if state.parser_state.expects_value:
         state.feed_missing_value()
-    state.seek(behind)
+    state.seek(end_pos)
     return True

@@ -72,11 +72,11 @@ def closed_by_next(state: RecoveryState, token: Token) -> bool:
     word = next((found for found in _INNER_WORD.finditer(token) if found[0] in legal), None)
     if word is None or not _is_odd(state, start):
         return False
-    behind = start + word.start()
-    state.collector.add("S102", "the string is not closed", Place(start, behind - 1), hint='add `"` at its end')
+    end_pos = start + word.start()
+    state.collector.add("S102", "the string is not closed", Place(start, end_pos - 1), hint='add `"` at its end')
     state.recovered.mentions |= words(token[: word.start()])
     state.feed_missing_value()
-    state.rescan(behind)
+    state.rescan(end_pos)
     return True
 
 
@@ -92,18 +92,18 @@ def inner_quotes(state: RecoveryState, token: Token) -> bool:
         return False
     quote = '"' if token.type == "STRING" else '"""'
     first, start = (token.end_pos or 0) - len(quote), token.start_pos or 0
-    behind = _end_of_text(state, token.end_pos or 0, quote)
-    if after.type == "JUNK" and not after[0].isalnum() and (not behind or after[0] in _SIGNS):
+    end_pos = _end_of_text(state, token.end_pos or 0, quote)
+    if after.type == "JUNK" and not after[0].isalnum() and (not end_pos or after[0] in _SIGNS):
         return False
-    inner = [first, *(at for at in _quotes(state.text, first + len(quote), behind - len(quote), quote))]
-    fix = state.collector.fix("escape the quotes inside", *((at, at, "\\") for at in inner)) if behind else None
+    inner = [first, *(at for at in _quotes(state.text, first + len(quote), end_pos - len(quote), quote))]
+    fix = state.collector.fix("escape the quotes inside", *((at, at, "\\") for at in inner)) if end_pos else None
     hint = 'write `\\"` inside a text, or `"""` around it' if quote == '"' else 'write `\\"""` inside a text'
     place = Place(first, first + len(quote))
     state.collector.add("S116", f"this `{quote}` inside the text ends it", place, hint=hint, fix=fix)
-    behind = behind or entry_end(state.text, token.end_pos or 0)
-    state.recovered.mentions |= words(state.text[start : min(behind, start + 100_000)])
+    end_pos = end_pos or entry_end(state.text, token.end_pos or 0)
+    state.recovered.mentions |= words(state.text[start : min(end_pos, start + 100_000)])
     state.feed_missing_value()
-    state.rescan(behind)
+    state.rescan(end_pos)
     return True
 
 
@@ -163,12 +163,12 @@ def unclosed_string(state: RecoveryState, token: Token) -> bool:
     if token.type not in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         return False
     add_unclosed(state, token)
-    behind = _end_of_lines(state, token)
-    if behind is not None:
-        state.recovered.mentions |= words(state.text[token.start_pos or 0 : behind])
+    end_pos = _end_of_lines(state, token)
+    if end_pos is not None:
+        state.recovered.mentions |= words(state.text[token.start_pos or 0 : end_pos])
         state.feed_missing_value()
         state.damage()
-        state.rescan(behind)
+        state.rescan(end_pos)
         return True
     state.drop()
     if state.parser_state.expects_value:

@@ -67,30 +67,30 @@ def _closing_quote(state: RecoveryState, at: int) -> int:
     return first
 
 
-def _in_quotes(state: RecoveryState, at: int, behind: int, width: int) -> None:
+def _in_quotes(state: RecoveryState, at: int, end_pos: int, width: int) -> None:
     quotes = '"' * width
-    inner = state.text[at + width : behind - width]
+    inner = state.text[at + width : end_pos - width]
     plain = "\\" not in inner and ('"' not in inner if width == 1 else '"""' not in inner and inner[-1:] != '"')
-    edits = ((at, at + width, quotes), (behind - width, behind, quotes))
+    edits = ((at, at + width, quotes), (end_pos - width, end_pos, quotes))
     fix = state.collector.fix("use double quotes", *edits, safe=True) if plain else None
-    state.rescan(behind)
+    state.rescan(end_pos)
     hint = f"use `{quotes}`"
     if plain:
         kind = "STRING" if width == 1 else "LONG_STRING"
-        state.insert(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
+        state.insert(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=end_pos))
         line = state.shown_entry()
         hint = f"write `{line}`" if line else hint
     what = "strings" if width == 1 else "long strings"
     other = state.text[at : at + width]
     message = f"{what} use `{quotes}`, not {'backticks' if '`' in other else f'`{other}`'}"
-    state.collector.add("S106", message, Place(at, behind), hint=hint, fix=fix)
+    state.collector.add("S106", message, Place(at, end_pos), hint=hint, fix=fix)
     if not plain:
         state.recovered.mentions |= words(inner[:100_000])
         state.feed_missing_value()
 
 
 def doubled_quotes(state: RecoveryState, token: Token) -> bool:
-    """`""data""`."""
+    """`""data""`: a text with two quotes on each side."""
     parser_state = state.parser_state
     named = parser_state.expects_value or (not parser_state.frames and len(parser_state.head) == 1)
     if token.type != "STRING" or len(token) > 2 or parser_state.lists or not named:
@@ -98,13 +98,13 @@ def doubled_quotes(state: RecoveryState, token: Token) -> bool:
     found = _DOUBLED.match(state.text, start(token), start(token) + 2000)
     if found is None:
         return False
-    at, behind = found.span()
-    fix = state.collector.fix("remove the doubled quotes", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
-    state.seek(behind)
-    state.insert(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
+    at, end_pos = found.span()
+    fix = state.collector.fix("remove the doubled quotes", (at, at + 1, ""), (end_pos - 1, end_pos, ""), safe=True)
+    state.seek(end_pos)
+    state.insert(Token("STRING", found[0][1:-1], start_pos=at, end_pos=end_pos))
     line = state.shown_entry()
     hint = f"write `{line}`" if line else 'use one `"` on each side'
-    state.collector.add("S112", "doubled quotes", Place(at, behind), hint=hint, fix=fix)
+    state.collector.add("S112", "doubled quotes", Place(at, end_pos), hint=hint, fix=fix)
     return True
 
 
@@ -129,13 +129,13 @@ def without_quotes(state: RecoveryState, token: Token) -> bool:
     while start(state.peek(number)) < glued and state.peek(number).type != "$END" and number < _MAX_TOKENS:
         number += 1
     last = _last_of_text(state, setting, number)
-    behind = max(glued, end(state.peek(last)))
+    end_pos = max(glued, end(state.peek(last)))
     if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
         return False
-    _add_text(state, setting, Place(start(token), behind), one=last < number)
-    state.recovered.mentions |= words(state.text[start(token) : behind])
+    _add_text(state, setting, Place(start(token), end_pos), one=last < number)
+    state.recovered.mentions |= words(state.text[start(token) : end_pos])
     state.feed_missing_value()
-    state.rescan(behind)
+    state.rescan(end_pos)
     return True
 
 
@@ -211,9 +211,9 @@ def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, on
         )
         add("N206", message, place, hint=hint)
     else:
-        at, behind = place.start_pos, place.end_pos
+        at, end_pos = place.start_pos, place.end_pos
         quotable = setting is not None and kind in TEXT_TYPES and not set('"\\') & set(shown)
-        edits = ((at, at, '"'), (behind, behind, '"'))
+        edits = ((at, at, '"'), (end_pos, end_pos, '"'))
         fix = state.collector.fix("put it in quotes", *edits, safe=one) if quotable else None
         line = f'{setting.name} "{shown}"' if setting is not None and kind != "secret" and quotable else None
         hint = f"write `{line}`" if line and len(line) < _MAX_HINT_LINE else 'write it as `"…"`'

@@ -56,7 +56,7 @@ def key_as_value(state: RecoveryState, token: Token) -> bool:
 
 
 def key_twice(state: RecoveryState, token: Token) -> bool:
-    """`path path "/x"`."""
+    """`path path "/x"`: a key that is repeated before its value."""
     parser_state, after = state.parser_state, state.peek(1)
     if (
         token.type != "WORD"
@@ -267,9 +267,9 @@ def quoted_key(state: RecoveryState, token: Token) -> bool:
         return False
     start, end = token.start_pos or 0, token.end_pos or 0
     signed = state.peek(1).type == "SIGN"
-    behind = (state.peek(1).end_pos or 0) if signed else end
-    glued = signed and not state.text[behind : behind + 1].isspace()
-    fix = state.collector.fix(f"write `{word}`", (start, behind, f"{word} " if glued else word), safe=True)
+    end_pos = (state.peek(1).end_pos or 0) if signed else end
+    glued = signed and not state.text[end_pos : end_pos + 1].isspace()
+    fix = state.collector.fix(f"write `{word}`", (start, end_pos, f"{word} " if glued else word), safe=True)
     state.collector.add("S112", f"unexpected quotes around `{word}`", token, hint=f"write `{word}`", fix=fix)
     state.advance()
     if signed:

@@ -80,7 +80,7 @@ class ParserState:
     def consume(self, token: Token) -> None:
         """Update the state with the next token."""
         if token.type in {"LSQB", "RSQB"} or self.lists:
-            self._take_in_list(token)
+            self._consume_in_list(token)
         elif token.type == "LBRACE":
             column = self.column(self.head[0]) if self.head else None
             self.frames.append(Frame(token, tuple(self.head), column))
@@ -95,7 +95,7 @@ class ParserState:
             self.head = [token] if len(self.head) > 1 and self.frames else [*self.head, token]
         self.last = token
 
-    def _take_in_list(self, token: Token) -> None:
+    def _consume_in_list(self, token: Token) -> None:
         if token.type == "LSQB":
             self.lists.append(token)
         elif token.type == "RSQB" and self.lists:

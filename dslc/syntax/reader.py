@@ -194,6 +194,8 @@ def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None =
 
 
 class _Reader:
+    """State of `read`: open groups, the current entry and pending blank lines."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self.tree = EntryTree(Group(0, len(text), "{}"))

@@ -54,6 +54,8 @@ def split(text: str, kinds: Mapping[str, Collection[str]]) -> list[Section]:
 
 
 class _Splitter:
+    """State of `split`: the sections found so far, and what is needed to join or abandon them."""
+
     def __init__(self, text: str, kinds: Mapping[str, Collection[str]]) -> None:
         self.text = text
         self._kinds = kinds
@@ -65,6 +67,7 @@ class _Splitter:
         self.found: list[Section] = []
 
     def sections(self) -> list[Section]:
+        """Return all sections of the text."""
         text, found = self.text, self.found
         at = self._skip_gap(0)
         while at < len(text):

@@ -28,7 +28,7 @@ def text_of(token: Token, collector: DiagnosticCollector) -> str | None:
         return str(token)
     if "\\" not in raw:
         return raw
-    if not _escapes_are_good(token, collector):
+    if not _check_escapes(token, collector):
         return None
     text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _SIMPLE[match[2]], raw)
     if re.search("[\ud800-\udfff]", text):
@@ -36,8 +36,9 @@ def text_of(token: Token, collector: DiagnosticCollector) -> str | None:
     return text
 
 
-def _escapes_are_good(token: Token, collector: DiagnosticCollector) -> bool:
-    base, good, awaiting = token.start_pos or 0, True, None
+def _check_escapes(token: Token, collector: DiagnosticCollector) -> bool:
+    """Report invalid escapes. Returns True if there are none."""
+    base, valid, awaiting = token.start_pos or 0, True, None
     for match in [*_ESCAPE.finditer(token), None]:
         code = int(match[1], 16) if match and match[1] else -1
         if awaiting is not None:
@@ -45,7 +46,7 @@ def _escapes_are_good(token: Token, collector: DiagnosticCollector) -> bool:
                 awaiting = None
                 continue
             _report(collector, base, awaiting, "a lone surrogate is not a character")
-            good, awaiting = False, None
+            valid, awaiting = False, None
         if match is None:
             break
         if 0xD800 <= code <= 0xDBFF:
@@ -53,7 +54,7 @@ def _escapes_are_good(token: Token, collector: DiagnosticCollector) -> bool:
         elif 0xDC00 <= code <= 0xDFFF or code == 0:
             what = "a string cannot contain NUL" if code == 0 else "a lone surrogate is not a character"
             _report(collector, base, match, what)
-            good = False
+            valid = False
         elif code < 0 and match[2] not in _SIMPLE:
             _report(
                 collector,
@@ -61,8 +62,8 @@ def _escapes_are_good(token: Token, collector: DiagnosticCollector) -> bool:
                 match,
                 f"unknown escape `\\{match[2]}`" if match[2].isprintable() else "unknown escape",
             )
-            good = False
-    return good
+            valid = False
+    return valid
 
 
 def _report(collector: DiagnosticCollector, base: int, match: re.Match[str], message: str) -> None:

@@ -73,6 +73,7 @@ def _many(context: CheckState, setting: Setting, value: ListValue) -> Any | Inva
 
 
 def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | InvalidValue:
+    """Read a single value; an error is reported and gives `INVALID`."""
     if isinstance(value, ListValue):
         context.collector.add(
             "T401", f"`{setting.name}` takes one value, not a list", value, hint=f"such as `{example(setting)}`"
@@ -269,6 +270,7 @@ def _variant(context: CheckState, setting: Setting, token: Token, text: str) -> 
 
 
 def _no_choice(context: CheckState, setting: Setting, token: Token, text: str, known: list[str]) -> InvalidValue:
+    """Report a value that is not one of the `known` names."""
     shown = text[:64] if text.isprintable() else "…"
     near = None if context.collector.full else nearest(text, known)
     message, hint = f"no {setting.family} is available", f"remove `{setting.name}`"
