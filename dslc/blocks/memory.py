@@ -1,4 +1,4 @@
-"""The block `memory NAME`: where agents store what they remember."""
+"""The block `memory NAME`: a store for what agents remember."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MemorySearch(GroupModel):
 
 
 class Summarize(GroupModel):
-    """How the tool `summarize` makes one item of the items of a period, and with which language model.
+    """Settings of the tool `summarize`, which makes one item of the items of a period.
 
     Without a model, or while it is unavailable, a summary consists of sentences of the items.
     """
@@ -53,7 +53,7 @@ class Summarize(GroupModel):
 
 
 class Memory(Block):
-    """The store of what agents learn, its retention and its search.
+    """A store for what agents remember, with its retention and search.
 
     An agent that names no memory uses the only one; if there are several, or none, it uses the one called `default`.
     If `default` is not declared, it is the Markdown memory in the folder `data/agents`, which need not be declared
