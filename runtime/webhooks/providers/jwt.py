@@ -34,7 +34,7 @@ Texts = Annotated[
 JwksUrl = Annotated[
     Url,
     # Otherwise an attacker on the network could substitute keys.
-    Form(r"https://.*", "an https URL: whoever stands between could put in keys of his own"),
+    Form(r"https://.*", "an https URL: over http, an attacker could replace the keys"),
 ]
 PUBLIC = Relation(refuses=(("algorithms", FAMILIES[0]),))
 """Algorithms for published keys: never HMAC."""
