@@ -1,4 +1,4 @@
-"""The daemon. `serve` is read top to bottom: own, open, load, listen, watch; then stop in the reverse order."""
+"""The daemon. `serve` reads top to bottom: own, open, load, listen, watch; then stop in reverse order."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ LOOKS_FOR_CYCLES = (2_500, 4, 5_000)
 """gc.set_threshold: after how many more objects the interpreter looks for cycles among those, after how many such looks
 among what these left, and after how many of those among all objects."""
 AGENT_SCOPES: Final[frozenset[Scope]] = frozenset({"write"})
-"""An agent may read and write for the user of its turn."""
+"""Scopes of an agent for the user of its turn: read and write."""
 
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
@@ -102,23 +102,26 @@ async def serve(
     announce: Announce,
     refuse: Callable[[Compiled], None],
 ) -> bool:
-    """Run until SIGTERM or SIGINT; True when it stopped because it was asked to.
+    """Run until SIGTERM or SIGINT. Returns True after a requested stop.
 
-    `find` gives the root; when it `is_new`, it is made only once the ports are bound and the program has no error.
-    `announce` is called once, when everything listens, with the names of users by id; `refuse` with a first program
-    that has errors, and nothing is started then. Raises UsageError for what a person can mend before the start.
+    `find` returns the root; if it `is_new`, it is created only after the ports are bound and the program compiled
+    without errors. `announce` is called once, when everything listens, with the names of users by id; `refuse` if the
+    first program has errors, and nothing is started then. Raises UsageError for a problem that the user can fix before
+    the start.
     """
     if not parses_strictly():
         raise UsageError(
-            "aiohttp is without its parser in C, which both listeners need",
+            "aiohttp lacks its parser in C, which both listeners need",
             hint="unset AIOHTTP_NO_EXTENSIONS, or install one of its wheels",
         )
-    # Requests make and drop thousands of small objects; the default of 700 would look for cycles every few of them.
-    # And a reload makes millions, and everything waits for a look, so but for the seldom full one each visits few.
+    # Requests create and free thousands of small objects; the default threshold of 700 would start a collection every
+    # few requests. A reload creates millions, and all threads wait for a collection, so all but the rare full ones
+    # visit few objects.
     gc.set_threshold(*LOOKS_FOR_CYCLES)
     with ExitStack() as stack:
         root = None if is_new else _owned(find, stack)
-        # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.
+        # The ports are bound before the state is opened: they are the most likely problem, and nothing has been changed
+        # yet.
         public = stack.enter_context(bind("--listen", settings.listen))
         private = stack.enter_context(bind("--admin-listen", settings.admin_listen))
         if root is None:
@@ -133,7 +136,8 @@ async def serve(
                 refuse(compiled)
                 return False
             app.remember_program()
-            # A program may be tens of thousands of objects that live until the next one: no collection visits them.
+            # A program may consist of tens of thousands of objects that live until the next program: no collection
+            # visits them.
             gc.collect()
             gc.freeze()
             stopped_well = await Daemon(app, Notifier(os.environ)).run(public, private, announce)
@@ -148,7 +152,7 @@ def _owned(find: Callable[[], Root], stack: ExitStack) -> Root:
 
 
 def _room(connections: int) -> int:
-    """Return how many connections of senders may be open; log it if it is fewer than configured."""
+    """Return how many senders' connections may be open; logged if it is fewer than configured."""
     room = room_for(connections)
     if room < connections:
         log.warning("connections_limited", asked=connections, room=room)
@@ -162,7 +166,7 @@ class Daemon:
         self._app = app
         self._notifier = notifier
         self._serving = False
-        # Not of a process that its terminal's end is not to reach (nohup(1)).
+        # SIGHUP is not handled if it was ignored at the start (nohup(1)).
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         self._drained_by = 0.0
         self._tasks = Supervisor()
@@ -212,7 +216,7 @@ class Daemon:
         )
 
     async def run(self, public: socket.socket, private: socket.socket, announce: Announce) -> bool:
-        """Serve on the bound sockets until a stop is requested; return False if something failed."""
+        """Serve on the bound sockets until a stop is requested; return False after a failure."""
         app, tasks = self._app, self._tasks
         drain = app.settings.drain_seconds
         known = await users.names(app.database)
@@ -224,7 +228,7 @@ class Daemon:
         for_operators = operators(app, self._is_serving, local=is_loopback(private))
         for_commands = admin(app, self._is_serving)
         async with AsyncExitStack() as stack:
-            # Entered first, left last: no more deliveries come in when it is called.
+            # Entered first, so left last: no more deliveries arrive when it is called.
             stack.push_async_callback(self._stop)
             await self._retention.open()
             runner = Runner(for_operators, shutdown_timeout=OPERATORS_SECONDS)
@@ -269,7 +273,7 @@ class Daemon:
         await self._keys.fetch(needed.url, outdated=needed.outdated, configured=needed.configured, named_by=named_by)
 
     async def _stop(self) -> None:
-        """Finish the stop after the last delivery came in; accepted ones are on disk."""
+        """Finish the stop after the last delivery arrived; accepted ones are on disk."""
         (self._app.root.state / DAEMON_FILE).unlink(missing_ok=True)
         await self._keys.close()
         await self._dispatcher.stop(max(0.0, self._drained_by - asyncio.get_running_loop().time()))
@@ -282,9 +286,9 @@ class Daemon:
         return ConcurrencyLimits(self._app.generation.concurrency)
 
     def _has_no_agent(self) -> bool:
-        """True if no agent of this program could run waiting deliveries while another daemon's may. Memories that
-        are files keep agents to one of the daemons that share a database, and this one must not bury what waits for
-        that."""
+        """Return True if no agent of this program could run waiting deliveries while another daemon's may. Memories in
+        files bind agents to one of the daemons that share a database, and this daemon must not turn deliveries for them
+        into dead letters."""
         return self._app.database.kind == "postgresql" and not self._app.generation.agents
 
     def _is_serving(self) -> bool:
@@ -352,12 +356,12 @@ class Daemon:
             status += f"; {len(missing)} not mounted"
         if app.problem is not None:
             status += f"; the last program was refused: {app.problem.text()}"
-        # One line is one message to the service manager.
+        # Each line is one message to the service manager.
         return " ".join(status.split())
 
 
 def _has_terminal() -> bool:
-    """True if this process still has the terminal that it was started from."""
+    """Return True if this process still has the terminal that it was started from."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:

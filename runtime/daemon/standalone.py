@@ -1,5 +1,5 @@
-"""A root kept without listeners, by a process that is no daemon: its memories, their upkeep, and the admin socket, by
-which other commands work beside it as beside a daemon."""
+"""A root opened without listeners by a process that is not a daemon: its memories, their upkeep, and the admin socket,
+through which other commands use the root as they would use a daemon."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ OnEnd = Callable[[], None]
 
 @asynccontextmanager
 async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: OnEnd) -> AsyncIterator[App]:
-    """Own `root` while inside, with the programs under `paths`, else its last one, else none.
+    """Own `root` while inside, with the programs under `paths`, otherwise its last program, otherwise none.
 
-    `command`: name of the owner for other processes. `on_failure` is called when the root cannot be held any longer.
-    Raises Owned at once if another process owns it, and SymbiontError.
+    `command`: name of the owner for other processes. `on_failure` is called when the root must be released. Raises
+    Owned at once if another process owns it, and SymbiontError.
     """
     settings = ProcessSettings.read({})
     least = settings.log_level if "log_level" in settings.model_fields_set else "warning"
@@ -73,7 +73,7 @@ async def _load(app: App, paths: Sequence[Path]) -> None:
 
 @asynccontextmanager
 async def _served(app: App, command: str) -> AsyncIterator[None]:
-    """Answer others on the admin socket while inside, and say in the root where it is."""
+    """Serve other commands on the admin socket while inside, and record its address in the root."""
     runner = web.AppRunner(
         admin(app, lambda: False), access_log=None, shutdown_timeout=DRAIN_SECONDS, auto_decompress=False
     )
@@ -111,7 +111,7 @@ async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:
 
 
 async def _guard(app: App, tasks: Supervisor) -> None:
-    """Fail when the database belongs to another process."""
+    """Fail when another process takes over the database."""
     while True:
         await asyncio.sleep(GUARD_SECONDS)
         await check_database(app, tasks.fail)

@@ -102,7 +102,7 @@ async def _read(
             line = None if read is None else _mended(read)
             try:
                 if line is None:
-                    raise ValueError(f"a message has at most {LONGEST_LINE:,} bytes")
+                    raise ValueError(f"a message can have at most {LONGEST_LINE:,} bytes")
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 # The SDK takes a request for a notification when its id is neither text nor a whole number.
                 if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):

@@ -1,4 +1,5 @@
-"""An ASGI application (asgi.readthedocs.io, HTTP 2.5) behind an aiohttp handler: both ways streamed, chunk by chunk."""
+"""An ASGI application (asgi.readthedocs.io, HTTP 2.5) behind an aiohttp handler: requests and answers are streamed in
+both directions, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class _Exchange:
         self._ended = False
 
     async def receive(self) -> Message:
-        """The next part of the body, then, when the client has left or has its answer, that it did."""
+        """Return the next part of the body; after the body, a disconnect message once the client left or has its
+        answer."""
         if not self._arrived:
             try:
                 async with asyncio.timeout_at(self._end):

@@ -32,16 +32,16 @@ LARGEST: Final = 16 * 1024 * 1024
 """Bytes of one message."""
 BODY_SECONDS: Final = 30
 AT_A_TIME: Final = 32
-"""Requests under way. The listener has room for twice as many connections, so that others are still answered."""
+"""Maximum number of running requests. The listener accepts twice as many connections, so others are still answered."""
 AT_A_TIME_OF_ONE: Final = 16
-"""Of one token: no one keeps the others out."""
+"""Maximum number for one token, so that no token blocks the others."""
 SESSIONS: Final = 512
 SESSIONS_OF_ONE: Final = 64
 """Of one token."""
 IDLE_SECONDS: Final = 30 * 60
 """Time after which an unused session is closed, in seconds."""
 LOOK_SECONDS: Final = 1.0
-"""Interval in seconds in which the token of a running request is checked again."""
+"""Interval in seconds between checks of a running request's token."""
 
 _CALLER: Final = "symbiont.caller"
 _SESSION: Final = "mcp-session-id"
@@ -66,7 +66,7 @@ class McpEndpoint:
         self._stop = asyncio.Event()
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """The answer to `request`, in the order that this is read."""
+        """Answer `request`. Checks are made in the order of this function's lines."""
         try:
             caller = await self._bearer.caller(request.headers.getall("Authorization", ()), request.remote)
         except Problem as problem:
@@ -74,21 +74,21 @@ class McpEndpoint:
         except SymbiontError as error:
             return _problem(problem_of(error))
         if request.method not in {"POST", "DELETE"}:
-            # A server that never speaks first has no stream to open with GET.
-            return _refusal(405, "here are POST and DELETE", Allow="POST, DELETE")
+            # The server never sends first, so there is no stream to open with GET.
+            return _refusal(405, "only POST and DELETE are supported", Allow="POST, DELETE")
         if (request.content_length or 0) > LARGEST:
-            return _refusal(413, f"a message has at most {LARGEST:,} bytes")
+            return _refusal(413, f"a message can have at most {LARGEST:,} bytes")
         if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
-            return _refusal(415, "a compressed body is not read")
+            return _refusal(415, "compressed bodies are not supported")
         token = caller.token_id or ""
         if self._under_way.total() >= AT_A_TIME or self._under_way[token] >= AT_A_TIME_OF_ONE:
-            return _refusal(503, "too many requests are under way", **{"Retry-After": "1"})
+            return _refusal(503, "too many requests are running", **{"Retry-After": "1"})
         self._under_way[token] += 1
         try:
             return await self._served(request, caller)
         finally:
             self._under_way[token] -= 1
-            self._under_way += Counter()  # leaves out those that are at zero
+            self._under_way += Counter()  # drops counts of zero
 
     async def _served(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         manager = await self._manager()
@@ -98,7 +98,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def _watched(self, request: web.Request, end: Callable[[], Any]) -> AsyncIterator[None]:
-        """End the session and the connection when the token is not good any more."""
+        """End the session and close the connection when the token becomes invalid."""
 
         async def watch() -> None:
             while True:
@@ -111,7 +111,7 @@ class McpEndpoint:
                         request.transport.abort()
                     return
                 except SymbiontError:
-                    # The database is away: it is looked at again.
+                    # The database is unavailable; the token is checked again later.
                     continue
 
         watching = asyncio.create_task(watch(), name="the token of a request")
@@ -148,9 +148,9 @@ class McpEndpoint:
         return await asyncio.shield(self._starting)
 
     async def _run(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
-        """Keep the sessions until `close`: they belong to the task that made their group."""
+        """Keep the sessions until `close`: they belong to the task that created their task group."""
         try:
-            # It takes more than a second to load, in which deliveries are answered.
+            # Loading takes more than a second, during which deliveries are answered.
             manager = await asyncio.to_thread(_make_manager, self._app)
             async with manager.run():
                 started.set_result(manager)
@@ -179,7 +179,7 @@ def _make_manager(app: App) -> StreamableHTTPSessionManager:
         return LocalBackend(app.open_context, request.request.scope[_CALLER])
 
     class Manager(StreamableHTTPSessionManager):
-        """The SDK's, but for a bound on the sessions of each token."""
+        """The SDK's session manager, with a limit on the sessions of each token."""
 
         def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
             theirs = sum(owner == requestor for owner in self._session_owners.values())
@@ -190,7 +190,7 @@ def _make_manager(app: App) -> StreamableHTTPSessionManager:
 
 
 def _user(caller: Caller) -> Any:
-    """Whom the SDK binds a session to: the token that it was made with."""
+    """Return the user that the SDK binds a session to: the token that opened it."""
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.auth.provider import AccessToken
 
@@ -204,7 +204,7 @@ def _problem(problem: Problem) -> web.Response:
 
 
 def _refusal(status: int, said: str, **headers: str) -> web.Response:
-    """An answer without a request that it belongs to, as the SDK's own are (JSON-RPC 2.0, section 5)."""
+    """Return an answer that belongs to no request, in the form of the SDK's own (JSON-RPC 2.0, section 5)."""
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": said}}
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **headers}
     return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers=more)

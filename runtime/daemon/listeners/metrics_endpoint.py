@@ -44,13 +44,14 @@ class MetricsEndpoint:
         except SymbiontError as error:
             return problem_response(problem_of(error))
         await self._look()
-        # Thousands of webhooks take a while to write, and deliveries do not wait for that.
+        # Rendering the metrics of thousands of webhooks takes a while, so it runs in a thread and deliveries need not
+        # wait.
         accept = request.headers.get("Accept")
         body, content_type = await asyncio.to_thread(self._exposition.render, accept)
         return web.Response(body=body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
 
     async def close(self, _application: web.Application) -> None:
-        """Ask the database no more."""
+        """Stop querying the database."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait({self._looking})
@@ -59,7 +60,7 @@ class MetricsEndpoint:
         """Query the database once for all concurrent scrapes."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._ask(), name="metrics")
-        # By the time this one goes on, another may have begun to look again.
+        # Another scrape may have started a query before this one resumes.
         looking = self._looking
         done, _ = await asyncio.wait({looking}, timeout=WAIT_SECONDS)
         if done:
@@ -71,7 +72,7 @@ class MetricsEndpoint:
         await self._backlog.look()
 
     async def _admit(self, request: web.Request) -> None:
-        """Raises Problem, `Forbidden` and `Unavailable` for who may not read."""
+        """Check the caller's access. Raises Problem, `Forbidden` and `Unavailable`."""
         proxied = any(name in request.headers for name in FORWARDED)
         if self._public or (self._open and not proxied):
             return
@@ -80,7 +81,7 @@ class MetricsEndpoint:
 
 
 def _connect(app: App, backlog: BacklogReader) -> None:
-    """Let the gauges ask `app` and `backlog`."""
+    """Connect the gauges to `app` and `backlog`."""
     metrics = app.metrics
     metrics.inbox_depth.ask = lambda: (known := backlog.last) and known.states
     metrics.inbox_oldest.ask = lambda: (known := backlog.last) and known.oldest_seconds

@@ -33,15 +33,15 @@ from runtime.tools import TOOLS
 
 log = structlog.get_logger("symbiont.admin")
 
-# A delivery to be signed comes in base64; more than this is no delivery.
+# A delivery to be signed is sent in base64; more than this cannot be a delivery.
 LARGEST_REQUEST = 64 * 1024 * 1024
 TOKEN_SECONDS = 2
 """Seconds for which readiness waits for the database to check a token."""
 
 
 def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Application:
-    """Return the application of the operators' listener: readiness for everyone; `/v1`, `/mcp` and the paths without
-    a version for callers with a token. `local`: only this machine reaches it, so `/metrics` needs no token."""
+    """Return the application of the operators' listener: readiness for everyone, and `/v1`, `/mcp` and the paths
+    without a version for callers with a token. `local`: only this machine reaches it, so `/metrics` needs no token."""
     settings = app.settings
     bearer = Authenticator(app.tokens, app.clock)
     streams = StreamSender()
@@ -60,14 +60,19 @@ def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Appl
 
 
 def admin(app: App, serving: Callable[[], bool]) -> web.Application:
-    """The admin socket: only the root's user can open it, so it asks for nothing but which root is meant."""
+    """Return the application of the admin socket. Only the root's user can open it, so the only check is that the
+    request is for this root."""
     application = _health(app, serving, None, largest=LARGEST_REQUEST)
     identity = app.root.identity
 
     @web.middleware
     async def for_this_root(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method == "POST" and request.headers.get(ROOT_HEADER) != identity:
-            answer = {"message": "another root is meant than this process owns", "hint": None, "exit_code": 1}
+            answer = {
+                "message": "the request is for another root than the one of this process",
+                "hint": None,
+                "exit_code": 1,
+            }
             return web.json_response({"error": answer}, status=421)
         return await handler(request)
 
@@ -83,8 +88,8 @@ def admin(app: App, serving: Callable[[], bool]) -> web.Application:
 def _health(
     app: App, serving: Callable[[], bool], bearer: Authenticator | None, *, largest: int = 1024 * 1024
 ) -> web.Application:
-    """`bearer`: authenticates requests for details; None if everyone may read them. `largest`: maximum bytes of a
-    request."""
+    """Return the application with the health and readiness paths. `bearer`: authenticates requests for details; None if
+    everyone may read them. `largest`: maximum bytes of a request."""
     application = web.Application(client_max_size=largest)
     application.on_response_prepare.append(_unnamed)
     application.router.add_get("/healthz", _healthz)
@@ -108,7 +113,7 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
         except Problem as problem:
             return problem_response(problem)
         state = readiness(app, serving())
-        # Without a token no names of webhooks, paths or places of secrets.
+        # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
         shown = state if told else {"ready": state["ready"]}
         return web.json_response(shown, status=200 if state["ready"] else 503)
 
@@ -116,8 +121,8 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
 
 
 async def _may_read(request: web.Request, bearer: Authenticator) -> bool:
-    """True if the request has a valid token. Raises Problem for an invalid one. While the database is unavailable no
-    token can be checked, and the answer is False."""
+    """Return True if the request has a valid token. Raises Problem for an invalid one. While the database is
+    unavailable no token can be checked, and the answer is False."""
     sent = request.headers.getall("Authorization", ())
     try:
         async with asyncio.timeout(TOKEN_SECONDS):
@@ -159,7 +164,10 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
         tool = TOOLS.get(name)
         try:
             if operation is None:
-                raise UsageError(f"this daemon has no operation {name!r}", hint="is it older than the command?")
+                raise UsageError(
+                    f"this daemon has no operation {name!r}",
+                    hint="the daemon may be older than the command; restart it",
+                )
             try:
                 parameters = await request.json()
             except (ValueError, RecursionError):
@@ -173,7 +181,7 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
             async with app.pinned():
                 return web.json_response(await operation(app.admin_context(), parameters))
         except web.HTTPRequestEntityTooLarge:
-            answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
+            answer = {"message": f"the request has more than {LARGEST_REQUEST:,} bytes", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
         except SymbiontError as error:
             return web.json_response({"error": error_json(error, tool)}, status=400)

@@ -21,7 +21,8 @@ _MORE: Final = re.compile(r"[/?#@\\\s]")  # a Host is a name or an address, and 
 
 
 class OriginCheck:
-    """Knows the names of a listener: loopback, every address, that of its public URL, and those that are configured."""
+    """The host names of a listener: loopback, every IP address, the host of its public URL, and the configured
+    names."""
 
     def __init__(self, listen: str, public_url: str | None, names: Collection[str] = ()) -> None:
         """`listen`: HOST:PORT as configured. `names`: in lower case."""
@@ -32,7 +33,7 @@ class OriginCheck:
 
     @property
     def middleware(self) -> Middleware:
-        """Refuse requests by `refusal` before anything else is read of them."""
+        """Return the middleware that refuses requests by `refusal` before anything else of them is read."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -44,7 +45,7 @@ class OriginCheck:
     def refusal(self, request: web.Request) -> Problem | None:
         """Return the problem of a foreign Host or Origin; None if the request may be meant for this listener."""
         hosts = request.headers.getall("Host", ())
-        # No browser leaves it out; what looks after a daemon with HTTP/1.0 does.
+        # Every browser sends Host; monitoring tools that speak HTTP/1.0 may omit it.
         unnamed = not hosts and request.version < HttpVersion11
         if not unnamed and (len(hosts) != 1 or _MORE.search(hosts[0]) or not self._is_here(_host(f"//{hosts[0]}"))):
             return Problem(
@@ -52,7 +53,7 @@ class OriginCheck:
             )
         origins = request.headers.getall("Origin", ())
         if any(not self._may_ask(origin, request) for origin in origins):
-            return Problem("foreign_origin", "this Origin may not ask here")
+            return Problem("foreign_origin", "requests from this Origin are not allowed")
         return None
 
     def _is_here(self, host: str | None) -> bool:
@@ -68,13 +69,13 @@ class OriginCheck:
         if address is not None:
             return address.is_loopback or host == _own_address(request)
         if self._public is not None and host == self._public.hostname and host != _LOOPBACK:
-            # A name that others serve under too: the port and the scheme are part of who they are.
+            # Other services may use the same host name, so port and scheme are compared too.
             return origin.lower().rstrip("/") == f"{self._public.scheme}://{self._public.netloc}".lower()
         return host in self._names
 
 
 def problem_response(problem: Problem) -> web.Response:
-    """The answer that a problem is."""
+    """Return the HTTP response for a problem."""
     response = web.Response(status=problem.status, body=problem.body(), headers=dict(problem.headers))
     response.headers["Content-Type"] = CONTENT_TYPE
     response.headers["Cache-Control"] = "no-store"
@@ -82,7 +83,7 @@ def problem_response(problem: Problem) -> web.Response:
 
 
 def _host(url: str) -> str | None:
-    """The host of a URL, lower case; None when it has none, as the Origin `null`."""
+    """Return the host of a URL in lower case; None if it has none, as in the Origin `null`."""
     try:
         return urlsplit(url).hostname
     except ValueError:
@@ -97,6 +98,6 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _own_address(request: web.Request) -> str | None:
-    """Return the local address of this connection: on a wildcard listener the only known one."""
+    """Return the local address of this connection: the only known address of a wildcard listener."""
     here = request.transport and request.transport.get_extra_info("sockname")
     return str(here[0]).partition("%")[0] if here else None

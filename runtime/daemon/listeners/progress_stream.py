@@ -1,5 +1,5 @@
-"""An answer with progress, in lines, see `runtime.api.admin.protocol`. A line is sent every few seconds in any case,
-so that the client knows that the daemon works."""
+"""Answers with progress, as lines of JSON, see `runtime.api.admin.protocol`. A line is sent every few seconds in any
+case, so that the client knows that the daemon is working."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Work = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 
 async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamResponse:
-    """Do the work and answer it. It is completed even if the client left, unless the request has the abandon header;
-    a stop of the daemon ends it."""
+    """Run the operation and send its answer. It is completed even if the client left, unless the request has the
+    abandon header; a stop of the daemon ends it."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []
@@ -70,7 +70,7 @@ async def _tell(
             news.clear()
             last = loop.time()
         if not cancelled and has_left():
-            # Once: what it does to end, such as rolling back, is not cut off too.
+            # Cancelled only once, so that its cleanup, such as a rollback, is not interrupted.
             cancelled = task.cancel()
     if news:
         await _write(response, {"progress": news[-1]})
@@ -80,5 +80,5 @@ async def _write(response: web.StreamResponse, line: dict[str, Any]) -> None:
     try:
         await response.write(json.dumps(line).encode() + b"\n")
     except ConnectionError:
-        # Nobody reads it any more; the work goes on.
+        # The client left; the operation continues.
         return

@@ -1,4 +1,4 @@
-"""`/v1` over aiohttp: a request as `runtime.api.rest.handler` reads it, and its reply as it is sent."""
+"""`/v1` over aiohttp: converts requests for `runtime.api.rest.handler` and sends its responses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READ_SECONDS = 30
 def v1(
     app: App, bearer: Authenticator, streams: StreamSender
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """The handler of everything below `/v1`."""
+    """Return the handler of all paths below `/v1`."""
     rest = RestHandler(app.open_context, bearer)
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -52,7 +52,7 @@ def v1(
 async def _stream(
     request: web.Request, streams: StreamSender, reply: ApiResponse, chunks: AsyncGenerator[bytes]
 ) -> web.StreamResponse:
-    """Send a stream. Events end with an error event if something fails, other chunks with the connection."""
+    """Send a stream. After a failure, event streams end with an error event; for others the connection is closed."""
     response = web.StreamResponse(status=reply.status, headers=reply.headers)
     response.headers["Content-Type"] = reply.content_type or "application/octet-stream"
     if reply.content_type == EVENTS:
@@ -61,9 +61,9 @@ async def _stream(
 
 
 async def _read(request: web.Request, largest: int) -> bytes:
-    """The body. Raises Problem when it is too large, compressed, or does not arrive."""
+    """Return the body. Raises Problem if it is too large, compressed, or does not arrive."""
     if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
-        raise Problem("unsupported_media_type", "a compressed body is not read")
+        raise Problem("unsupported_media_type", "compressed bodies are not supported")
     body = bytearray()
     size = request.content_length or 0
     try:

@@ -1,4 +1,4 @@
-"""The sockets of the daemon: the public one, the operators' one, and the admin socket."""
+"""The sockets of the daemon: the public listener, the operators' listener, and the admin socket."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_SOCKET = 107
 
 
 def bind(flag: str, address: str) -> socket.socket:
-    """A listening TCP socket. Raises UsageError naming the flag when the address cannot be had."""
+    """Return a listening TCP socket. Raises UsageError that names the flag if the address is unavailable."""
     host, port = parse_address(address)
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(
@@ -50,7 +50,7 @@ def bind(flag: str, address: str) -> socket.socket:
     except OSError as error:
         reason = {
             errno.EADDRINUSE: "the port is in use",
-            errno.EACCES: "ports below 1024 need a privilege",
+            errno.EACCES: "ports below 1024 need root privileges",
             errno.EADDRNOTAVAIL: "this machine has no such address",
         }.get(error.errno or 0, (error.strerror or "cannot listen there").lower())
         variable = f"SYMBIONT_{flag.removeprefix('--').replace('-', '_').upper()}"
@@ -69,14 +69,14 @@ def shown(listener: socket.socket) -> str:
 
 
 def is_loopback(listener: socket.socket) -> bool:
-    """True if only this machine reaches a bound socket."""
+    """Return True if a bound socket accepts connections from this machine only."""
     return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
 @asynccontextmanager
 async def admin_socket_path(root: Root, environ: Mapping[str, str]) -> AsyncIterator[Path]:
-    """A short path for the admin socket, in a folder that only this user can enter and that is named for the root;
-    removed at the end."""
+    """Create a short path for the admin socket, in a folder that only this user can enter and that is named for the
+    root; remove it at the end."""
     base, prefix = runtime_folder(environ), _prefix(root)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=base) as folder:
         path = Path(folder) / SOCKET_NAME
@@ -107,7 +107,7 @@ def _prefix(root: Root) -> str:
 
 
 def _answers(path: Path) -> bool:
-    """True if a process listens there, or if that is unknown."""
+    """Return True if a process listens there, or if that is unknown."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.setblocking(False)
         try:
@@ -120,7 +120,7 @@ def _answers(path: Path) -> bool:
 
 
 class Runner(web.AppRunner):
-    """Runs an application behind a `Listener`."""
+    """Runs an application on a `Listener`."""
 
     def __init__(
         self, application: web.Application, *, limits: HttpLimits = OPERATORS, shutdown_timeout: float
@@ -163,7 +163,7 @@ async def listen_unix(runner: web.BaseRunner, path: Path) -> AsyncIterator[None]
     """Serve on a Unix socket at `path` while inside."""
     await runner.setup()
     await web.UnixSite(runner, path).start()
-    # The process's umask made it for this user alone; the folder around it is 0700 too.
+    # The umask of the process created the socket for this user only; the folder around it has mode 0700 too.
     try:
         yield
     finally:

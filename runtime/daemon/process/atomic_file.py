@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import BinaryIO
 
 
 def write_atomically(file: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace `file` by `content`, as `replacing` does."""
+    """Replace `file` by `content`, see `replacing`."""
     with replacing(file, mode=mode) as handle:
         handle.write(content)
 
 
 @contextmanager
 def replacing(file: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """Replace `file` with the data written inside: temporary file, fsync, rename, folder fsync. A crash leaves the
-    old or the new file, an error inside the old one."""
+    """Replace `file` with the data written inside: temporary file, fsync, rename, fsync of the folder. After a crash
+    the file has its old or its new content, after an error inside the old one."""
     temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
     try:
@@ -35,7 +35,7 @@ def replacing(file: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return when the names in it are on disk. Raises OSError."""
+    """Flush the folder's entries to disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

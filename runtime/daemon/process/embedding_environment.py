@@ -1,5 +1,5 @@
-"""Environment variables for embeddings and summaries, for settings that a program leaves open (the fifth design,
-"Env & Config").
+"""Environment variables for embeddings and summaries; they fill in settings that a program leaves open (the fifth
+design, "Env & Config").
 
 `VARIABLES` is the complete list. It is read once, with the settings, and passed down.
 """
@@ -18,10 +18,10 @@ from runtime.errors import UsageError
 from runtime.outbound.model_service import OPENAI, is_openai
 
 NONE: Final = "none"
-"""The name of the embedding that makes no vectors, and of the model that writes nothing."""
+"""The name of the embedding without vectors, and of the model that writes nothing."""
 DEFAULT_MODEL: Final = Variant(name="ollama")
-"""The language model where neither a program nor the environment names one. Only a call that asks for one gets it: on a
-shared machine any user can listen where it is looked for."""
+"""The language model if neither a program nor the environment names one. It is used only if a call asks for it: on a
+shared machine any user can listen on its port."""
 _OPENAI: Final = "openai"
 _OPENAI_KEY: Final = "OPENAI_API_KEY"
 
@@ -42,7 +42,7 @@ class Variable(NamedTuple):
     choices: tuple[str, ...] = ()
     least: int = 1
     most: int = 0
-    """Largest number; 0 if the value is no number."""
+    """Largest number; 0 if the value is not a number."""
 
 
 VARIABLES: Final = {
@@ -50,14 +50,14 @@ VARIABLES: Final = {
     for each in (
         Variable(
             "EMBEDDING_PROVIDER",
-            "`local` where it is installed",
-            "The embedding of memories that name none; `none`: searches use keywords.",
+            "`local` if it is installed",
+            "The embedding of memories that do not name one; `none`: searches use keywords.",
             choices=("ollama", _OPENAI, "local", "hashing", NONE),
         ),
-        Variable("EMBEDDING_MODEL", "the provider's own", "The model of `ollama` or `openai`."),
+        Variable("EMBEDDING_MODEL", "the provider's default", "The model of `ollama` or `openai`."),
         Variable(
             "EMBEDDING_DIMENSION",
-            "what the model answers",
+            "the dimension that the model returns",
             "The dimension of vectors. An embedding that returns another dimension is not used, and this is reported.",
             most=16384,
         ),
@@ -65,12 +65,12 @@ VARIABLES: Final = {
         Variable("OLLAMA_BASE_URL", "`OLLAMA_URL`", "The same; `OLLAMA_URL` has priority if both are set."),
         Variable(
             "SUMMARIZATION_PROVIDER",
-            "`ollama` where one of the variables of Ollama or `SUMMARIZATION_MODEL` is set",
+            "`ollama` if a variable of Ollama or `SUMMARIZATION_MODEL` is set",
             "The language model for summaries of memories that name none. With `none`, or if nothing is set, a summary "
             "consists of sentences from the items.",
             choices=("ollama", _OPENAI, NONE),
         ),
-        Variable("SUMMARIZATION_MODEL", "the provider's own", "The model that writes the summaries."),
+        Variable("SUMMARIZATION_MODEL", "the provider's default", "The model that writes the summaries."),
         Variable("SUMMARIZATION_MAX_WORDS", "`250`", "Maximum number of words of a summary.", most=5000),
         Variable(
             _OPENAI_KEY,
@@ -99,8 +99,8 @@ class Environment:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Environment:
-        """Read the variables from `environ`; an empty one counts as not set. Raises UsageError that names the wrong
-        one, without its value."""
+        """Read the variables from `environ`; an empty one counts as not set. Raises UsageError with the name of an
+        invalid one, without its value."""
         given = {name: environ[name].strip() for name in VARIABLES if environ.get(name, "").strip()}
         embedding = _choice(given, "EMBEDDING_PROVIDER")
         dimension = _number(given, "EMBEDDING_DIMENSION")
@@ -153,7 +153,7 @@ class Environment:
         return self._with(name, options, model=model, dimension=dimension)
 
     def _model(self, said: Variant | None) -> Variant | None:
-        # Whoever says where Ollama is, or which of its models, means it to be asked.
+        # Setting Ollama's URL or one of its models enables Ollama.
         implied = "ollama" if self.ollama or self.summarizer_model else None
         name = self.summarizer or implied if said is None else said.name
         if name is None:
@@ -170,8 +170,8 @@ class Environment:
         model: str | None = None,
         dimension: int | None = None,
     ) -> Variant:
-        """Return the row with the program's options and those that are open."""
-        # The key goes to OpenAI alone: a program that names another address names its key too.
+        """Return the row with the program's options, and the environment's for the others."""
+        # The key is sent to OpenAI only: a program that names another address must name its key too.
         to_openai = name == _OPENAI and is_openai(said.get("url", OPENAI))
         found = {
             "url": self.ollama if name == "ollama" else None,
@@ -209,23 +209,23 @@ def _url(given: Mapping[str, str], name: str) -> str | None:
 
 
 def _fits(embedding: str | None, dimension: int | None) -> None:
-    """Raises UsageError for a dimension that the embedding never has."""
+    """Raise UsageError for a dimension that the embedding cannot have."""
     if dimension is None:
         return
     if embedding == "local":
         from runtime.search.embedding.minilm.model import DIMENSION
 
         if dimension != DIMENSION:
-            raise UsageError(f"EMBEDDING_DIMENSION: the embedding local has {DIMENSION} numbers, and no others")
+            raise UsageError(f"EMBEDDING_DIMENSION: vectors of the embedding local have {DIMENSION} numbers")
     if embedding == "hashing" and not 8 <= dimension <= 4096:
-        raise UsageError("EMBEDDING_DIMENSION: the embedding hashing has 8 to 4096 numbers")
+        raise UsageError("EMBEDDING_DIMENSION: vectors of the embedding hashing have 8 to 4096 numbers")
 
 
 def _without_effect(given: Mapping[str, str], embedding: str | None, summarizer: str | None) -> Iterator[str]:
     if embedding is None:
         for name in ("EMBEDDING_MODEL", "EMBEDDING_DIMENSION"):
             if name in given:
-                yield f"{name} has no effect: EMBEDDING_PROVIDER does not say whose"
+                yield f"{name} has no effect: EMBEDDING_PROVIDER is not set"
     elif embedding not in {"ollama", _OPENAI} and "EMBEDDING_MODEL" in given:
         yield f"EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER is {embedding}"
     if embedding == NONE and "EMBEDDING_DIMENSION" in given:

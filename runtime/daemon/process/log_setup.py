@@ -19,12 +19,12 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 def configure(form: Form, level: Level = "info") -> None:
-    """Send every log line from `level` on, those of libraries too, through structlog to standard error.
+    """Send all log entries of at least `level`, including those of libraries, through structlog to standard error.
 
-    Those of libraries never from `debug` on: theirs show statements with their values, and headers.
+    Debug entries of libraries are never logged: they show SQL statements with their values, and headers.
     """
     shared: list[Any] = [
-        # The delivery that is being run, in every entry about it.
+        # Adds the current delivery to each entry that is logged while it is handled.
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -79,7 +79,7 @@ def _renderer(form: Form) -> list[Any]:
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(),
             pad_event_to=0,
-            # The default shows the local variables of every frame, and some of those are keys and bodies.
+            # structlog's default shows the local variables of every frame; some of those are keys and bodies.
             exception_formatter=structlog.dev.plain_traceback,
         )
     ]
@@ -93,11 +93,11 @@ def _set_levels(least: int) -> None:
     server = logging.getLogger("aiohttp.server")
     server.filters[:] = [_is_our_fault]
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    # A line for every call to a Qdrant.
+    # It logs a line for every call to Qdrant.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     # It logs a line for each session of `/mcp`, with its id, and a warning for each refused message.
     logging.getLogger("mcp").setLevel(logging.ERROR)
-    # A line for each change would feed itself where the log is written into a watched folder.
+    # A line for each change would cause another change if the log is written into a watched folder.
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
 
 
@@ -111,6 +111,6 @@ def _on_one_line(_logger: object, _method: str, entry: MutableMapping[str, Any])
 
 
 def _is_our_fault(record: logging.LogRecord) -> bool:
-    """False for malformed HTTP: that is the sender's error, answered with 400, and needs no traceback."""
+    """Return False for malformed HTTP: it is the sender's error, answered with 400, and needs no traceback."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | RequestPayloadError)

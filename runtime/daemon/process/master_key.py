@@ -48,17 +48,17 @@ def place(root: Root, reference: str | None) -> str:
 
 
 def _refuse_orphans(root: Root, file: Path) -> None:
-    """A new key beside an old database would open nothing of it."""
+    """Raise UsageError if the root has a database but no key: a new key could not decrypt its data."""
     before = root.read(PROGRAM_FILE).get("master_key")
     if isinstance(before, str) and before.isprintable():
         raise UsageError(
-            f"the master key of {root.folder} is what {before} names, where its daemon ran",
-            hint=f"set SYMBIONT_MASTER_KEY to {before}, or to secret://file//PATH of the file it is from",
+            f"the daemon of {root.folder} read its master key from {before}",
+            hint=f"set SYMBIONT_MASTER_KEY to {before}, or to secret://file//PATH with the path of that file",
         )
     database = root.state / DATABASE_FILE
     if database.exists():
         raise UsageError(
-            f"the master key {file} is gone, and {database} cannot be read without it",
+            f"the master key {file} is missing, and {database} cannot be read without it",
             hint=f"put it back, or name it in SYMBIONT_MASTER_KEY; to start again, move {database} away",
         )
 
@@ -71,7 +71,7 @@ def _referred(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:
             case "env" if path in environ:
                 return os.fsencode(environ[path])
             case "file":
-                # Named by who started this, who may be allowed to read more than the root's user.
+                # The user who started the process named the file, and may be allowed to read more than the root's user.
                 with as_invoker():
                     return read_file(root.folder / path)
             case "credential" if environ.get("CREDENTIALS_DIRECTORY"):
@@ -79,7 +79,7 @@ def _referred(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:
     except Unresolved as error:
         raise UsageError(f"the master key cannot be read: {error}") from None
     raise UsageError(
-        "SYMBIONT_MASTER_KEY does not refer to a key that is there",
+        "SYMBIONT_MASTER_KEY does not refer to an existing key",
         hint="write secret://env/NAME, secret://file/PATH or secret://credential/NAME",
     )
 

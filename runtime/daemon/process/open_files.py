@@ -6,21 +6,21 @@ import resource
 from contextlib import suppress
 
 RESERVED = 192
-"""Files for all that is not a sender's connection: operators, the database, memories, watched folders, fetched keys."""
+"""Open files for everything but senders' connections: operators, database, memories, watched folders, fetched keys."""
 
 
 def room_for(connections: int) -> int:
-    """Return how many of these connections fit, beside `RESERVED` files.
+    """Return how many of these connections are possible besides `RESERVED` files.
 
     The soft limit of open files (RLIMIT_NOFILE) is raised up to the hard one: many systems start programs with 1024.
-    Without the reserve, a sender that opens many connections would leave no files for storing.
+    Without the reserve, a sender that opens many connections would leave no files for storing deliveries.
     """
     wanted = connections + RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return connections
     raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    # macOS has a limit of its own, which is below what it says.
+    # macOS has an additional limit, which is lower than the hard limit it reports.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
         soft = raised

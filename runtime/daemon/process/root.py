@@ -1,4 +1,4 @@
-"""The root: the folder that contains `.symbi/`, the state of one program. Found as git finds `.git`."""
+"""The root: the folder that contains `.symbi/`, the state of one program. It is found as git finds `.git`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NETWORK_FILESYSTEMS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder with a `.symbi/` of our own."""
+    """A folder with a `.symbi/` that this user created."""
 
     folder: Path
 
@@ -58,7 +58,7 @@ class Root:
         return found.id if found else ""
 
     def read(self, name: str) -> dict[str, Any]:
-        """Return the JSON object in `.symbi/NAME`; empty if it is missing or torn."""
+        """Return the JSON object in `.symbi/NAME`; empty if it is missing or incomplete."""
         try:
             content = json.loads((self.state / name).read_bytes())
         except (OSError, ValueError):
@@ -66,7 +66,7 @@ class Root:
         return content if isinstance(content, dict) else {}
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
-        """Replace `.symbi/NAME` whole or not at all."""
+        """Replace `.symbi/NAME` atomically."""
         write_atomically(self.state / name, json.dumps(content, indent=2).encode() + b"\n")
 
     def socket(self) -> str | None:
@@ -77,17 +77,17 @@ class Root:
 
 
 class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
-    """The folder has a `.symbi` that this user did not make there, so nothing in it is believed."""
+    """The folder has a `.symbi` that this user did not create there, so none of its content is trusted."""
 
     def __init__(self, root: Root) -> None:
         found = root_registry.identity(root.state)
-        # What the file says is a stranger's, so nothing of it may move a cursor.
+        # The path in the file is untrusted, so it is shown only if it has no control characters.
         told = found is not None and found.path.isprintable() and found.path != str(root.folder.resolve())
         before = f" but in {found.path}" if found and told else ""
         super().__init__(
-            f"{root.state} was not made there by this user{before}: it came with a clone or a copy, was moved, or is "
-            "of an earlier version",
-            hint=f"when you trust what is in that folder: symbi up --root {shlex.quote(str(root.folder))}",
+            f"{root.state} was not created there by this user{before}: it came with a clone or a copy, was moved, or "
+            "is from an earlier version",
+            hint=f"if you trust the content of that folder: symbi up --root {shlex.quote(str(root.folder))}",
         )
         self.root = root
 
@@ -95,9 +95,9 @@ class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
 def locate(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root | None:
     """Return the root for a command started in `start`, or None.
 
-    `explicit` (`--root`), then SYMBIONT_ROOT, then systemd's STATE_DIRECTORY name it; else the first folder upward
-    that contains `.symbi/`, stopping at $HOME and at a folder of another owner. Raises Foreign, and UsageError if it
-    is another user's.
+    `explicit` (`--root`), then SYMBIONT_ROOT, then systemd's STATE_DIRECTORY name it; otherwise it is the first folder
+    upward that contains `.symbi/`, stopping at $HOME and at a folder of another owner. Raises Foreign, and UsageError
+    if it is another user's.
     """
     folder = named(environ, explicit)
     if folder is not None:
@@ -118,7 +118,7 @@ def _is_there(folder: Path) -> bool:
 
 
 def _judged(root: Root, environ: Mapping[str, str]) -> Root:
-    """`root`, when this user made it on this machine. Raises Foreign, UsageError."""
+    """Return `root` if this user created it on this machine. Raises Foreign, UsageError."""
     state = root.state.lstat()
     if stat.S_ISLNK(state.st_mode):
         raise UsageError(
@@ -141,15 +141,15 @@ def _judged(root: Root, environ: Mapping[str, str]) -> Root:
 
 
 def _is_systemds(root: Root, environ: Mapping[str, str]) -> bool:
-    """True if the service manager named the folder: it made it for this user alone."""
+    """Return True if systemd named the folder, which it creates for this user only."""
     folder = environ.get("STATE_DIRECTORY", "").partition(":")[0]
     return folder.startswith("/") and Path(folder).resolve() == root.folder.resolve()
 
 
 def _is_a_services(root: Root, environ: Mapping[str, str]) -> bool:
-    """True if the superuser may use another user's root: a service made it in a folder of the superuser.
+    """Return True if the superuser may use another user's root: a service created it in a folder of the superuser.
 
-    Only the superuser can read the registry of such a service; a copy elsewhere is detected by it.
+    Only the superuser can read the registry of such a service, which detects copies elsewhere.
     """
     found = root_registry.identity(root.state)
     made_there = found is not None and found.path == str(root.folder.resolve())
@@ -157,7 +157,7 @@ def _is_a_services(root: Root, environ: Mapping[str, str]) -> bool:
 
 
 def named(environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
-    """Return the folder that `--root` or the environment names, root or not; None if they name none."""
+    """Return the folder that `--root` or the environment names, root or not; None if neither is set."""
     given = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
     return Path(given).absolute() if given else None
 
@@ -173,8 +173,8 @@ def is_new(start: Path, environ: Mapping[str, str], explicit: Path | None = None
 def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, *, adopt: bool = False) -> Root:
     """The root that `locate` finds, or a new one in the named or current folder.
 
-    `adopt`: one that is foreign becomes this user's when it is named by `explicit` or by a whole path in SYMBIONT_ROOT.
-    Raises Foreign, and UsageError when it is another user's, not writable, or on a network filesystem.
+    `adopt`: one that is foreign becomes this user's if it is named by `explicit` or by an absolute path in
+    SYMBIONT_ROOT. Raises Foreign, and UsageError if it is another user's, not writable, or on a network filesystem.
     """
     try:
         root = locate(start, environ, explicit)
@@ -205,7 +205,7 @@ def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, 
 
 
 def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Path | None) -> Root:
-    """Create a root, which appears with its identity or not at all. Its folder is created if it is missing.
+    """Create a root, atomically, with its identity. Its folder is created if it is missing.
 
     Raises OSError, UsageError.
     """
@@ -213,7 +213,7 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
     root = Root(folder)
     systemds = _is_systemds(root, environ)
     with nullcontext() if systemds else root_registry.alone(environ):
-        # Another process may have made it in the meantime.
+        # Another process may have created it in the meantime.
         found = locate(start, environ, explicit)
         if found is not None:
             return found
@@ -231,14 +231,14 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
 
 
 def _is_elsewhere(root: Root) -> bool:
-    """True if the root has no record of being made here, but is not foreign: systemd's folder was restored, or is
-    from an earlier version."""
+    """Return True if the root has no record of its creation here but is not foreign: systemd's folder was restored, or
+    is from an earlier version."""
     found = root_registry.identity(root.state)
     return found is None or found.path != str(root.folder.resolve())
 
 
 def _adopt(root: Root, environ: Mapping[str, str]) -> None:
-    """Make a `.symbi` from elsewhere a root of this user, with its content except the other root's daemon file.
+    """Turn a `.symbi` from elsewhere into a root of this user, with its content except the other root's daemon file.
 
     Raises Owned, UsageError, OSError.
     """
@@ -248,7 +248,7 @@ def _adopt(root: Root, environ: Mapping[str, str]) -> None:
         database = root.state / DATABASE_FILE
         if database.exists() and database.stat().st_nlink > 1:
             raise UsageError(
-                f"{database} has another name too (a hard link), under which another root may write to it",
+                f"{database} has a second hard link, through which another root may write to it",
                 hint="copy it: cp --remove-destination",
             )
         (root.state / DAEMON_FILE).unlink(missing_ok=True)
@@ -259,14 +259,14 @@ def _adopt(root: Root, environ: Mapping[str, str]) -> None:
 
 
 def _probe(folder: Path) -> None:
-    """Raise OSError when `folder` takes no files: better now than at the first delivery."""
+    """Raise OSError if no file can be created in `folder`, so that it does not fail at the first delivery."""
     probe = folder / f".probe-{secrets.token_hex(4)}"
     os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     probe.unlink()
 
 
 def _refuse_network(folder: Path) -> None:
-    """SQLite's WAL and flock are not to be trusted over a network (sqlite.org/wal.html)."""
+    """Raise UsageError for a network filesystem: SQLite's WAL and flock are unreliable there (sqlite.org/wal.html)."""
     kind = filesystem(folder, Path("/proc/self/mountinfo"))
     if kind in _NETWORK_FILESYSTEMS:
         raise UsageError(
@@ -311,7 +311,7 @@ def own(root: Root, *, seconds: float = OWN_SECONDS) -> Iterator[None]:
 
 
 def _is_owned(root: Root) -> bool:
-    """True if a process owns the root now. Concurrent checks do not disturb each other."""
+    """Return True if a process owns the root now. Concurrent checks do not disturb each other."""
     try:
         descriptor = os.open(root.state / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -338,7 +338,7 @@ def _lock(descriptor: int, root: Root, end: float) -> bool:
 
 
 def _daemon_lives(root: Root) -> bool:
-    """True if `daemon.json` names a process that runs: a killed daemon leaves its file behind."""
+    """Return True if `daemon.json` names a running process: a killed daemon leaves its file behind."""
     pid = root.read(DAEMON_FILE).get("pid")
     if not isinstance(pid, int) or pid <= 0:
         return False

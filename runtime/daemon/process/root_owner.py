@@ -23,7 +23,7 @@ def as_owner(state: Path) -> Iterator[None]:
         os.setgroups([owner.st_gid])
         os.setegid(owner.st_gid)
         os.seteuid(owner.st_uid)
-        # More of the program, and of Python, is loaded as it is needed.
+        # More modules of the program and of Python are loaded later.
         for file in (__file__, os.__file__):
             Path(file).open("rb").close()
     except OSError as error:
@@ -58,11 +58,11 @@ def as_invoker() -> Iterator[None]:
 
 
 def is_for_another() -> bool:
-    """True if this process has the rights of another user than the one who started it."""
+    """Return True if this process has the rights of another user than the one who started it."""
     return os.geteuid() != os.getuid()
 
 
 def placed_by_superuser(folder: Path) -> bool:
-    """True if only the superuser could put `folder` in its place: all folders above it belong to the superuser."""
+    """Return True if only the superuser could create `folder` there: all folders above it belong to the superuser."""
     above = [each.stat() for each in folder.resolve().parents]
     return all(each.st_uid == 0 and not each.st_mode & 0o022 for each in above)

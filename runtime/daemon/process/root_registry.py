@@ -1,11 +1,11 @@
-"""Registry of the roots that this user made on this machine.
+"""Registry of the roots that this user created on this machine.
 
-A root contains its identity, and the user's own state folder an entry of the same identity for the path of that
-root. A clone, an archive or a copy may contain any identity and any path; entries do not come with it.
+A root contains its identity, and the user's own state folder an entry of the same identity for the path of that root. A
+clone, an archive or a copy may contain any identity and any path; entries do not come with it.
 
-Numbers of devices and inodes are not compared: a remount changes them, and a backup that is restored to its place is
-the same root. For the same reason no entry is ever removed: a missing folder may be on a disk that is not mounted
-now, and the entry of a deleted root is harmless, because its successor has another identity.
+Device and inode numbers are not compared: a remount changes them, and a backup that is restored in place is the same
+root. For the same reason no entry is ever removed: a missing folder may be on a disk that is not mounted now, and the
+entry of a deleted root is harmless, because its successor has another identity.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RootIdentity(NamedTuple):
 
 
 def identity(state: Path) -> RootIdentity | None:
-    """Return the record in this `.symbi`, true or not; None if there is none."""
+    """Return the record in this `.symbi`, which may be false; None if there is none."""
     content = _read(state / IDENTITY_FILE)
     given, path = content.get("id"), content.get("path")
     if isinstance(given, str) and _ID.fullmatch(given) and isinstance(path, str):
@@ -48,7 +48,7 @@ def identity(state: Path) -> RootIdentity | None:
 
 
 def knows(folder: Path, state: Path, environ: Mapping[str, str]) -> bool:
-    """True if this user made the root with that state at that folder, by the user's entry for it."""
+    """Return True if the user's registry has an entry for the root with that state at that folder."""
     found = identity(state)
     try:
         entry = _read(_entry(_entries(environ), folder), owner=os.geteuid())
@@ -60,14 +60,15 @@ def knows(folder: Path, state: Path, environ: Mapping[str, str]) -> bool:
 def identify(folder: Path, state: Path, environ: Mapping[str, str], *, entered: bool = True) -> None:
     """Give the root at `folder` a new identity, written to `state`.
 
-    `entered`: its entry has to be there afterwards; else it is written where it can be. Raises UsageError when it
-    cannot be written, OSError when the identity cannot.
+    `entered`: the registry entry is required; otherwise it is written if possible. Raises UsageError if it cannot be
+    written, OSError if the identity cannot.
     """
     new = RootIdentity(secrets.token_hex(16), str(folder.resolve()))
     try:
         entry = _entry(_made(_entries(environ)), folder)
         try:
-            # The entry first: an identity without one is no root, an entry without one is nothing.
+            # The entry is written first: an identity without an entry is not a root, and an entry without an identity
+            # has no effect.
             write_atomically(entry, _json(new))
         except OSError as error:
             raise _unwritable(entry.parent, error) from None
@@ -79,7 +80,8 @@ def identify(folder: Path, state: Path, environ: Mapping[str, str], *, entered: 
 
 @contextmanager
 def alone(environ: Mapping[str, str]) -> Iterator[None]:
-    """While inside, no other process of this user makes a root. Raises UsageError if the registry cannot be written."""
+    """Hold the registry's lock while inside: no other process of this user creates a root. Raises UsageError if the
+    registry cannot be written."""
     entries = _made(_entries(environ))
     try:
         descriptor = os.open(entries / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -100,7 +102,7 @@ def _entries(environ: Mapping[str, str]) -> Path:
 
 
 def _home(environ: Mapping[str, str]) -> Path:
-    """Return $HOME if it belongs to this user, who may have changed since it was set (sudo); else the account's
+    """Return $HOME if it belongs to this user, who may have changed since it was set (sudo); otherwise the account's
     home."""
     named = environ.get("HOME", "")
     try:
@@ -109,7 +111,8 @@ def _home(environ: Mapping[str, str]) -> Path:
         return Path(pwd.getpwuid(os.geteuid()).pw_dir)
     except (OSError, KeyError):
         raise UsageError(
-            "this user has no home folder to note its roots in", hint="name a folder of its own in XDG_STATE_HOME"
+            "this user has no home folder for the registry of its roots",
+            hint="name a folder of its own in XDG_STATE_HOME",
         ) from None
 
 
@@ -124,12 +127,13 @@ def _made(entries: Path) -> Path:
 def _unwritable(entries: Path, error: OSError) -> UsageError:
     what = (error.strerror or "cannot be written").lower()
     return UsageError(
-        f"the roots of this user are noted in {entries}: {what}", hint="name a folder of its own in XDG_STATE_HOME"
+        f"the registry of this user's roots is {entries}: {what}", hint="name a folder of its own in XDG_STATE_HOME"
     )
 
 
 def _entry(entries: Path, folder: Path) -> Path:
-    """Return the entry's file: one for each path, so that a root made again at a path replaces the old entry."""
+    """Return the file of the registry entry: one for each path, so that a root created again at a path replaces the old
+    entry."""
     return entries / f"{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]}.json"
 
 

@@ -1,4 +1,5 @@
-"""Settings of the process: flags of `symbi up`, else `SYMBIONT_*` variables, else these defaults. Not language."""
+"""Settings of the process: flags of `symbi up`, else `SYMBIONT_*` variables, else these defaults. They are not part of
+the language."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?", re.ASCII)
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `[V6]:PORT` or `:PORT` (every interface) as (host, port). Raises ValueError."""
+    """Parse `HOST:PORT`, `[V6]:PORT` or `:PORT` (every interface) to (host, port). Raises ValueError."""
     match = _ADDRESS.match(text)
     if match is None or int(match["port"]) > 65535:
         raise ValueError("write HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080")
@@ -50,7 +51,9 @@ def _names(text: str) -> str:
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     wrong = next((name for name in names if _NAME.fullmatch(name) is None), None)
     if wrong is not None:
-        raise ValueError(f"{wrong[:80]!r} is no name of a host; write such as metrics.internal, with commas between")
+        raise ValueError(
+            f"{wrong[:80]!r} is not a host name; write names such as metrics.internal, separated by commas"
+        )
     return ",".join(names)
 
 
@@ -58,48 +61,46 @@ Names = Annotated[str, AfterValidator(_names)]
 
 
 class ProcessSettings(BaseSettings):
-    """Settings of the process, which `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on set too."""
+    """Settings of the process, which can also be set by `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on."""
 
     model_config = SettingsConfigDict(env_prefix="SYMBIONT_", frozen=True, extra="ignore")
 
-    listen: Address = Field("127.0.0.1:8080", description="where senders post: HOST:PORT")
-    admin_listen: Address = Field("127.0.0.1:8081", description="the operators' listener: HOST:PORT")
+    listen: Address = Field("127.0.0.1:8080", description="address for senders' requests: HOST:PORT")
+    admin_listen: Address = Field("127.0.0.1:8081", description="address of the operators' listener: HOST:PORT")
     admin_names: Names | None = Field(
-        None, description="names that the operators' listener answers to, besides addresses and localhost"
+        None, description="host names of the operators' listener, besides addresses and localhost"
     )
-    public_url: PublicUrl | None = Field(
-        None, description="what senders see of the listener: https://hooks.example.com"
-    )
+    public_url: PublicUrl | None = Field(None, description="public URL of the listener: https://hooks.example.com")
     database: str | None = Field(None, repr=False, description="postgresql://…; default: SQLite in the root")
-    master_key: str | None = Field(None, repr=False, description="where the master key is from: secret://…")
+    master_key: str | None = Field(None, repr=False, description="reference to the master key: secret://…")
     log_format: Literal["auto", "text", "json"] = Field("auto", description="auto: text on a terminal, else JSON")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="the least that is logged; debug: a line for each delivery"
+        "info", description="lowest level that is logged; debug: a line for each delivery"
     )
-    metrics_public: bool = Field(False, description="/metrics to everybody who reaches the operators' listener")
-    connections: int = Field(
-        4096, ge=1, le=1_000_000, description="senders' connections that may be open at the same time"
+    metrics_public: bool = Field(
+        False, description="serve /metrics without a token to all clients of the operators' listener"
     )
+    connections: int = Field(4096, ge=1, le=1_000_000, description="maximum number of senders' open connections")
     inbox_capacity: int = Field(
-        4096, ge=1, le=1_000_000, description="deliveries that may wait for admission before 503"
+        4096, ge=1, le=1_000_000, description="maximum number of deliveries that wait for admission; 503 beyond it"
     )
-    workers: int = Field(64, ge=1, le=256, description="runs at the same time")
-    drain_seconds: float = Field(20, ge=0, le=86_400, description="how long a stop waits for what is under way")
-    keep_days: int = Field(30, ge=1, le=36_500, description="days that finished deliveries and their bodies are kept")
-    keep_mb: int = Field(
-        256, ge=1, le=1_000_000_000, description="megabytes of bodies that are kept of finished deliveries"
+    workers: int = Field(64, ge=1, le=256, description="maximum number of concurrent runs")
+    drain_seconds: float = Field(
+        20, ge=0, le=86_400, description="time that a stop waits for running requests and runs"
     )
-    trusted_proxies: int = Field(0, ge=0, le=16, description="how many proxies of ours stand before the listener")
+    keep_days: int = Field(30, ge=1, le=36_500, description="days that finished deliveries and their bodies are stored")
+    keep_mb: int = Field(256, ge=1, le=1_000_000_000, description="megabytes of bodies stored for finished deliveries")
+    trusted_proxies: int = Field(0, ge=0, le=16, description="number of trusted proxies in front of the listener")
     address_per_minute: int = Field(
         120,
         ge=0,
         le=1_000_000_000,
-        description="refused requests of one address in a minute before it has to wait; 0: any number",
+        description="refused requests per minute of one address before it is throttled; 0: no limit",
     )
 
     @property
     def served_names(self) -> frozenset[str]:
-        """`admin_names`, each one."""
+        """`admin_names` as a set."""
         return frozenset((self.admin_names or "").split(",")) - {""}
 
     _environment: Environment = PrivateAttr(default=Environment())
@@ -111,7 +112,8 @@ class ProcessSettings(BaseSettings):
 
     @classmethod
     def read(cls, flags: dict[str, Any]) -> ProcessSettings:
-        """The settings, given the flags that were set. Raises UsageError naming the flag or variable that is wrong."""
+        """Return the settings, given the flags that were set. Raises UsageError with the name of an invalid flag or
+        variable."""
         given = {name: value for name, value in flags.items() if value is not None}
         try:
             settings = cls(**given)

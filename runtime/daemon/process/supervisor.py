@@ -1,4 +1,4 @@
-"""Background tasks, each with a name: when one dies the daemon says which and stops."""
+"""Named background tasks: if one dies, the daemon logs its name and stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = structlog.get_logger("symbiont.daemon")
 
 
 class Supervisor:
-    """Tasks that are meant to run until the daemon stops."""
+    """Tasks that run until the daemon stops."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -27,11 +27,11 @@ class Supervisor:
         return task
 
     def stop(self) -> None:
-        """Ask the daemon to stop: `wait` returns."""
+        """Request a stop of the daemon: `wait` returns."""
         self._stop.set()
 
     def fail(self, reason: str) -> None:
-        """Stop with a failure: something happened that going on would make worse."""
+        """Stop with a failure: continuing could do damage."""
         log.critical("stopping", reason=reason)
         self.failed = True
         self._stop.set()

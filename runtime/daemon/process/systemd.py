@@ -10,11 +10,11 @@ from collections.abc import MutableMapping
 
 
 class Notifier:
-    """Sends state to `$NOTIFY_SOCKET`; does nothing when the variable is unset."""
+    """Sends state to `$NOTIFY_SOCKET`; does nothing if the variable is unset."""
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
         address = environ.get("NOTIFY_SOCKET", "")
-        # A leading @ means the zero byte of the abstract namespace.
+        # A leading @ stands in for the zero byte of the abstract namespace.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._watchdog = _watchdog_seconds(environ)
         self._status = ""
@@ -27,7 +27,7 @@ class Notifier:
                 link.connect(self._address)
                 link.sendall("\n".join(lines).encode())
             except OSError:
-                # The service manager went away; the daemon's own work does not depend on it.
+                # The service manager is gone; the daemon does not depend on it.
                 return
 
     def ready(self, status: str) -> None:
@@ -56,7 +56,7 @@ class Notifier:
 
 
 def _watchdog_seconds(environ: MutableMapping[str, str]) -> float | None:
-    """WATCHDOG_USEC in seconds when it is meant for this process (sd_watchdog_enabled(3)), else None."""
+    """Return WATCHDOG_USEC in seconds if it is meant for this process (sd_watchdog_enabled(3)), else None."""
     if environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Everything a root owns, opened: database, key, secrets, pool and the running generation. One process at a time."""
+"""The open state of a root: database, key, secrets, pool and the running generation. One process at a time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MOST_LINES = 20
 
 
 class App:
-    """The open state of a root. The caller holds the root's lock while this is open."""
+    """The open state of a root. The caller holds the root's lock while it is open."""
 
     def __init__(self, root: Root, settings: ProcessSettings, database: Database, key: MasterKey, clock: Clock) -> None:
         self.root = root
@@ -70,7 +70,8 @@ class App:
         self.database = database
         self.key = key
         self.clock = clock
-        # A program of another user, whose rights the superuser has taken on, is not shown the superuser's environment.
+        # The superuser's environment is not available to a program of another user, whose rights the superuser has
+        # taken on.
         environ = {} if is_for_another() else os.environ
         self.secrets = SecretContext(environ, root.folder, database, key, clock)
         self.pools = ResourcePools()
@@ -93,9 +94,9 @@ class App:
         self.mounts: Mapping[str, MountedWebhook] = {}
         """Every webhook: declared ones by name, dynamic ones by id."""
         self.resumed = False
-        """True if the last good program runs because the one at the start was broken."""
+        """True if the last valid program runs because the one at the start had errors."""
         self.removed: tuple[str, ...] = ()
-        """The webhooks that the last reload took away, by name and path."""
+        """The webhooks that the last reload removed, by name and path."""
         self._digest = b""
         self._not_running: Compiled | None = None
         self._filled: set[str] = set()
@@ -125,7 +126,7 @@ class App:
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Generation]:
-        """Keep open the resources of the running generation while inside, even over a reload.
+        """Keep open the resources of the running generation while inside, even during a reload.
 
         A failed fsync of a memory inside is fatal.
         """
@@ -185,19 +186,19 @@ class App:
         )
 
     def public_url(self, path: str) -> str:
-        """The URL at which senders reach `path`."""
+        """Return the URL at which senders reach `path`."""
         base = self.settings.public_url or f"http://{self.addresses.get('public', self.settings.listen)}"
         return f"{base.rstrip('/')}{path}"
 
     @property
     def storage_problem(self) -> str | None:
-        """The reason why the database takes no writes now; None if it does."""
+        """Return the reason why the database does not accept writes now; None if it does."""
         problem = self.database.outage.problem
         return None if problem is None else str(problem)
 
     async def load(self, paths: Sequence[Path]) -> Compiled:
-        """Load the first generation, from `paths`. Raises UsageError if there is no program; one with errors is
-        returned."""
+        """Load the first generation, from `paths`. Raises UsageError if there is no program. A program with errors is
+        returned and not loaded."""
         self.paths = tuple(path.absolute() for path in paths)
         began = self.clock.monotonic()
         compiled = await compile_paths(self.paths)
@@ -208,8 +209,8 @@ class App:
         return compiled
 
     async def start(self, paths: Sequence[Path]) -> Compiled:
-        """Load the first generation of a daemon: from `paths`, or from the program that ran last if that one is
-        broken; the error becomes `problem`. Without such a program, raises UsageError or returns the broken one, as
+        """Load the first generation of a daemon: from `paths`, or, if those have errors, from the program that ran
+        last; the error becomes `problem`. Without such a program, raises UsageError or returns the broken one, as
         `load` does."""
         last = await asyncio.to_thread(last_program.kept, self.root, self.key, [path.absolute() for path in paths])
         self._filled = {source.name for source in last if source.data.strip()}
@@ -228,8 +229,7 @@ class App:
     async def _resume(
         self, last: Sequence[Source], problems: Sequence[ReloadError], digest: bytes = b""
     ) -> Compiled | None:
-        """Serve with the sources that ran last, because those with `digest` have `problems`; None when there are none
-        that compile."""
+        """Load the sources that ran last, because those with `digest` have `problems`; None if none of them compile."""
         kept = compile_sources(last)
         if not last or kept.program is None:
             return None
@@ -253,12 +253,12 @@ class App:
         compiled.must_be_right()
 
     async def load_nothing(self) -> None:
-        """Load the first generation of a root without a program; its collection is available all the same."""
+        """Load the first generation of a root without a program; its default collection is available."""
         await self.dynamic_routes.refresh()
         await self._swap(nothing(), self.clock.monotonic())
 
     def remember_program(self) -> None:
-        """Record paths, database and where the key is from, so that commands find the same ones when no daemon runs."""
+        """Record paths, database and key reference, so that commands find the same ones when no daemon runs."""
         paths = [str(path) for path in self.paths]
         key = self.settings.master_key
         self.root.write(PROGRAM_FILE, {"paths": paths, "database": self.database.shown, "master_key": key})
@@ -273,16 +273,16 @@ class App:
         async with self._loading:
             began = self.clock.monotonic()
             try:
-                # Kept while it cannot run: the guard retries every second.
+                # Stored while it cannot run: the guard retries every second.
                 compiled = self._not_running = await self._settled(await compile_paths(self.paths, self._not_running))
                 self._refuse_emptied(compiled)
                 if compiled.program is None:
-                    # The same broken content is reported once, unless the reload was requested.
+                    # The same errors are reported once, unless the reload was requested.
                     self._digest = compiled.digest
                     self._report(compiled.problems, again=force)
                     return False
                 if compiled.digest == self._digest and not force:
-                    # What was away is back as it was.
+                    # The files are again as they were.
                     self.problem = self._not_running = None
                     self.metrics.reloads.add("unchanged")
                     return False
@@ -311,14 +311,14 @@ class App:
         )
 
     def _refuse_emptied(self, compiled: Compiled) -> None:
-        """Raise UsageError for a file that declared something and is blank now: a save that broke off leaves it so."""
+        """Raise UsageError for a file that declared something and is blank now: an interrupted save leaves it so."""
         emptied = sorted(self._filled & compiled.blank)
         if emptied:
             raise UsageError(f"{emptied[0]}: the file is empty now", hint="remove it to remove what it declared")
 
     async def follow_secrets(self) -> None:
-        """Serve with the generated secrets as they are now, when one was rotated, here or by another daemon on the
-        database. The program is the running one, whatever its files say. Raises `Unavailable`."""
+        """Serve with the current generated secrets after a rotation, by this or another daemon on the database. The
+        program remains the running one, whatever its files contain. Raises `Unavailable`."""
         async with self._loading:
             running = self.generation
             if not running.number or await generated.version(self.secrets) == self._secrets_version:
@@ -339,7 +339,7 @@ class App:
         self.table = self.dynamic_routes.table.joined(self.generation.table)
 
     def _report(self, problems: Sequence[ReloadError], *, again: bool = False) -> None:
-        """Say why nothing changed, once; `again`: also when it was said before."""
+        """Log the reasons why nothing changed, once; `again`: also if they were logged before."""
         if self.problem == problems[0] and not again:
             return
         self.problem = problems[0]
@@ -348,7 +348,7 @@ class App:
             log.error("reload_rejected", problem=problem.text())
 
     async def _swap(self, compiled: Compiled, began: float) -> None:
-        """`began`: when its files began to be read, in monotonic seconds."""
+        """Load the generation of `compiled`. `began`: when reading its files began, in monotonic seconds."""
         assert compiled.program is not None
         generation, removed = await self._replace(compiled.program)
         self._digest, self.problem, self.resumed, self._not_running = compiled.digest, None, False, None
@@ -375,16 +375,16 @@ class App:
         try:
             await asyncio.to_thread(last_program.keep, self.root, self.key, self.paths, sources)
         except OSError as error:
-            # What runs goes on; a restart has the program before it.
+            # The running program continues; a restart has the program before it.
             log.error("program_not_saved", reason=error.strerror or str(error))
 
     async def _replace(
         self, program: Program, again: Callable[[str], bool] = lambda _: True
     ) -> tuple[Generation, Sequence[MountedWebhook]]:
-        """Serve `program` from now on. The new generation, and the webhooks that it took away. `again`: which of its
-        secrets are read again."""
+        """Serve `program` from now on. Returns the new generation and the webhooks that it removed. `again`: which of
+        its secrets are read again."""
         previous = self.generation
-        # Before they are read: what is rotated meanwhile is read once more, and never missed.
+        # Before the secrets are read: one that is rotated meanwhile is read once more, and never missed.
         version = await generated.version(self.secrets)
         generation = await build(
             previous.number + 1,
@@ -399,7 +399,7 @@ class App:
         self.metrics.deliveries.declare(generation.mounts)
         self.generation, self._secrets_version = generation, version
         if program is not previous.program:
-            # At one moment with the routes: who sees that one is gone sees its name.
+            # Set together with the routes: a reader that sees a webhook removed also sees its name here.
             self.removed = tuple(f"{entry.name} ({entry.path})" for entry in removed)
         self._join()
         await self._activate(generation, previous)
@@ -411,7 +411,7 @@ class App:
         return MemoryOpener(self.root.folder, index_folder, self.secrets, self.pools, self.settings.environment)
 
     async def start_background(self, start: Start) -> None:
-        """From now on keep indexes in step in the background, in tasks that `start` makes: here and after a reload."""
+        """Keep indexes in step in the background from now on, in tasks that `start` creates, also after a reload."""
         self._start = start
         async with self._loading:
             await self._activate(self.generation, None)
@@ -433,9 +433,9 @@ class App:
 
 
 def refuse_another_database(root: Root, settings: ProcessSettings) -> None:
-    """Raise UsageError when the state of `root` was last kept in PostgreSQL and `settings` name no database.
+    """Raise UsageError if the state of `root` was last stored in PostgreSQL and `settings` name no database.
 
-    Its URL may hold a password and is kept nowhere, and the file in the root would answer with other secrets.
+    The database URL may contain a password and is not stored; the file in the root would have other secrets.
     """
     last = root.read(PROGRAM_FILE).get("database")
     if settings.database is None and str(last).startswith("postgresql:"):
@@ -443,14 +443,15 @@ def refuse_another_database(root: Root, settings: ProcessSettings) -> None:
 
 
 def _removed(before: Generation, after: Generation) -> list[MountedWebhook]:
-    """The webhooks of `before` that `after` does not mount."""
+    """Return the webhooks of `before` that `after` does not mount."""
     if before.mounts.keys() <= after.mounts.keys():
         return []
     return [entry for name, entry in before.mounts.items() if name not in after.mounts]
 
 
 def _most(lines: Sequence[Line]) -> Sequence[Line]:
-    """The first MOST_LINES of `lines`; how many more there are is logged. Each takes the event loop's time."""
+    """Return the first MOST_LINES of `lines`; the number of the others is logged. Each line takes the event loop's
+    time."""
     if len(lines) > MOST_LINES:
         log.warning("log_lines_omitted", lines=len(lines) - MOST_LINES)
     return lines[:MOST_LINES]

@@ -1,4 +1,5 @@
-"""Noticing that a program's folders changed: whole folders are watched, so that every way of saving a file is seen."""
+"""Detection of changes in a program's folders. Whole folders are watched, so that every way of saving a file is
+seen."""
 
 from __future__ import annotations
 
@@ -14,22 +15,23 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 
 log = structlog.get_logger("symbiont.watch")
 
-# Two quiet steps end a burst of changes (about 300 ms), and a burst that never ends is read after a second.
+# Two quiet steps end a burst of changes (about 300 ms); a burst that does not end is read after a second.
 STEP_MS = 150
 DEBOUNCE_MS = 1000
-# How often the folders themselves are looked at: one that was replaced or came back raises no event of its own.
+# Interval of checks of the folders themselves: one that was replaced or came back raises no event.
 TICK_MS = 500
 
 
 def watched(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """The folders to watch for `paths`: a folder itself, a file's folder. Renames over a file happen in its folder."""
+    """Return the folders to watch for `paths`: the folder itself, or a file's folder, because a rename over a file
+    happens there."""
     return tuple(dict.fromkeys(path if path.is_dir() else path.parent for path in paths))
 
 
 async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncIterator[None]:
     """Yield after each burst of changes under `paths`, until closed. Changes under `ignored()` do not count.
 
-    A yield means only "look again": the contents decide. A folder that vanishes and comes back is watched again.
+    A yield only means that files may have changed. A folder that vanishes and comes back is watched again.
     """
     folders = watched(paths)
     whole = {path for path in paths if path.is_dir()}
@@ -52,7 +54,7 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
         except (OSError, WatchfilesRustInternalError) as error:
             if polling:
                 raise
-            # Most often the system's limit of inotify watches (inotify(7), max_user_watches).
+            # Usually the system's limit of inotify watches (inotify(7), max_user_watches).
             log.warning("folders_polled", reason=str(error))
             polling = True
         if _identities(folders) != seen:
@@ -62,13 +64,13 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
 async def _bursts(
     folders: Sequence[Path], whole: Set[Path], ignored: Callable[[], Sequence[Path]], *, polling: bool
 ) -> AsyncGenerator[bool, None]:
-    """True for a burst of changes, False for a tick without one. Ends when there is a new folder to listen to."""
+    """Yield True for a burst of changes, False for a tick without one. Ends when there is a new folder to watch."""
 
     def wanted(_change: Change, path: str) -> bool:
         return not any(Path(path).is_relative_to(folder) for folder in ignored())
 
     listened = await asyncio.to_thread(_open_folders, folders, whole, ignored())
-    # What changed before anybody listened is in no burst, so the first tick counts as one.
+    # Changes before the watch began are in no burst, so the first tick counts as one.
     first = True
     async for burst in awatch(
         *listened,
@@ -81,7 +83,7 @@ async def _bursts(
         yield_on_timeout=True,
     ):
         yield first or bool(burst)
-        # Nor is a folder that was made in between.
+        # A folder that was created in between is not watched yet either.
         missed = first and set(await asyncio.to_thread(_open_folders, folders, whole, ignored())) - set(listened)
         first = False
         if missed or _new_folder(burst):
@@ -93,9 +95,9 @@ def _new_folder(burst: set[tuple[Change, str]]) -> bool:
 
 
 def _open_folders(folders: Sequence[Path], whole: Set[Path], ignored: Sequence[Path]) -> list[Path]:
-    """Return `folders`, and below those in `whole` every folder that may contain programs: the folder of a single
-    file may be a home folder. Hidden and ignored folders are not watched: a busy database or memory below a
-    program's folder would cause an event for each write."""
+    """Return `folders`, and below those in `whole` every folder that may contain programs. Others are not searched,
+    because the folder of a single file may be a home folder. Hidden and ignored folders are not watched: a busy
+    database or memory below a program's folder would cause an event for each write."""
     found: list[Path] = [folder for folder in folders if folder not in whole]
     for folder in (folder for folder in folders if folder in whole):
         for here, names, _ in os.walk(folder):

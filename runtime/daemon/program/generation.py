@@ -1,5 +1,5 @@
-"""The running form of one program: routes, memories, and webhooks that could not be mounted. Policy only; the pool
-holds files."""
+"""The running form of one program: routes, memories, and webhooks that could not be mounted. It contains policy only;
+open files belong to the pool."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable, build_route
 
 COLLECTION = Memory(name=STORE, store=Variant(name=STORE))
-"""The collection that needs no block. No agent uses it unless a block names it."""
+"""The collection that exists without a block. No agent uses it unless a block names it."""
 
 Activate = Callable[[OpenMemory], Awaitable[None]]
 
 AT_A_TIME = 8
-"""Webhooks that are mounted before requests have their turn: filters take up to a millisecond each to compile."""
+"""Number of webhooks mounted before the event loop handles requests: a filter takes up to a millisecond to compile."""
 
 ENDED_AT_A_TIME = 32
-"""Objects of a replaced generation that are freed before requests have their turn."""
+"""Number of objects of a replaced generation that are freed before the event loop handles requests."""
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -50,10 +50,10 @@ class Generation:
     folders: tuple[Path, ...]
     """Folders of memories, which are never watched as programs."""
     agents: frozenset[str]
-    """Names that `agent` knows: declared, or named by a declared webhook."""
+    """Names for which `agent` returns an agent: declared, or named by a declared webhook."""
     resolution: Resolution
     concurrency: Mapping[str, int]
-    """Maximum number of concurrent deliveries of each webhook that has one."""
+    """Maximum number of concurrent deliveries of each webhook with a limit."""
     warnings: tuple[str, ...]
     _held: Lease
     _pins: int = field(default=0, init=False)
@@ -72,7 +72,8 @@ class Generation:
     async def retire(self) -> None:
         """Release the resources as soon as no call uses this generation."""
         self._retired = True
-        # Thousands of routes that were freed at once would hold up the event loop, so they outlive what holds them.
+        # Freeing thousands of routes at once would block the event loop, so they are released separately, a few at a
+        # time.
         parts = [*self.mounts.values(), *self.program.webhooks.values(), *self.resolution.values.values()]
         weakref.finalize(self, _end, asyncio.get_running_loop(), parts).atexit = False
         await self._drain()
@@ -94,7 +95,7 @@ class Generation:
 
 
 def _end(loop: asyncio.AbstractEventLoop, parts: list[object]) -> None:
-    """Free `parts` a few at a time; called in whichever thread was the last to let go of their generation."""
+    """Free `parts` a few at a time. May be called in any thread: in the one that released the generation last."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(_end_some, loop, parts)
 
@@ -138,12 +139,12 @@ async def build(
 ) -> Generation:
     """Build the generation of `program`, beside the running one. Raises SymbiontError if a store cannot be opened.
 
-    `again`: which secrets to read again; the others stay as they are in `previous`. `activate` and `lock`: for the
-    collection that needs no block, which is opened later.
+    `again`: which secrets to read again; the others are reused from `previous`. `activate` and `lock`: for the
+    collection without a block, which is opened later.
     """
     before = previous.resolution if previous else Resolution()
     declared, fallback = await _memories(program, previous, opening)
-    # The one that is opened later has its secrets then.
+    # The collection that is opened later reads its secrets then.
     whole = map(opening.environment.filled, (*declared.values(), COLLECTION))
     resolution = await resolve(program, whole, before, opening.context, again=again)
     mounts = await _mounts(program, resolution)
@@ -182,7 +183,8 @@ async def build(
 
 
 async def _mounts(program: Program, resolution: Resolution) -> dict[str, MountedWebhook]:
-    """Every webhook of the program, mounted or not and why; thousands take seconds, in which others have their turn."""
+    """Return every webhook of the program, mounted or with the reason why not. Thousands take seconds, during which the
+    event loop is not blocked."""
     mounts: dict[str, MountedWebhook] = {}
     for name, webhook in program.webhooks.items():
         mounts[name] = build_route(
@@ -200,7 +202,7 @@ async def _mounts(program: Program, resolution: Resolution) -> dict[str, Mounted
 async def _memories(
     program: Program, previous: Generation | None, opening: MemoryOpener
 ) -> tuple[dict[str, Memory], str | None]:
-    """The declared memories and the built-in ones, and which of them is the fallback."""
+    """Return the declared and built-in memories, and the name of the fallback memory."""
     declared = dict(program.memories)
     fallback = await asyncio.to_thread(fallback_of, program, opening.root)
     if fallback == DEFAULT_MEMORY:
@@ -231,7 +233,7 @@ def fallback_of(program: Program, root: Path) -> str | None:
 def _tables(
     program: Program, resolution: Resolution, mounts: Mapping[str, MountedWebhook]
 ) -> tuple[RouteTable, frozenset[str], Mapping[str, int], list[str]]:
-    """Return what all webhooks come to: routes, names of agents, deliveries of each that may run at the same time, and
+    """Return the route table, the names of agents, the maximum number of concurrent deliveries of each webhook, and
     warnings."""
     concurrency = {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
     agents = frozenset((*program.agents, *filter(None, (entry.agent for entry in mounts.values()))))
@@ -240,7 +242,7 @@ def _tables(
 
 def _warnings(resolution: Resolution, mounts: Mapping[str, MountedWebhook]) -> Iterator[str]:
     for reason in resolution.kept.values():
-        yield f"{reason}; its last value is kept"
+        yield f"{reason}; its last value is still used"
     for name, entry in mounts.items():
         if entry.route is not None:
             for reason in entry.missing:

@@ -1,4 +1,5 @@
-"""The last program that ran, kept in the state folder so that a restart with a broken one still serves."""
+"""The last program that ran, stored in the state folder so that a restart with errors in the program can still serve
+it."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from runtime.daemon.process.atomic_file import write_atomically
 from runtime.daemon.process.root import Root
 
 FILE = "last-program.sealed"
-# A program may contain a secret, so the copy is sealed; its place is the associated data.
+# A program may contain a secret, so the copy is encrypted; its path is the associated data.
 _PLACE = {"user_id": "", "table": "root", "column": "last program", "row": ""}
 
 
 def keep(root: Root, key: MasterKey, paths: Sequence[Path], sources: Sequence[Source]) -> None:
-    """Replace the kept program by `sources`, which were read from `paths`. Raises OSError."""
+    """Replace the stored program by `sources`, which were read from `paths`. Raises OSError."""
     content = {
         "paths": [str(path) for path in paths],
         "sources": [[source.name, b64encode(source.data).decode()] for source in sources],
@@ -27,7 +28,7 @@ def keep(root: Root, key: MasterKey, paths: Sequence[Path], sources: Sequence[So
 
 
 def kept(root: Root, key: MasterKey, paths: Sequence[Path]) -> list[Source]:
-    """The sources that were kept for `paths`; none when there are none, or they cannot be opened."""
+    """Return the sources that were stored for `paths`; empty if there are none, or if they cannot be decrypted."""
     try:
         content = json.loads(key.unseal((root.state / FILE).read_bytes(), **_PLACE))
         if content["paths"] != [str(path) for path in paths]:

@@ -1,4 +1,4 @@
-"""The memories of a program, opened: stores, indexes and embeddings are the pool's, policy is the generation's."""
+"""Opening of a program's memories: the pool holds stores, indexes and embeddings; the generation holds policy."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class MemoryOpener:
 
     async def memory(self, block: Memory, resolution: Resolution, held: Lease) -> OpenMemory:
         """Open the memory that `block` declares; its resources are added to `held`. A part that is unavailable is
-        off and among its problems, and the rest runs. Raises SymbiontError if there is no store."""
+        disabled and added to the problems; the other parts work. Raises SymbiontError if the store cannot be opened."""
         block = self.environment.filled(block)
         values, clock = resolution.values, self.context.clock
         options = with_secrets(block.store, "store", values)
@@ -90,8 +90,8 @@ class MemoryOpener:
     async def _store(self, block: Memory, options: Mapping[str, object], held: Lease) -> Store:
         if folder_of(block, self.root) is not None and not await self.context.database.claim_alone():
             raise UsageError(
-                f"another daemon uses this database, and the memory {block.name} is files on this machine",
-                hint="one daemon at a time can keep them: stop the other one, or name another --database",
+                f"another daemon uses this database, and the memory {block.name} consists of files on this machine",
+                hint="only one daemon at a time can use them: stop the other one, or name another --database",
             )
 
         database = self.context.database
@@ -107,7 +107,7 @@ class MemoryOpener:
         choice = block.embedding
         missing = resolution.missing(secrets_in(choice, "embedding"))
         if choice is not None and missing:
-            return None, f"the embedding {choice.name} is off, so searches go by keyword: {missing[0]}"
+            return None, f"the embedding {choice.name} is off, so searches use keywords only: {missing[0]}"
         name = default_embedding() if choice is None else choice.name
         if name is None or name == NONE:
             return None, None
@@ -115,7 +115,7 @@ class MemoryOpener:
 
         async def opening() -> Embedder:
             embedder = await open_embedding(choice, options)
-            assert embedder is not None  # It has a name.
+            assert embedder is not None  # a real embedding, not the row without vectors.
             return embedder
 
         try:
@@ -130,12 +130,12 @@ class MemoryOpener:
         if choice.name == NONE and not choice.options:
             return None, None
         if missing:
-            return None, f"the model {choice.name} is off, so summaries are made without one: {missing[0]}"
+            return None, f"the model {choice.name} is off, so summaries are written without a model: {missing[0]}"
         options = with_secrets(choice, "model", resolution.values)
 
         async def opening() -> Model:
             model = await open_model(choice, options)
-            assert model is not None  # It has another name than the row that opens none.
+            assert model is not None  # a real model, not the row without one.
             return model
 
         try:
@@ -145,7 +145,7 @@ class MemoryOpener:
 
 
 def _key(value: Any) -> Hashable:
-    """Return a hashable form of `value`; of a secret its hash, because it may have changed."""
+    """Return a hashable form of `value`; for a secret its hash, because the secret may have changed."""
     match value:
         case Secret():
             return "secret", hashlib.sha256(value.reveal()).digest()

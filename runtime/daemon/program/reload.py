@@ -1,4 +1,5 @@
-"""Sources to a new generation: read, compare contents, compile, build beside the running one, swap one reference."""
+"""Loading a new generation from sources: read, compare contents, compile, build beside the running one, swap one
+reference."""
 
 from __future__ import annotations
 
@@ -36,16 +37,16 @@ class ReloadError:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compilation, and a digest that changes when, and only when, the name or content of a file does."""
+    """A compilation, and a digest that changes if and only if the name or content of a file changes."""
 
     compilation: Compilation
     digest: bytes
     left_out: tuple[Path, ...] = ()
-    """Links below a program's folder that lead out of it, or to hidden files: they were not read."""
+    """Links below a program's folder to targets outside of it, or to hidden files; they were not read."""
 
     @property
     def program(self) -> Program | None:
-        """None when there is an error."""
+        """The compiled program; None if it has errors."""
         return None if any(map(is_error, self.compilation.diagnostics)) else self.compilation.program
 
     @property
@@ -55,17 +56,17 @@ class Compiled:
 
     @property
     def filled(self) -> set[str]:
-        """The other files."""
+        """Names of the files that contain something else."""
         return {source.name for source in self.compilation.sources} - self.blank
 
     @property
     def problems(self) -> list[ReloadError]:
-        """The errors, in the compiler's order."""
+        """Errors, in the compiler's order."""
         sources = self.compilation.sources
         return [_problem(item, sources) for item in self.compilation.diagnostics if is_error(item)]
 
     def must_be_right(self) -> None:
-        """Raise SymbiontError, with the first error, unless there is a program."""
+        """Raise SymbiontError with the first error unless there is a program."""
         if self.program is None:
             raise SymbiontError(f"the program has errors: {self.problems[0].text()}", hint="dslc check shows them all")
 
@@ -75,7 +76,7 @@ class Compiled:
         sources = self.compilation.sources
         found = [item for item in self.compilation.diagnostics if item.severity is Severity.WARNING]
         links = [
-            f"{link}: the link leads out of its folder, or to what is hidden, and is left out" for link in self.left_out
+            f"{link}: the link leads out of its folder, or to a hidden file, and is ignored" for link in self.left_out
         ]
         return [*(_problem(item, sources).text() for item in found), *links]
 
@@ -95,22 +96,22 @@ def _compile(paths: Sequence[Path], known: Compiled | None) -> Compiled:
 
 
 def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> Compiled:
-    """Compile sources that have been read."""
+    """Compile sources that were read before."""
     workspace = Workspace(Vocabulary(Catalog.installed()))
     for source in sources:
         workspace.put(source)
     compilation = result(workspace)
-    # One by one: all threads wait while many objects are freed at once.
+    # Freed one by one: all threads wait while many objects are freed at once.
     for name in workspace.names:
         workspace.drop(name)
     return Compiled(compilation, _digest(sources), tuple(left_out))
 
 
 async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) -> Compiled:
-    """Read and compile everything under `paths`, off the event loop; return `known` if it is of the same files.
+    """Read and compile everything under `paths`, off the event loop; return `known` if the files are unchanged.
 
     Raises UsageError if a path is missing or cannot be read, or if nothing is declared at all: an empty tree, or one
-    of emptied files, is a mistake or the middle of a checkout, and never means "delete everything".
+    with empty files, is a mistake or an unfinished checkout, and never means "delete everything".
     """
     try:
         compiled = await asyncio.to_thread(_compile, paths, known)
@@ -129,7 +130,7 @@ async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) ->
 
 
 def nothing() -> Compiled:
-    """Return the program that declares nothing, for a root without a program."""
+    """Return the program without declarations, for a root without a program."""
     return compile_sources([])
 
 

@@ -11,10 +11,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Resource(Protocol):
-    """Something that is open."""
+    """A resource that is open."""
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the resource."""
 
 
 R = TypeVar("R", bound=Resource)
@@ -44,7 +44,7 @@ class Pool(Generic[R]):
             return entry.resource
 
     async def give_back(self, identity: Hashable) -> None:
-        """Let go of `identity`; the last holder closes it."""
+        """Release `identity`; when the last holder releases it, the resource is closed."""
         async with self._opening:
             entry = self._entries[identity]
             entry.holders -= 1
@@ -57,7 +57,7 @@ class Pool(Generic[R]):
 
 
 class Lease:
-    """Resources taken from pools, given back together, the last first."""
+    """Resources taken from pools, released together in reverse order."""
 
     def __init__(self) -> None:
         self._taken: list[tuple[Pool[Any], Hashable]] = []

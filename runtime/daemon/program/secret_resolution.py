@@ -1,4 +1,5 @@
-"""The secrets of a program: each resolved, or the reason why not. One that fails now keeps the value that it had."""
+"""Secrets of a program: each resolved, or the reason why not. One that cannot be read again keeps its previous
+value."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import PROVIDERS
 
 AT_A_TIME = 64
-"""Number of secrets resolved at the same time: thousands at once would block the event loop, and a server."""
+"""Number of secrets resolved at the same time: thousands at once would block the event loop and overload a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Resolution:
         return [self._found(text) for text in _own(block)]
 
     def options(self, block: Webhook) -> dict[str, object]:
-        """The provider's options with secrets in place of the references to them."""
+        """Return the provider's options, with secrets in place of their references."""
         found = {name: self.values[text] for name, text in _references(block).items() if text in self.values}
         return {**block.provider.options, **found}
 
@@ -58,9 +59,9 @@ async def resolve(
     *,
     again: Callable[[str], bool] = lambda _: True,
 ) -> Resolution:
-    """Every secret of the webhooks of `program` and of `memories`, each once. Those that are not to be read `again`
-    stay as they are in `previous`."""
-    # Beside the event loop: a program may have thousands of webhooks.
+    """Resolve every secret of the webhooks of `program` and of `memories` once. Those that are not to be read `again`
+    are reused from `previous`."""
+    # In a thread: a program may have thousands of webhooks.
     wanted = await asyncio.to_thread(_all_wanted, program, tuple(memories))
     asked = [text for text in wanted if again(text) or text not in previous.values]
     values = {text: previous.values[text] for text in wanted if text in previous.values}
@@ -87,7 +88,8 @@ async def resolve(
 
 
 async def _ask(text: str, context: SecretContext, away: Mapping[str | None, BackendUnavailable]) -> Secret:
-    """Resolve one secret. A backend that is already known to be `away` is not asked: thousands need not wait for it."""
+    """Resolve one secret. A backend known to be unavailable (`away`) is not asked again, so that thousands of secrets
+    do not wait for it."""
     found = away.get(backend_of(text))
     if found is not None:
         raise BackendUnavailable(str(found), hint=found.hint)
@@ -95,7 +97,7 @@ async def _ask(text: str, context: SecretContext, away: Mapping[str | None, Back
 
 
 def _all_wanted(program: Program, memories: Iterable[Memory]) -> list[str]:
-    """Every reference of the webhooks and memories, each once."""
+    """Return every secret reference of the webhooks and memories once."""
     wanted = dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block))
     wanted |= dict.fromkeys(text for memory in memories for text in secrets_of(memory))
     return list(wanted)

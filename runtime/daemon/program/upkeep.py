@@ -1,4 +1,4 @@
-"""Tasks of every process that owns a root: reload on changes, check that the database is still its own."""
+"""Tasks of every process that owns a root: reload on changes, and check that the process still owns the database."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ async def reload_on_changes(app: App) -> None:
 
 
 async def check_database(app: App, fail: Callable[[str], None]) -> None:
-    """Call `fail` with the reason if the database was replaced or taken. While PostgreSQL is unavailable no other
-    daemon can take it."""
+    """Call `fail` with the reason if the database was replaced, or taken over by another daemon. While PostgreSQL is
+    unavailable no other daemon can take it."""
     if not app.database.intact():
         fail(f"the database {app.database.shown} was removed or replaced while it was in use")
     with suppress(Unavailable):
         if not await app.database.keep_claim():
-            fail(f"another daemon took the database {app.database.shown}")
+            fail(f"another daemon took over the database {app.database.shown}")

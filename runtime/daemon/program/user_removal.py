@@ -17,7 +17,7 @@ log = structlog.get_logger("symbiont.users")
 
 LOOK_SECONDS: Final = 60.0
 SETTLED_MS: Final = 600_000
-"""Milliseconds after a removal in which data of the user may still be written, by a request or a run in progress."""
+"""Milliseconds after a removal during which a running request or agent may still write data of the user."""
 
 
 class Removal:
@@ -37,8 +37,8 @@ class Removal:
             await self._app.clock.sleep(LOOK_SECONDS)
 
     async def finish(self) -> None:
-        """Delete the data of removed users, at once and again when no more can arrive; then forget that they were
-        removed."""
+        """Delete the data of removed users at once, and again when no more data can arrive; then delete the record of
+        the removal."""
         app = self._app
         for user_id, removed_at in (await users.removed(app.database)).items():
             settled = milliseconds(app.clock) - removed_at >= SETTLED_MS

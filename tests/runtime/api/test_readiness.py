@@ -167,7 +167,7 @@ async def test_a_folder_that_cannot_be_looked_at_keeps_no_other_check_from_being
 
 
 async def test_what_the_environment_says_in_vain_is_told(app: Looked) -> None:
-    app.environment_notes = ("EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER does not say whose",)
+    app.environment_notes = ("EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER is not set",)
     level, text = await app.row("environment")
     assert level == "YELLOW"
     assert "EMBEDDING_MODEL has no effect" in text

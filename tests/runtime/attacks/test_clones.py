@@ -114,7 +114,7 @@ def test_no_command_in_a_clone_sends_a_secret_or_a_text(
     relative = symbi(*command, root=clone, input="a private note", XDG_STATE_HOME=".symbi", **given)
     for done in (found, by_flag, by_variable, relative):
         assert done.returncode == 2, done.stderr
-        assert f"{clone}/.symbi was not made there by this user" in done.stderr
+        assert f"{clone}/.symbi was not created there by this user" in done.stderr
         assert f"symbi up --root {clone}" in done.stderr
         assert "Traceback" not in done.stderr
     assert received == []
@@ -132,7 +132,7 @@ def test_a_daemon_starts_on_a_clone_only_when_it_is_named(attack: tuple[Path, li
     with running(clone, ".", "--root", str(clone), GITHUB_TOKEN=TOKEN) as daemon:
         assert daemon.symbi("collection", "search", "hello").returncode != 2
     done = symbi("push", "-", root=clone / "sub/folder", input="x", GITHUB_TOKEN=TOKEN)
-    assert "was not made there" not in done.stderr
+    assert "was not created there" not in done.stderr
     done = symbi("collection", "search", "hello", root=clone, GITHUB_TOKEN=TOKEN)
     assert any(f"Bearer {TOKEN}" in each for each in received), (received, done)
 
@@ -188,7 +188,7 @@ def test_what_is_done_to_a_copy_of_a_running_root_is_not_done_to_the_original(tm
         for command in (("memory", "purge", "reviewer", "--yes"), ("readiness",), ("memory", "write", "reviewer", "x")):
             for done in (symbi(*command, root=copy), symbi(*command, "--root", str(copy), root=original)):
                 assert done.returncode == 2
-                assert f"{copy}/.symbi was not made there by this user but in {original}" in done.stderr
+                assert f"{copy}/.symbi was not created there by this user but in {original}" in done.stderr
         assert symbi("mcp", "--root", str(copy), root=tmp_path).returncode == 2
         # Adopted, it lives beside the original: neither knows the other's socket, texts or end.
         with running(copy, str(copy), "--root", str(copy)) as other:

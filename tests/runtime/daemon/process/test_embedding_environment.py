@@ -372,7 +372,7 @@ def test_readiness_and_every_command_say_what_is_wrong_and_what_has_no_effect(tm
         told = json.loads(daemon.symbi("readiness", "--json").stdout)
         (row,) = [row for row in told["checks"] if row["check"] == "environment"]
         assert row["status"] == "YELLOW"
-        assert "EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER does not say whose" in row["text"]
+        assert "EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER is not set" in row["text"]
 
     done = symbi("readiness", "--json", root=tmp_path, OLLAMA_URL="localhost")
     (row,) = json.loads(done.stdout)["checks"]

@@ -78,7 +78,7 @@ def test_a_root_that_is_not_known_is_adopted_by_name_and_loses_nothing(tmp_path:
         told("memory", "write", "reviewer", "kept", root=folder)
     folder = change(folder)
     said = refused("memory", "list", root=folder)
-    assert "was not made there by this user" in said
+    assert "was not created there by this user" in said
     hint = said.partition("symbi up --root ")[2].strip()
     assert subprocess.run(["sh", "-c", f"echo {hint}"], capture_output=True, text=True, check=True).stdout.strip() == (
         str(folder)
@@ -147,7 +147,7 @@ def test_an_identity_of_any_content_is_refused_in_one_line(tmp_path: Path, conte
     (tmp_path / ".symbi").mkdir()
     (tmp_path / ".symbi/root.json").write_bytes(content)
     said = refused("memory", "list", root=tmp_path)
-    assert said.startswith(f"symbi: {tmp_path}/.symbi was not made there by this user: it came with")
+    assert said.startswith(f"symbi: {tmp_path}/.symbi was not created there by this user: it came with")
     assert "\x1b" not in said
 
 
@@ -224,7 +224,7 @@ def test_where_roots_cannot_be_noted_none_is_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = refused("up", "program", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", root=tmp_path,
                    XDG_STATE_HOME=str(tmp_path / "file"))  # fmt: skip
-    assert f"the roots of this user are noted in {tmp_path}/file/symbiont/roots: not a directory" in said
+    assert f"the registry of this user's roots is {tmp_path}/file/symbiont/roots: not a directory" in said
     assert "XDG_STATE_HOME" in said
     assert "XDG_STATE_HOME" in refused("mcp", "--root", "new", root=tmp_path, XDG_STATE_HOME=str(tmp_path / "file"))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "new", "program"]
