@@ -1,4 +1,4 @@
-"""`act` runs an agent for one turn. It chooses what handles the kind of turn."""
+"""`act` runs an agent for one turn. It selects the handler for the kind of turn."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 
 
 async def act(turn: Turn, log: RunLog, context: AgentContext) -> None:
-    """Do what `turn` asks of the agent of `context`.
+    """Handle `turn` for the agent of `context`.
 
     Every act is recorded in `log` before and after it. An agent without a model is a recorder. Raises `Retry`, or any
-    other error, to be tried again; `GiveUp` to end as a dead letter.
+    other error, for another attempt; `GiveUp` to end as a dead letter.
     """
     match turn:
         case ClaimedDelivery():

@@ -25,29 +25,30 @@ from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone
 log = structlog.get_logger("symbiont.dispatcher")
 
 Run = Callable[[Any, RunLog], Awaitable[None]]
-"""Runs the agent of a turn. Raises `Retry`, or any other error, to be tried again; `GiveUp` to end as a dead letter at
-once; `AgentGone` when the agent is not declared."""
+"""Runs the agent of a turn. Raises `Retry`, or any other error, for another attempt; `GiveUp` to end as a dead letter
+at once; `AgentGone` when the agent is not declared."""
 
 Source = TurnQueue[Any]
 
 WORKERS = 16
 FIRST_WORKERS = 8
-"""Runs at the same time after a start; each one that ends makes room for one more. What runs when a daemon is killed
+"""Maximum number of concurrent runs after a start; each run that ends adds one. What runs when a daemon is killed
 runs alone next (SQLite), or counts as a try of each (PostgreSQL), so a run that kills daemons must not affect many."""
 ALONE_SECONDS = 30.0
-"""How long a suspect, a turn that was running when a daemon was killed, runs before others run beside it; and how long
-it waits for others to end before it runs beside them."""
+"""Seconds that a suspect, a turn that was running when a daemon was killed, runs before others run beside it; and
+seconds that it waits for others to end before it runs beside them."""
 PRESSURE = 8
-"""So many deliveries stored together, or waiting for it, are a burst."""
+"""Number of deliveries stored together, or waiting to be stored, that counts as a burst."""
 
 BURST_SECONDS = 2.0
-"""How long a claim waits for a burst to end."""
+"""Seconds that a claim waits for a burst to end."""
 
 STOP_SECONDS = 10.0
-"""How long a stop waits for runs that were broken off. What has not ended by then is queued again by the next start."""
+"""Seconds that a stop waits for cancelled runs. Runs that have not ended by then are queued again by the next start."""
 
 POLL_SECONDS = 1.0
-"""How often the sources are read when nothing wakes the dispatcher: for backoffs and turns queued by other daemons."""
+"""Interval in seconds of reading the sources if nothing wakes the dispatcher: for backoffs and turns of other
+daemons."""
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ class _Running:
 
 
 class Dispatcher:
-    """Runs the turns of several sources, up to `workers` at the same time, and as many of each as there are."""
+    """Runs the turns of several sources, up to `workers` at the same time."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Dispatcher:
         self._allowed = min(workers, FIRST_WORKERS)
         self._poll = poll
         self._woken = asyncio.Event()
-        self._unannounced = True  # more turns may wait than there are free places, and other daemons do not know
+        self._unannounced = True  # more turns may wait than there are free places, and other daemons were not notified
         self._unreadable = False
         self._stopping = False
         self._claiming = asyncio.Lock()
@@ -145,7 +146,7 @@ class Dispatcher:
     async def _wait_for_burst(self) -> None:
         """Wait while deliveries arrive faster than they are stored, but not for long: receiving has priority, because
         claimed turns keep and requests do not."""
-        # The event loop's time, not the clock's: this is about how busy the process is.
+        # Measured with the event loop's time, not the clock: it depends on how busy the process is.
         loop = asyncio.get_running_loop()
         end = loop.time() + BURST_SECONDS
         # Polling costs less than an event that every delivery would have to set and clear.
@@ -186,7 +187,7 @@ class Dispatcher:
     async def _claim_suspect(self) -> bool | None:
         """Start one suspect, alone. True if one was started, False to claim nothing now, None to claim other turns.
 
-        Of several turns that ran when a daemon was killed, only the one that kills it again is to count tries.
+        If several turns ran when a daemon was killed, only the one that kills it again counts a try.
         """
         now = self._clock.monotonic()
         if self._suspect in self._running:
@@ -205,7 +206,7 @@ class Dispatcher:
     async def _claim_from_sources(self, free: int) -> int:
         """Claim and start up to `free` turns, equal shares of each source, and return how many places are left.
 
-        A share that a source does not fill is for the others. The source that is asked first changes with each claim.
+        A share that a source does not use goes to the others. The order of the sources changes with each claim.
         """
         self._sources.rotate(-1)
         asked: Sequence[Source] = tuple(self._sources)
@@ -288,7 +289,7 @@ class Dispatcher:
             log.error("dead_letter", agent=turn.agent, error=error.line())
             return Outcome(DEAD, error.line())
         except Unavailable as error:
-            # Not the agent's fault, and it may last: it never counts towards the dead letter.
+            # Not an error of the agent, and it may last long: it never counts towards the dead letter.
             log.warning("run_interrupted", error=str(error))
             return Outcome(QUEUED, str(error), delay(turn.tries), counts=False)
         except Exception as error:
@@ -350,7 +351,7 @@ def _name(outcome: Outcome) -> str:
 def _failed(turn: ClaimedTurn, error: Exception) -> Outcome:
     expected = isinstance(error, SymbiontError)
     reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}".partition("\n")[0]
-    # An unexpected error is a bug in the program; only its traceback shows where.
+    # An unexpected error is a bug in the program; only its traceback shows the location.
     event = log.bind(**turn.label, agent=turn.agent, error=reason, exc_info=None if expected else error)
     if turn.tries >= TRIES:
         event.error("dead_letter")

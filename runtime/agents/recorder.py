@@ -20,7 +20,7 @@ async def record(delivery: ClaimedDelivery, log: RunLog, agent: Agent, store: St
 
     The entry carries the delivery's id, so that a second try after a crash finds it and writes nothing.
     """
-    small = len(delivery.body) <= OFF_THE_LOOP  # it decodes the body
+    small = len(delivery.body) <= OFF_THE_LOOP  # in a thread: it decodes the body
     item = entry(agent, delivery) if small else await asyncio.to_thread(entry, agent, delivery)
 
     async def remember() -> list[str]:
@@ -44,6 +44,6 @@ def entry(agent: Agent, delivery: ClaimedDelivery) -> Item:
 
 
 def _plain(label: str) -> str:
-    """Escape a label that looks like a long-term mark (`[fact]`): labels are keys of the payload, which the sender
-    chose."""
+    """Escape a label that looks like a long-term mark (`[fact]`): labels are keys of the payload, chosen by the
+    sender."""
     return f"\\{label}" if label.startswith("[") else label

@@ -17,7 +17,7 @@ Turn: TypeAlias = ClaimedDelivery
 
 @dataclass(frozen=True, slots=True)
 class AgentContext:
-    """What one attempt works with, of the generation that is current when it begins and is pinned until it ends."""
+    """The context of one attempt, from the generation that is current when it begins and is pinned until it ends."""
 
     agent: Agent
     store: Store

@@ -46,7 +46,7 @@ class RemoteBackend:
         return True
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
-        """See `McpBackend`. Raises Gone too, like `read`."""
+        """See `McpBackend`. Raises OwnerGone too, like `read`."""
         return _answer(await ask(self.address, self.identity, name, arguments, progress))
 
     async def read(self, uri: str) -> BackendAnswer:
@@ -100,7 +100,8 @@ class FailoverBackend:
         return await self._answered(lambda backend: backend.read(uri))
 
     async def _answered(self, work: Callable[[McpBackend], Awaitable[T]], tool: str | None = None) -> T:
-        """Return the result of `work` with the owner's backend; `tool`: the tool that it calls. Raises Failed."""
+        """Return the result of `work` with the owner's backend; `tool`: the tool that it calls. Raises
+        BackendFailure."""
         loop = asyncio.get_running_loop()
         end = loop.time() + WAIT_SECONDS
         while self._own is None:
@@ -129,7 +130,7 @@ class FailoverBackend:
         return self._remote
 
     async def _take(self) -> bool:
-        """Own the root from now on; False if another process does. Raises Failed if it cannot be opened."""
+        """Own the root from now on; False if another process does. Raises BackendFailure if it cannot be opened."""
         if self._taking is None or self._taking.done():
             self._taking = asyncio.ensure_future(self._open())
         try:

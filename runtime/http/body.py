@@ -1,4 +1,4 @@
-"""Bodies on their way in: one of them, and how much all of them may take."""
+"""Request bodies: reading of one body, and the memory that all of them may use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runtime.http.head import CHUNKED
 from runtime.http.limits import HttpLimits
 
 MOST_FRAMING: Final = 16 * 1024
-"""Bytes of framing that a body may have beyond its own size: a body in chunks of one byte each costs as much to read
+"""Maximum bytes of framing beyond the body's size: a body in chunks of one byte each costs as much to read
 as one six times as large."""
 
 LEAST_FRAMING: Final = 5
-"""Bytes around each chunk: a digit and two line ends."""
+"""Bytes of framing of each chunk: a digit and two line ends."""
 
 READ_AHEAD: Final = 512 * 1024
 """Bytes that may have arrived without being decoded: two reads of the event loop."""
@@ -25,7 +25,7 @@ READ_AHEAD: Final = 512 * 1024
 class BodyReader:
     """Gathers one body of `length` bytes, or `CHUNKED`, from `content`; it began at `began`.
 
-    `size`: bytes so far, which count among all `bodies` until it is let go.
+    `size`: bytes so far, which count among all `bodies` until `let_go`.
     """
 
     __slots__ = ("_bodies", "_content", "_length", "_received", "began", "size")
@@ -35,11 +35,11 @@ class BodyReader:
         self._length = length
         self._bodies = bodies
         self.began = began
-        self._received = 0  # over the connection since it began, framing and all
+        self._received = 0  # received over the connection since it began, framing included
         self.size = 0
 
     async def all(self, limit: int) -> bytes:
-        """The whole body. Raises `HttpError`, also that of `fail`."""
+        """Return the whole body. Raises `HttpError`, also the error given to `fail`."""
         parts: list[bytes] = []
         chunked = self._length == CHUNKED
         try:
@@ -53,28 +53,28 @@ class BodyReader:
                 if chunked and len(parts) * LEAST_FRAMING > MOST_FRAMING + self.size:
                     raise HttpError("malformed_request")
         except (RequestPayloadError, ConnectionError, RuntimeError):
-            # RuntimeError: the connection has gone before this began.
+            # RuntimeError: the connection ended before this call.
             raise HttpError("incomplete_body") from None
 
     def note(self, size: int) -> None:
-        """So many bytes more have come over the connection: those of a line that never ends are in no chunk."""
+        """Count `size` more bytes received over the connection: the bytes of an unfinished line are in no chunk."""
         self._received += size
         if self._received > READ_AHEAD + MOST_FRAMING + 2 * self.size and self._length == CHUNKED:
             self.fail(HttpError("malformed_request"))
 
     def fail(self, problem: HttpError) -> None:
-        """It will never be whole, and takes no more room."""
+        """End the body with an error and release its memory."""
         self.let_go()
         self._content.set_exception(problem)
 
     def let_go(self) -> None:
-        """It does not count any more."""
+        """Release its memory: it no longer counts."""
         self._bodies.size -= self.size
         self.size = 0
 
     def late(self, now: float, limits: HttpLimits) -> bool:
-        """True if it takes too long, or arrives too slowly: a sender must not hold a connection with a byte now and
-        then."""
+        """Return True if it takes too long, or arrives too slowly: a sender must not hold a connection with a few
+        bytes."""
         passed = now - self.began
         return passed >= limits.body_seconds or (passed > limits.body_grace and self.size < passed * limits.body_rate)
 
@@ -87,7 +87,7 @@ class BodyReader:
 
 
 class Bodies:
-    """The bodies in hand on all connections of a listener. `size`: their bytes. `gathering`: those not yet whole.
+    """The bodies in memory on all connections of a listener. `size`: their bytes. `gathering`: the incomplete ones.
     `now`: the event loop's time, at most a second old."""
 
     __slots__ = ("_limits", "gathering", "now", "size")

@@ -6,8 +6,8 @@ import socket
 
 
 def network(address: str | None) -> bytes | None:
-    """Return the packed network of `address`: the address itself for IPv4, mapped into IPv6 or not; for IPv6 the /64
-    of one customer. None if it is no address, such as a Unix socket's."""
+    """Return the packed network of `address`: the address itself for IPv4, mapped into IPv6 or not; for IPv6 the /64 of
+    one customer. None if it is not an address, such as a Unix socket's."""
     if not address:
         return None
     try:

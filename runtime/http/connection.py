@@ -1,7 +1,7 @@
 """One connection: aiohttp's, with limits that aiohttp does not have.
 
 aiohttp reads requests and passes them on one at a time, in order. Added are: limits on the time of a head, an idle
-connection and an unread answer; eviction when all connections are taken; answers on a half-closed connection; no
+connection and an unread answer; eviction when all connections are in use; answers on a half-closed connection; no
 reading ahead of the handled request; and a refusal that arrives before the connection ends.
 """
 
@@ -31,9 +31,9 @@ from runtime.http.response import Response, Written, failure, render
 log = structlog.get_logger("symbiont.http")
 
 READ_AT_ONCE: Final = 64 * 1024
-"""Bytes of a body that aiohttp keeps before it reads on, and a sixteenth as many chunks."""
+"""Bytes of a body that aiohttp buffers before it pauses reading, and a sixteenth as many chunks."""
 NEVER: Final = 365 * 24 * 3600.0
-"""aiohttp's own limit of idle connections, in seconds: ours comes first."""
+"""aiohttp's own limit of idle connections, in seconds; the limit of this module is shorter."""
 TURNED_AWAY: Final = 64
 """Connections beyond the limit that may read their refusal; further ones are closed at once."""
 
@@ -48,7 +48,7 @@ def parses_strictly() -> bool:
 
 
 def say(problem: HttpError, _peer: str | None) -> Response:
-    """The plain answer to `problem`."""
+    """Return the plain-text answer to `problem`."""
     return failure(problem)
 
 
@@ -116,7 +116,7 @@ class Connection(web.RequestHandler):
             lingering_time=limits.linger_seconds,
             read_bufsize=READ_AT_ONCE,
         )
-        # One request at a time: of what comes in one piece, what precedes an error would be lost with it otherwise.
+        # One request at a time: otherwise requests that arrive together with invalid input would be lost with it.
         self._parser = HttpRequestParser(
             self,
             self._loop,
@@ -133,29 +133,29 @@ class Connection(web.RequestHandler):
         self._shared = shared
         self._state = State.IDLE
         self._group: AddressGroup[Connection] | None = None
-        self._content: StreamReader | None = None  # of the request that is handled, or was last
+        self._content: StreamReader | None = None  # of the current or last request
         self._chunked = False
         self._gathering: BodyReader | None = None
         self._head_size = 0
-        self._ended = False  # the peer sends no more
-        self._held = False  # nothing is read until what is here has been handled
-        self._failed = False  # what came is not HTTP
+        self._ended = False  # the peer closed its side
+        self._held = False  # reading is paused until the buffered input is handled
+        self._failed = False  # the input was not HTTP
         self._over: asyncio.Future[None] | None = None
 
     @property
     def idle(self) -> bool:
-        """True if it waits for its next request, and nothing of that has arrived."""
+        """True if it waits for its next request, and nothing of it has arrived."""
         return self._state is State.IDLE
 
     @property
     def ended(self) -> bool:
-        """True if the peer sends no more."""
+        """True if the peer has closed its side."""
         return self._ended
 
-    # What the event loop says.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are asyncio's by their methods only.
+        # uvloop's transports have asyncio's methods but not its types.
         self._link = cast("asyncio.Transport", transport)
         shared = self._shared
         peer = transport.get_extra_info("peername")
@@ -170,13 +170,13 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
         self.deadline = shared.now + shared.limits.head_seconds
         if shared.draining:
-            # Accepted at the very moment of the stop.
+            # Accepted at the moment of the stop.
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
         if self._state is State.LINGERING:
             return
-        # The body that this may be a part of.
+        # The body that this data may be part of.
         content = self._messages[-1][1] if self._messages else self._content
         if content is not None and content.is_eof():
             content = None
@@ -197,7 +197,7 @@ class Connection(web.RequestHandler):
             self._read_head(len(data))
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The peer sends no more, and may well wait for answers."""
+        """Handle the end of the peer's input; the peer may still wait for answers."""
         self._ended = True
         if self._state is State.LINGERING:
             self._link.close()
@@ -205,7 +205,7 @@ class Connection(web.RequestHandler):
             self._gathering.fail(HttpError("incomplete_body"))
         elif self._state is not State.WORKING:
             self.force_close()
-        # It is closed here and nowhere else.
+        # The connection is closed here and nowhere else.
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -239,11 +239,12 @@ class Connection(web.RequestHandler):
                 self._group.work(self)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        # Bodies call it at their end and at each read; most never paused it, and then `_hold` stays in effect.
+        # Bodies call it at their end and at each read; usually reading was not paused for them, and then `_hold` stays
+        # in effect.
         if self._reading_paused:
             super().resume_reading(resume_parser)
 
-    # What the listener says.
+    # Calls of the listener.
 
     def look(self, now: float) -> None:
         """Check the deadlines of the connection and of its body."""
@@ -253,7 +254,7 @@ class Connection(web.RequestHandler):
             self._gathering.fail(HttpError("timeout"))
 
     def expire(self) -> None:
-        """The deadline has passed."""
+        """Handle an expired deadline."""
         if self._state is State.LINGERING or self.writing_paused:
             self._link.abort()
         elif self._state is State.HEAD:
@@ -262,7 +263,7 @@ class Connection(web.RequestHandler):
             self.force_close()
 
     def evict(self) -> None:
-        """Free the place for another connection: end at once, and answer a sender whose body was awaited."""
+        """Free the place for another connection: close immediately, or answer a sender whose body is incomplete."""
         self._group = None
         if self._gathering is not None:
             self._gathering.fail(HttpError("overloaded"))
@@ -272,25 +273,25 @@ class Connection(web.RequestHandler):
             self.force_close()
 
     def drain(self) -> None:
-        """The listener stops: close once nothing is under way."""
+        """Close as soon as no request is running: the listener stops."""
         if self._state is State.IDLE:
             self.force_close()
 
     def abort(self) -> None:
-        """End without sending the rest."""
+        """Close without sending the rest."""
         self._link.abort()
 
     # Requests.
 
     def begin(self, content: StreamReader, *, chunked: bool) -> None:
-        """A request is handed on, with this body."""
+        """Begin a request with this body."""
         self._content = content
         self._chunked = chunked
         if self._held and not content.is_eof():
             self._read_on()
 
     def check_body(self) -> None:
-        """Raises `HttpError` for a body that will never be whole."""
+        """Raise `HttpError` for a body that can no longer be completed."""
         if self._content is not None and not self._content.is_eof():
             if self._messages:
                 raise HttpError("malformed_request")
@@ -298,41 +299,41 @@ class Connection(web.RequestHandler):
                 raise HttpError("incomplete_body")
 
     def begin_body(self, gathering: BodyReader) -> None:
-        """A body is awaited."""
+        """Begin waiting for a body."""
         self._gathering = gathering
         if self._group is not None:
             self._group.wait(self)
 
     def end_body(self) -> None:
-        """It has come, or never will."""
+        """End waiting for a body, complete or not."""
         self._gathering = None
         if self._group is not None and not self.writing_paused:
             self._group.work(self)
 
     def write(self, data: bytes) -> None:
-        """Write data at once that is no answer yet."""
+        """Write data immediately, before the answer."""
         self._link.write(data)
 
     def refuse(self, problem: HttpError) -> None:
-        """Answer input that never became a request, and end."""
+        """Answer input that never became a request, and close."""
         self._link.write(render(self._shared.refuse(problem, self.peer), alive=False))
         self._linger()
 
     def refused(self, problem: HttpError) -> web.StreamResponse:
-        """Return the answer to input that is no request; the connection ends after it."""
+        """Return the answer to invalid input; the connection ends after it."""
         self._failed = True
         return Written(self._shared.refuse(problem, self.peer), alive=False)
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """Return the answer to input that is no request (400), or to a failure of its handler."""
+        """Return the answer to invalid input (400), or to a failure of the handler."""
         if status == 400:
             return self.refused(_problem(exc, self._shared.limits))
         self._failed = True
         log.error("request_failed", exc_info=exc)
         if request.writer.output_size:
-            raise ConnectionResetError("a part of another answer has been sent")
+            raise ConnectionResetError("part of another answer has been sent")
         return Written(failure(HttpError("internal_error")), alive=False)
 
     async def finish_response(
@@ -357,11 +358,11 @@ class Connection(web.RequestHandler):
             self._rest(unread=unread)
         return answered
 
-    # What is done next.
+    # The next step.
 
     def _parse(self, data: bytes, content: StreamReader | None) -> bool:
-        """Queue the requests that have come, as many as aiohttp lets wait; it asks for more itself. `content`: the body
-        that has come in part. True unless there was nothing new, or it ended the connection."""
+        """Queue the received requests, as many as aiohttp allows; it asks for more itself. `content`: the incomplete
+        body. Returns True unless there was nothing new, or the connection ended."""
         messages, receive = self._messages, super().data_received
         before = len(messages)
         try:
@@ -373,7 +374,7 @@ class Connection(web.RequestHandler):
                 ended, before = False, len(messages)
                 receive(b"")
         except Exception:
-            # What the parser itself does not foresee, such as a target that it cannot take apart.
+            # Errors that the parser does not handle itself, such as a target that cannot be parsed.
             log.exception("request_unreadable")
             if self._state is State.WORKING or messages:
                 self._link.abort()
@@ -383,15 +384,15 @@ class Connection(web.RequestHandler):
         return bool(data)
 
     def _note_body(self, content: StreamReader, size: int) -> None:
-        """`size` bytes of a body that is not whole yet have come."""
+        """Count `size` received bytes of an incomplete body."""
         if self._gathering is not None:
             self._gathering.note(size)
             if self._messages and self._messages[-1][1] is not content:
-                # Nothing can follow it but what is wrong with it.
+                # Only an error can follow it.
                 self._gathering.fail(HttpError("malformed_request"))
 
     def _work(self) -> None:
-        """A request is here: nothing of its peer's is waited for."""
+        """A request is complete: the connection does not wait for its peer."""
         self._state = State.WORKING
         self._head_size = 0
         self.deadline = inf
@@ -416,12 +417,12 @@ class Connection(web.RequestHandler):
             self._resume_transport_reading()
 
     def _hold(self) -> None:
-        """Stop reading until the present input has been handled."""
+        """Pause reading until the present input has been handled."""
         self._held = True
         self._pause_transport_reading()
 
     def _read_head(self, size: int) -> None:
-        """`size` bytes of a head have come."""
+        """Count `size` received bytes of a head."""
         if self._state is not State.HEAD:
             self._state = State.HEAD
             self.deadline = self._shared.now + self._shared.limits.head_seconds
@@ -432,7 +433,7 @@ class Connection(web.RequestHandler):
             self.refuse(HttpError("headers_too_large"))
 
     async def _wait_to_be_read(self) -> None:
-        """Let the sender read why it is refused before the connection ends."""
+        """Give the sender time to read the refusal before the connection ends."""
         self._over = self._loop.create_future()
         self._linger()
         await self._over
@@ -448,7 +449,7 @@ class Connection(web.RequestHandler):
             self._link.close()
             return
         self._link.write_eof()
-        # Whatever it was that nothing was read for, it does not count any more.
+        # Reasons for paused reading no longer apply.
         self._resume_transport_reading()
 
 

@@ -1,4 +1,4 @@
-"""Eviction when all connections are taken: from the address that has most of them, the least needed one."""
+"""Eviction when all connections are in use: from the address with most connections, the least needed one."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ C = TypeVar("C")
 
 
 class AddressGroup(Generic[C]):
-    """The connections of one address. One that is in neither table is at work, and is not evicted."""
+    """The connections of one address. A connection in neither table is working, and is not evicted."""
 
     __slots__ = ("idle", "key", "size", "waiting")
 
     def __init__(self, key: bytes | None) -> None:
         self.key = key
         self.size = 0
-        # Those that have been in this state longest come first.
+        # Ordered: those that have been in this state longest come first.
         self.idle: dict[C, None] = {}
         self.waiting: dict[C, None] = {}
 
     def rest(self, connection: C) -> None:
-        """Note that it has been answered, and waits for its next request."""
+        """Record that it has been answered, and waits for its next request."""
         self.waiting.pop(connection, None)
         self.idle[connection] = None
 
     def wait(self, connection: C) -> None:
-        """Note that it waits for its peer from now: to send a head or a body, or to read its answers."""
+        """Record that it waits for its peer from now on: to send a head or a body, or to read its answers."""
         self.idle.pop(connection, None)
         self.waiting.pop(connection, None)
         self.waiting[connection] = None
 
     def work(self, connection: C) -> None:
-        """Note that it does not wait for its peer."""
+        """Record that it does not wait for its peer."""
         if self.idle.pop(connection, connection) is not None:
             self.waiting.pop(connection, None)
 
@@ -44,18 +44,18 @@ class ConnectionTable(Generic[C]):
     connections."""
 
     def __init__(self, most: int, evict: Callable[[C], None]) -> None:
-        """`evict` ends a connection, so that another one has the place."""
+        """`evict` closes a connection, to free its place for another one."""
         self._most = most
         self._evict = evict
         self._count = 0
         self._groups: dict[bytes | None, AddressGroup[C]] = {}
-        # Groups by their number of connections, so that the largest need not be searched.
+        # Groups by their number of connections, so that the largest is found without a search.
         self._by_size: dict[int, dict[AddressGroup[C], None]] = {}
         self._largest = 0
 
     def join(self, connection: C, key: bytes | None) -> AddressGroup[C] | None:
         """Add a connection, which waits, and return its group, that of `key`; None if there is no room, because all
-        others are at work."""
+        others are working."""
         if self._count >= self._most and not self._make_room():
             return None
         group = self._groups.get(key)

@@ -10,30 +10,30 @@ class HttpLimits:
     """The limits of one listener. Sizes are bytes, times seconds."""
 
     connections: int = 4096
-    """Open connections; over it one of the address that has most of them gives way, see `Crowd`, and when each is at
-    work, the new one."""
+    """Maximum open connections; beyond it a connection of the busiest address is evicted, see `ConnectionTable`; if all
+    are at work, the new one."""
     line: int = 8 * 1024
-    """The request line. RFC 9112 section 3 recommends to take 8,000 at least."""
+    """Maximum bytes of the request line. RFC 9112 section 3 recommends at least 8,000."""
     head: int = 32 * 1024
-    """The request line and all header lines."""
+    """Maximum bytes of the request line and all header lines."""
     fields: int = 100
     """Header lines."""
     gathered: int = 256 * 1024 * 1024
-    """Bytes of all bodies that are being received or handled. Above it the slowest are dropped after `body_grace`;
-    if there are none, the one that asks for more."""
+    """Maximum bytes of all bodies being received or handled. Above it the slowest are dropped after `body_grace`;
+    if there are none, the one that needs more."""
     discarded: int = 256 * 1024
     """A refused body up to this size is read to its end, so that the connection can be used again."""
     head_seconds: float = 10
-    """From the first byte of a head to its last: the same for one that drips in."""
+    """Seconds from the first byte of a head to its last, however slowly it arrives."""
     body_seconds: float = 30
-    """From the end of a head to the end of the body."""
+    """Seconds from the end of a head to the end of the body."""
     body_rate: float = 240
-    """Bytes of body a second, on average, after `body_grace` seconds."""
+    """Minimum bytes of body per second, on average, after `body_grace` seconds."""
     body_grace: float = 5
     idle_seconds: float = 75
     """Seconds for which a connection may wait for its next request."""
     write_seconds: float = 30
-    """Seconds for which a sender may leave its answers unread before it is cut off."""
+    """Seconds for which a sender may leave its answers unread before its connection is closed."""
     linger_seconds: float = 2
     """Seconds for which further input of a refused sender is discarded, so that it can read the reason: closing at
     once would reset the connection and lose the answer (RFC 9112 section 9.6)."""

@@ -1,4 +1,4 @@
-"""A request as a handler sees it: its head has been read, its body has not."""
+"""A request for a handler: its head has been read, its body has not."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Request:
         self._connection = connection
         self._bodies = bodies
         self._asked = False
-        self._held = 0  # bytes of the body that count among all bodies
+        self._held = 0  # bytes of the body that count in the total of all bodies
 
     async def read(self, limit: int) -> bytes:
-        """Return the raw body; called once. Nothing of it is kept before.
+        """Return the raw body; called once. It is not buffered before.
 
         Raises `HttpError`: `body_too_large` if it has more than `limit` bytes, `timeout` and `incomplete_body` if it
-        does not come, `malformed_request` if its chunks are wrong, `overloaded` if all bodies together are too large.
-        The connection ends after the answer then.
+        does not arrive, `malformed_request` if its chunks are wrong, `overloaded` if all bodies together are too large.
+        After such an error the connection ends with the answer.
         """
         length = self.head.length
         if self._asked or not length:
@@ -49,7 +49,7 @@ class Request:
             raise
 
     def let_go(self) -> None:
-        """The request has been handled, and its body takes no more room."""
+        """Release the body's memory after the request has been handled."""
         self._bodies.size -= self._held
         self._held = 0
 
@@ -62,7 +62,7 @@ class Request:
         return None if self.head.length < 0 or self.head.expects else self.head.length
 
     def _take(self, length: int) -> bytes:
-        """The body that is here already."""
+        """Return the part of the body that is already buffered."""
         if not self._bodies.reserve(length):
             raise HttpError("overloaded")
         self._held = length

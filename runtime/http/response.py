@@ -1,4 +1,4 @@
-"""An answer on its way out: rendered once, written in one piece."""
+"""A response: rendered once, written with a single call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from runtime.http.error import HttpError
 
 JSON: Final = "application/json"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-# RFC 9110 sections 8.6, 15.3.5 and 15.4.5: they end with their head, and a length there would be another answer's.
+# RFC 9110 sections 8.6, 15.3.5 and 15.4.5: such answers end with their head, and a length there would refer to another
+# answer.
 _WITHOUT_CONTENT: Final = frozenset((*range(100, 200), 204, 304))
 _encode = msgspec.json.Encoder().encode
 
@@ -33,15 +34,15 @@ class Response(NamedTuple):
 
 
 class Written(web.StreamResponse):
-    """A `Response` as aiohttp sends it: rendered once, and written in one piece."""
+    """A `Response` in the form that aiohttp sends: rendered once, written with a single call."""
 
     def __init__(self, response: Response, *, alive: bool, minor: int = 1, without_body: bool = False) -> None:
-        """See `render`. Nothing of aiohttp's own state is made: it is for headers, which are in `response`."""
+        """See `render`. aiohttp's own state is not created: it is for headers, which are in `response`."""
         self._keep_alive = alive
         self._data = render(response, alive=alive, minor=minor, without_body=without_body)
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Write it. Raises ConnectionError when the connection has ended."""
+        """Write the response. Raises ConnectionError if the connection has ended."""
         transport = request.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the connection has ended")
@@ -51,17 +52,17 @@ class Written(web.StreamResponse):
         return None
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """It has been written."""
+        """Do nothing: `prepare` has written everything."""
 
 
 def failure(problem: HttpError) -> Response:
-    """The answer to a request that has `problem`."""
+    """Return the answer to a request with `problem`."""
     extra = b"Retry-After: 1\r\n" if problem.status == 503 else b""
     return Response(problem.status, JSON, refusal(problem.error, problem.message), extra, close=True)
 
 
 def refusal(error: str, message: str) -> bytes:
-    """The body of every refusal."""
+    """Return the body of a refusal."""
     return _encode({"error": error, "message": message})
 
 

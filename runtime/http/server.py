@@ -26,7 +26,7 @@ END_SECONDS = 0.05
 Handler = Callable[[Request], Awaitable[Response]]
 """Answers a request."""
 Make = Callable[..., web.BaseRequest]
-"""Makes aiohttp's request from its parser's output."""
+"""Creates aiohttp's request from its parser's output."""
 
 
 class Listener(web.Server):
@@ -48,7 +48,7 @@ class Listener(web.Server):
         return Connection(self, self.shared)
 
     def pre_shutdown(self) -> None:
-        """No more connections come: let those end on which nothing is under way."""
+        """Stop accepting connections, and close those without a running request."""
         self.shared.draining = True
         for connection in list(self.shared.open):
             connection.drain()
@@ -85,7 +85,7 @@ class Listener(web.Server):
 
 
 class _Raw(web.BaseRequest):
-    """aiohttp's request without the parts that only applications need: making those costs as much as all checks of
+    """aiohttp's request without the parts that only applications need: creating those costs as much as all checks of
     the head."""
 
     def __init__(
@@ -105,14 +105,14 @@ class _Raw(web.BaseRequest):
 class Server:
     """Serves HTTP/1.1 on a bound socket.
 
-    `connections`: all that are open. `bodies`: those in hand.
+    `connections`: the open ones. `bodies`: those in memory.
     """
 
     def __init__(
         self, handler: Handler, limits: HttpLimits | None = None, *, refuse: Refuse = say, behind_proxies: bool = False
     ) -> None:
-        """`refuse` answers each request that never reached the handler. `behind_proxies`: the peer is a proxy, so
-        its address does not identify the client."""
+        """`refuse` answers requests that never reached the handler. `behind_proxies`: the peer is a proxy, so its
+        address does not identify the client."""
         self._handler = handler
         self._shared = Shared(limits or HttpLimits(), refuse, behind_proxies)
         self.limits = self._shared.limits
@@ -128,7 +128,7 @@ class Server:
         self._listening = await loop.create_server(self.accept, sock=listener, backlog=backlog)
 
     def accept(self) -> Connection:
-        """The protocol of a new connection."""
+        """Return the protocol of a new connection."""
         assert self._listener is not None
         return self._listener()
 

@@ -1,4 +1,4 @@
-"""An answer that is made while it is sent: chunks of an iterator, with backpressure and heartbeats."""
+"""A streamed response: chunks of an iterator, with backpressure and heartbeats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.http.connection import Connection
 log = structlog.get_logger("symbiont.http")
 
 LOOK_SECONDS: Final = 0.2
-"""Interval in seconds of the check that the client is connected: aiohttp does not report that it left."""
+"""Interval in seconds of the check that the client is connected: aiohttp does not report disconnects."""
 HEARTBEAT_SECONDS: Final = 10.0
 """Maximum silence of a stream with a heartbeat, in seconds."""
 
@@ -42,7 +42,7 @@ class StreamSender:
         failure: bytes = b"",
         stopped: bytes = b"",
     ) -> web.StreamResponse:
-        """Answer `request` with `chunks`, each taken when the one before has been written.
+        """Answer `request` with `chunks`; each is requested after the previous one has been written.
 
         `heartbeat` is sent after silence. When the client leaves or the listener stops, `chunks` is cancelled and
         closed. `failure` is the last chunk after an exception, which is logged, `stopped` after a stop. If it is empty,
@@ -107,7 +107,7 @@ class StreamSender:
 
 
 def client_left(request: web.Request) -> bool:
-    """True if the client is gone. A client that sends no more counts as gone: a closed connection looks the same until
-    something is written, and no client closes one side only to wait for an answer."""
+    """Return True if the client is gone. A client that sends no more counts as gone: a closed connection looks the same
+    until something is written, and no client closes only its own side to wait for an answer."""
     transport, connection = request.transport, request.protocol
     return transport is None or transport.is_closing() or (isinstance(connection, Connection) and connection.ended)

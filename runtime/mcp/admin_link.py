@@ -1,4 +1,5 @@
-"""One question to the process that owns the root, over its admin socket: HTTP/1.0, so that the end is the end.
+"""One request to the process that owns the root, over its admin socket. HTTP/1.0, so that the end of the connection
+ends the answer.
 
 `http.client` cannot be cancelled, and aiohttp takes as long to load as a whole `symbi mcp` may take to answer.
 """
@@ -38,7 +39,7 @@ async def ask(
 ) -> Any:
     """Return the answer of the operation `name` of the socket at `address`, for the root with the identity `root`.
 
-    Raises Gone, and Failed as the operation did. Cancelling this cancels the operation.
+    Raises OwnerGone, and BackendFailure if the operation failed. Cancelling this cancels the operation.
     """
     try:
         reader, writer = await asyncio.open_unix_connection(address)
@@ -85,7 +86,7 @@ async def _outcome(reader: asyncio.StreamReader, progress: Progress | None) -> O
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Lines of any length: `StreamReader.readline` has a bound."""
+    """Yield lines of any length: `StreamReader.readline` has a limit."""
     parts: list[bytes] = []
     while chunk := await reader.read(_CHUNK):
         *ended, rest = chunk.split(b"\n")

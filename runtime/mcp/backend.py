@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from runtime.identity.caller import Scope
 
 Progress = Callable[[str, int, int], None]
-"""Called with a step's name, its amount done, and its total."""
+"""Called with the name of a step, the amount done, and the total."""
 
 
 class BackendAnswer(NamedTuple):
@@ -27,10 +27,10 @@ class McpBackend(Protocol):
         """True if the caller has the scope. Does not wait."""
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
-        """Return the answer of a tool that is listed for the caller. Raises Failed."""
+        """Return the answer of a tool that is listed for the caller. Raises BackendFailure."""
 
     async def read(self, uri: str) -> BackendAnswer:
-        """Return the content of a resource. Raises Failed."""
+        """Return the content of a resource. Raises BackendFailure."""
 
 
 class BackendFailure(Exception):  # noqa: N818 - it says what is the case
@@ -41,7 +41,7 @@ class BackendFailure(Exception):  # noqa: N818 - it says what is the case
         self.failure = failure
 
     def line(self) -> str:
-        """All of it in one line, for a model to read."""
+        """All fields in one line, for a model to read."""
         told = self.failure
         where = f"{told['field']}: " if told.get("field") else ""
         hint = f" ({told['hint']})" if told.get("hint") else ""

@@ -19,7 +19,7 @@ FILE: Final = Path(__file__).with_name("listing.json")
 """Written by `python -m runtime.generate.mcp_listing`: tools, each with the scope that it needs, and resources."""
 
 May = Callable[["Scope"], bool]
-"""True if a caller has a scope."""
+"""Returns True if a caller has a scope."""
 
 
 def tools(may: May) -> Sequence[Mapping[str, Any]]:

@@ -56,6 +56,6 @@ class LocalBackend:
 
 
 def _unforeseen(what: str) -> BackendFailure:
-    """A mistake of ours: the log has it whole, the model hears that there was one."""
+    """Convert an unexpected exception: the log has its details, the model gets a short message."""
     log.exception("tool_call_failed", called=what)
-    return BackendFailure({"code": "provider_unavailable", "message": f"{what} failed; the log says why"})
+    return BackendFailure({"code": "provider_unavailable", "message": f"{what} failed; see the log"})

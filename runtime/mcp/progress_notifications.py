@@ -1,4 +1,4 @@
-"""Work for a client in a task of its own, which is cancelled once, with progress notifications."""
+"""Progress notifications for a client, and operations in a task of their own that is cancelled only once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _let_go(task: asyncio.Future[Any]) -> None:
 
 
 class _Steps:
-    """One number that only grows (MCP, progress) out of several steps, each of which begins at nothing."""
+    """Turns several steps, each of which counts from zero, into one number that only grows (MCP, progress)."""
 
     def __init__(self) -> None:
         self._what = ""
@@ -56,7 +56,7 @@ class _Steps:
         self._told = -1
 
     def note(self, what: str, done: int, total: int) -> None:
-        """A step says how far it is."""
+        """Record the progress of a step."""
         if what != self._what or done < self._done:
             self._before += self._done
         self._what, self._done, self._total = what, done, total

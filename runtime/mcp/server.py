@@ -9,8 +9,9 @@ from typing import Any, Final, TypeVar
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 
-# Not `MCPServer`: its tools are registered once for everybody, from functions whose signatures it reads again, while
-# ours are a table that says all of it already, and what is listed depends on who asks. Here it is four handlers.
+# Not `MCPServer`: its tools are registered once for all callers, from functions whose signatures it parses. Here tools
+# are a table that already contains their schemas, and the list depends on the caller. So the server consists of four
+# handlers.
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -46,7 +47,7 @@ says what collections there are. An error names the wrong field and shows a righ
 RESOURCE_NOT_FOUND: Final = -32002
 """MCP 2025-11-25, resources, error handling."""
 
-# What is listed is the same for as long as the process lives; what is read may change at any time.
+# The list stays the same while the process runs; contents may change at any time.
 _HINTS: Final[dict[Any, CacheHint]] = {
     "tools/list": CacheHint(ttl_ms=60_000, scope="private"),
     "resources/list": CacheHint(ttl_ms=60_000, scope="private"),
@@ -87,7 +88,7 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
         answer = await _asked(backend_of(request).read(uri), absent=RESOURCE_NOT_FOUND)
         return _DONE | {"contents": [{"uri": uri, "mimeType": "application/json", "text": answer.text}]}
 
-    # Plain JSON goes through: the SDK holds every result against the schema of the version that was agreed on.
+    # Plain JSON is passed through: the SDK validates every result against the schema of the negotiated version.
     server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
     server.add_request_handler("resources/list", PaginatedRequestParams, list_resources)

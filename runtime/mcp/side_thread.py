@@ -13,9 +13,10 @@ T = TypeVar("T")
 
 
 class SideThread:
-    """Calls one function after another beside the event loop.
+    """Calls one function after another in a thread beside the event loop.
 
-    Threads of pools are waited for when the interpreter ends, and so would be a client that neither writes nor leaves.
+    The interpreter waits for the threads of pools at exit, and would wait forever for a client that neither writes nor
+    disconnects.
     """
 
     def __init__(self, name: str) -> None:
@@ -44,7 +45,7 @@ class SideThread:
 
     @staticmethod
     def _tell(loop: asyncio.AbstractEventLoop, *told: Any) -> None:
-        # The loop may be closed by now.
+        # The loop may already be closed.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(*told)
 

@@ -44,11 +44,11 @@ Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve the client at the other end of standard input and output until it closes the input, and has the answers to
-    what it asked before, or reads no more.
+    """Serve the client on standard input and output until it closes the input and has the answers to its earlier
+    requests, or no longer reads.
 
-    The SDK's own transport keeps silent about a line that is no message, reads one of any length, and cannot be
-    stopped while it waits for one.
+    The SDK's own transport ignores lines that are not messages, reads lines of any length, and cannot be stopped while
+    it waits for a line.
     """
     with _taken() as (source, sink):
         to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -62,21 +62,21 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 class _Asked:
-    """The requests that were not answered yet."""
+    """The requests that have not been answered yet."""
 
     def __init__(self) -> None:
         self._open: set[str | int] = set()
         self._none = anyio.Event()
 
     def taken(self, message: JSONRPCMessage) -> None:
-        """A message of the client's: a request, or word that it wants no answer any more."""
+        """Handle a message of the client: a request, or a cancellation."""
         if isinstance(message, JSONRPCRequest):
             self._open.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._done((message.params or {}).get("requestId"))
 
     def told(self, message: JSONRPCMessage) -> None:
-        """A message to the client."""
+        """Handle a message to the client."""
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
             self._done(message.id)
 
@@ -104,7 +104,7 @@ async def _read(
                 if line is None:
                     raise ValueError(f"a message can have at most {LONGEST_LINE:,} bytes")
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                # The SDK takes a request for a notification when its id is neither text nor a whole number.
+                # The SDK takes a request for a notification if its id is neither text nor a whole number.
                 if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):
                     raise ValueError("an id is text or a whole number")
             except ValueError as error:
@@ -117,8 +117,8 @@ async def _read(
 
 
 def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
-    """Return the answer to a line that is no message: to the request that it was probably meant for (JSON-RPC 2.0,
-    5), since its client waits for an answer."""
+    """Return the answer to a line that is not a message: to the request that it probably was (JSON-RPC 2.0, 5), since
+    its client waits for an answer."""
     code, said, asked = PARSE_ERROR, str(error), None
     if line is not None:
         try:
@@ -126,7 +126,7 @@ def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
         except (ValueError, RecursionError):
             said = "the line is not JSON"
         else:
-            code, said = INVALID_REQUEST, "the line is JSON, but no JSON-RPC 2.0 message"
+            code, said = INVALID_REQUEST, "the line is JSON, but not a JSON-RPC 2.0 message"
             asked = _asked(read)
     return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=code, message=said))
 
@@ -140,8 +140,8 @@ def _asked(read: Any) -> str | int | None:
 
 
 def _mended(line: bytes) -> bytes:
-    """The line with U+FFFD for each half of a character: a cut through the middle of an emoji leaves half a surrogate
-    pair, which is no Unicode."""
+    """Return the line with U+FFFD for each lone surrogate: a text cut inside an emoji ends in one, which is invalid
+    Unicode."""
     if not _SURROGATE.search(line):
         return line
     try:
@@ -181,7 +181,7 @@ async def _write(to_client: Outgoing, sink: int, asked: _Asked, end: Callable[[]
             try:
                 await writing.call(_write_all, sink, line)
             except OSError:
-                # The client is gone.
+                # The client has disconnected.
                 end()
             asked.told(each.message)
 
@@ -194,7 +194,7 @@ def _write_all(sink: int, data: bytes) -> None:
 
 @contextmanager
 def _taken() -> Iterator[tuple[int, int]]:
-    """Standard input and output for the protocol alone: whatever else writes to standard output, writes to the log."""
+    """Reserve standard input and output for the protocol: other writes to standard output go to the log."""
     sys.stdout.flush()
     source = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
     sink = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -204,5 +204,5 @@ def _taken() -> Iterator[tuple[int, int]]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    # Left open: a thread may still wait in a read, and the process ends with them.
+    # Left open: a thread may still be reading, and the process ends with them.
     yield source, sink

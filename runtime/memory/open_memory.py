@@ -39,7 +39,7 @@ __all__ = ["FoundHit", "FoundItems", "OpenMemory", "Progress", "SyncReport", "op
 
 log = structlog.get_logger("symbiont.memory")
 
-_BY_KEYWORD: Final = ", so searches go by keyword"
+_BY_KEYWORD: Final = ", so searches use keywords only"
 CATCH_UP_SECONDS: Final = 2.0
 """Seconds that a search waits for its agent's parts while the index is built in the background; or, without a
 background task, for vectors."""
@@ -115,12 +115,12 @@ class OpenMemory:
 
     @property
     def embedder(self) -> Embedder | None:
-        """Return the embedding, or None if searches go by keyword only. The caller does not close it."""
+        """Return the embedding, or None if searches use keywords only. The caller does not close it."""
         return self._embedder
 
     @property
     def embedding(self) -> str | None:
-        """Return the row of the embedding in use, such as `local`; None if searches go by keyword only."""
+        """Return the row of the embedding in use, such as `local`; None if searches use keywords only."""
         return None if self._embedder is None else self._embedder.name
 
     @property
@@ -405,7 +405,7 @@ def no_embedding(name: str | None, error: SymbiontError) -> str:
 
 def no_model(name: str, error: SymbiontError) -> str:
     """Why nothing writes a memory's summaries, in one line."""
-    return f"the model {name} cannot be used, so summaries are made without one: {error.line()}"
+    return f"the model {name} cannot be used, so summaries are written without a model: {error.line()}"
 
 
 def _options(choice: Variant | None, given: Mapping[str, object] | None) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Address rules: a call that a request causes goes to the public internet or is not made."""
+"""Address rules: calls that a request causes go only to the public internet."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import socket
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-# Addresses that hold one of version 4, which a gateway would send on: RFC 6052, and the older `::a.b.c.d`.
+# Networks with embedded IPv4 addresses, to which a gateway would forward: RFC 6052, and the older `::a.b.c.d`.
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
-# What the registries have and older Pythons don't know yet.
+# Entries of the registries that older versions of Python lack.
 _SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20", "5f00::/16")))
 
 
 def is_public(text: str) -> bool:
-    """True for an address of the public internet (IANA's special-purpose registries): not loopback, private,
-    link-local, shared, multicast or reserved, nor an IPv6 address that maps to such a one."""
+    """Return True for an address of the public internet (IANA's special-purpose registries): not loopback, private,
+    link-local, shared, multicast or reserved, nor an IPv6 address that maps to such an address."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -36,7 +36,7 @@ def is_public(text: str) -> bool:
 
 
 class PublicResolver(AbstractResolver):
-    """Resolves by `inner`, and refuses a name with any address that is not public.
+    """Resolves with `inner`, and refuses a name with any address that is not public.
 
     The connection is made to the checked addresses, so a name that resolves differently a moment later (DNS rebinding)
     has no effect.
@@ -48,7 +48,7 @@ class PublicResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Raise OSError if an address is not public."""
+        """Resolve the name. Raises OSError if an address is not public."""
         found = await self._inner.resolve(host, port, family)
         if not found or not all(is_public(each["host"]) for each in found):
             raise OSError(f"{host} has an address that is not public")

@@ -1,5 +1,4 @@
-"""Calls to services that the program names: JSON in both directions, with limits of time and size, and sensible
-retries."""
+"""Calls to services that the program names: JSON in both directions, with limits of time and size, and retries."""
 
 from __future__ import annotations
 
@@ -24,20 +23,21 @@ CONNECT_SECONDS = 10.0
 LARGEST_ANSWER = 8 * 1024 * 1024
 """Default limit of an answer in bytes."""
 LONGEST_WAIT_SECONDS = 30.0
-"""A longer `Retry-After` ends the call: the caller decides when to try again."""
+"""Maximum seconds of a `Retry-After` that is obeyed; a longer one ends the call, and the caller decides when to
+retry."""
 
 _FIRST_WAIT_SECONDS = 0.5
 _ERROR_BYTES = 16 * 1024
 _DETAIL = 300
-# RFC 9110 section 15.6: what may pass by itself. 501 and 505 say that it never will.
+# RFC 9110 section 15.6: errors that may be temporary. 501 and 505 are permanent.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 520, 521, 522, 523, 524, 529})
-# RFC 9110 section 5.5, without the octets that every reader takes for another letter.
+# RFC 9110 section 5.5, without bytes above ASCII, which readers decode differently.
 _NOT_IN_HEADER = re.compile(r"[^\t\x20-\x7e]")
 _LARGE = 256 * 1024
 
 
 class CallFailed(Retry):
-    """A call failed. The message names the host and what to do, and contains nothing that was sent.
+    """A call failed. The message contains the host and what to do, and no data that was sent.
 
     `status`: of the answer, None without one. `passing`: True if the same call may succeed later. `detail`: the
     service's own explanation in one line, without what was sent in headers; empty if it gives none, or might mention
@@ -62,7 +62,7 @@ class CallFailed(Retry):
 
 
 class HttpCaller:
-    """Makes calls over kept connections; `close` ends them. One event loop uses it.
+    """Makes calls over reused connections; `close` ends them. One event loop uses it.
 
     Redirects are not followed, so that no header goes to another host; cookies are not stored; the environment's
     proxies and `.netrc` are ignored.
@@ -105,7 +105,7 @@ class HttpCaller:
     ) -> Any:
         host = _host(url)
         if any(_NOT_IN_HEADER.search(text) for header in headers.items() for text in header):
-            raise CallFailed(f"{host} cannot be called: a header holds what no header may", passing=False)
+            raise CallFailed(f"{host} cannot be called: a header contains invalid characters", passing=False)
         for number in range(1, tries + 1):
             try:
                 return await self._send(method, url, host, content, headers, seconds)
@@ -115,7 +115,7 @@ class HttpCaller:
                 if not failure.passing or number == tries or wait > LONGEST_WAIT_SECONDS or closed:
                     raise
             await self._clock.sleep(wait)
-        raise ValueError("a call is tried once or more")
+        raise ValueError("tries must be at least 1")
 
     async def _send(
         self, method: str, url: str, host: str, content: bytes | None, headers: dict[str, str], seconds: float
@@ -135,15 +135,17 @@ class HttpCaller:
                     await self._refuse(response, host, headers)
                 return await _decoded(await self._read(response, host), host, response.status)
         except (TimeoutError, aiohttp.ServerTimeoutError):
-            failure = CallFailed(f"{host} did not answer within {seconds:g} s", hint="is it there, and not too busy?")
+            failure = CallFailed(
+                f"{host} did not answer within {seconds:g} s", hint="check that it is running and not overloaded"
+            )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failure = _unanswered(error, host)
-        # Raised here, so that the library's error, which may show the URL, is not its context.
+        # Raised here, so that the library's error, which may contain the URL, is not its context.
         raise failure
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # Made here and not with the caller: both belong to the loop that runs.
+            # Created here and not by the caller: both belong to the running event loop.
             connector = aiohttp.TCPConnector(ssl=self._tls or True, limit=16)
             self._session = aiohttp.ClientSession(
                 connector=connector,
@@ -157,13 +159,13 @@ class HttpCaller:
     async def _read(self, response: aiohttp.ClientResponse, host: str) -> bytes:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise CallFailed(
-                f"{host} answered compressed, which was not asked for", status=response.status, passing=False
+                f"{host} sent a compressed answer, which was not requested", status=response.status, passing=False
             )
         content = await _bounded(response, self._largest + 1)
         if len(content) > self._largest:
             raise CallFailed(
                 f"{host} answered more than {self._largest} bytes",
-                hint="is this the right URL?",
+                hint="check the URL",
                 status=response.status,
                 passing=False,
             )
@@ -178,7 +180,7 @@ class HttpCaller:
         message = f"{host} answered {status}" + (f": {detail}" if detail else "")
         hint = _HINTS.get(status)
         if 300 <= status < 400:
-            hint = "a redirect is not followed: write the address that it leads to"
+            hint = "redirects are not followed: use the URL of its target"
         raise CallFailed(
             message,
             hint=hint,
@@ -190,13 +192,13 @@ class HttpCaller:
 
 
 _HINTS = {
-    401: "it does not accept the key: is the right one given, and is it still good?",
-    403: "it does not let this key do that",
-    404: "is the URL right?",
-    405: "is the URL right?",
-    407: "a proxy wants to be logged in to",
-    413: "too much was sent at once: make the batch smaller",
-    429: "it is asked too often",
+    401: "it does not accept the key: check that it is correct and still valid",
+    403: "the key does not have the required permission",
+    404: "check the URL",
+    405: "check the URL",
+    407: "a proxy requires authentication",
+    413: "the request is too large: use a smaller batch",
+    429: "it receives too many requests",
 }
 
 
@@ -209,9 +211,9 @@ def _host(url: str) -> str:
         host = port = None
         parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not host:
-        raise CallFailed("there is no http or https URL to call", hint="such as https://example.org/v1", passing=False)
+        raise CallFailed("this is not an http or https URL", hint="such as https://example.org/v1", passing=False)
     if parts.username is not None or parts.password is not None:
-        raise CallFailed("a URL with a user name or a password in it is not called", passing=False)
+        raise CallFailed("a URL with a user name or a password is not allowed", passing=False)
     shown = f"[{host}]" if ":" in host else host
     return shown if port is None else f"{shown}:{port}"
 
@@ -220,7 +222,7 @@ def _encoded(body: Any, host: str) -> bytes:
     try:
         return msgspec.json.encode(body)
     except (TypeError, ValueError, UnicodeEncodeError):
-        failure = CallFailed(f"what {host} was to be sent cannot be written as JSON", passing=False)
+        failure = CallFailed(f"the request to {host} cannot be written as JSON", passing=False)
     raise failure
 
 
@@ -234,7 +236,7 @@ async def _decoded(content: bytes, host: str, status: int) -> Any:
     except (ValueError, RecursionError):
         # The content may be anything; it is not shown.
         failure = CallFailed(
-            f"{host} answered something that is not JSON", hint="is the URL right?", status=status, passing=False
+            f"{host} answered something that is not JSON", hint="check the URL", status=status, passing=False
         )
     raise failure
 
@@ -252,26 +254,24 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
     match error:
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(error.certificate_error, "verify_message", "") or "it is not accepted"
-            return CallFailed(f"the certificate of {host} is not good: {reason}", passing=False)
+            return CallFailed(f"the certificate of {host} is invalid: {reason}", passing=False)
         case aiohttp.ClientSSLError():
-            hint = "does it speak https there? if not, write http://"
+            hint = "if the server does not use TLS, write http://"
             return CallFailed(f"{host} cannot be reached by TLS", hint=hint, passing=False)
         case aiohttp.ClientConnectorDNSError():
-            return CallFailed(f"the host {host} is not known", hint="is its name right, and the network there?")
+            return CallFailed(f"the host {host} is not known", hint="check its name and the network")
         case aiohttp.InvalidURL():
-            return CallFailed(
-                "there is no http or https URL to call", hint="such as https://example.org/v1", passing=False
-            )
+            return CallFailed("this is not an http or https URL", hint="such as https://example.org/v1", passing=False)
         case aiohttp.ClientConnectorError():
-            # The text of asyncio's own error holds the address; the system's words for its number don't.
+            # The text of asyncio's own error contains the address; the system's text for its number does not.
             number = error.os_error.errno
             reason = os.strerror(number).lower() if number else type(error.os_error).__name__
-            return CallFailed(f"{host} cannot be reached: {reason}", hint="is it running?")
+            return CallFailed(f"{host} cannot be reached: {reason}", hint="check that it is running")
         case aiohttp.ClientPayloadError() | aiohttp.ClientConnectionError() | OSError():
-            return CallFailed(f"{host} broke the connection off")
+            return CallFailed(f"{host} closed the connection")
         case aiohttp.ClientError():
-            return CallFailed(f"{host} answered something that is not HTTP", hint="is the URL right?", passing=False)
-    return CallFailed(f"{host} cannot be called with what it is to be sent", passing=False)
+            return CallFailed(f"{host} answered something that is not HTTP", hint="check the URL", passing=False)
+    return CallFailed(f"the request to {host} cannot be sent", passing=False)
 
 
 def _detail(content: bytes, headers: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
-"""Key documents (JWK sets, certificates) that senders publish: fetched when a check needs them, and cached.
+"""Key documents (JWK sets, certificates) that senders publish, fetched on demand and cached.
 
 An unverified request may name the document. So every URL here is either configured by the webhook's owner or known to
-the scheme as the sender's own, and the number of fetches is limited.
+the scheme as the sender's, and the number of fetches is limited.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ log = structlog.get_logger("symbiont.outbound")
 SECONDS = 5.0
 """Seconds for one fetch, from resolving the name to the last byte."""
 BYTES = 64 * 1024
-"""The largest document."""
+"""Maximum bytes of a document."""
 PER_HOST = 6
-"""Fetches from one host a minute of documents that the owner configured or a verified request named."""
+"""Maximum fetches per minute from one host of documents that the owner configured or a verified request named."""
 PER_HOST_NAMED = 30
-"""The same of documents that only unverified requests name, as all are after a start: enough that a forger with few
+"""The same for documents that only unverified requests name, as all are after a start: enough that a forger with few
 addresses leaves room for the sender."""
 PER_MINUTE = 60
-"""Fetches a minute in all, of each of these."""
+"""Maximum fetches per minute in total, for each of these."""
 PER_ADDRESS = 2
-"""Fetches from one host a minute for unverified requests from one address, or one /64 of IPv6."""
+"""Maximum fetches per minute from one host for unverified requests from one address, or one /64 of IPv6."""
 STALE_SECONDS = 3600.0
-"""Seconds that a proven document is used beyond its age while a new one is fetched or unavailable."""
+"""Seconds for which a proven document is used beyond its age while a new one is fetched or unavailable."""
 
 _KEPT = 128
 _HOSTS = 256
 _MINUTE = 60.0
 _FAILED_SECONDS = 30.0
-# A key that is not in a document this young is a key that does not exist.
+# A key that is missing in a document this young does not exist.
 _YOUNG_SECONDS = 60.0
 _USUAL_AGE = 3600
 _AGES = (300, 86400)
@@ -65,7 +65,7 @@ class _Document:
 
 
 class _Failed(Exception):  # noqa: N818
-    """A failed fetch; the text says why."""
+    """A failed fetch; the text contains the reason."""
 
 
 class KeyStore:
@@ -105,7 +105,7 @@ class KeyStore:
         return kept.content if self._clock.monotonic() < until else None
 
     def prove(self, url: str) -> None:
-        """Note that a request was verified with the document at `url`, which it named; fetch a new one if it is too
+        """Record that a request was verified with the document at `url`, which it named; fetch a new one if it is too
         old."""
         self._proven[url] = None
         self._proven.move_to_end(url)
@@ -119,7 +119,7 @@ class KeyStore:
     ) -> None:
         """Fetch the document if possible; raises nothing.
 
-        `outdated`: the cached one is not sufficient; another is fetched unless it is quite new. `configured`: the owner
+        `outdated`: the cached one is not sufficient; another is fetched unless it is very new. `configured`: the owner
         of the webhook wrote the URL, so its host may be on a private network. `named_by`: the address of the unverified
         request that named the URL; None if the owner or the provider's row did.
         """
@@ -128,7 +128,7 @@ class KeyStore:
             if not self._wanted(url, outdated) or not self._allowed(url, None if url in self._proven else named_by):
                 return
             running = self._start(url, configured)
-        # Whoever waits may be gone before the others.
+        # Callers that wait may be cancelled before the others.
         await asyncio.shield(running)
 
     def _start(self, url: str, configured: bool) -> asyncio.Task[None]:
@@ -152,7 +152,7 @@ class KeyStore:
         return kept is None or now >= kept.until or (outdated and now - kept.fetched > _YOUNG_SECONDS)
 
     def _allowed(self, url: str, named_by: str | None) -> bool:
-        """True, and count it, if one more fetch is within the limits."""
+        """Return True, and count it, if one more fetch is within the limits."""
         now, host = self._clock.monotonic(), urlsplit(url).hostname or ""
         limits: dict[_Budget, int]
         if named_by is None:
@@ -177,7 +177,7 @@ class KeyStore:
         return True
 
     def _say_too_often(self, host: str, now: float) -> None:
-        """Log it once a minute for a host: forged requests must not fill the log."""
+        """Log it at most once a minute for a host: forged requests must not fill the log."""
         if now - self._said.get(host, -_MINUTE) >= _MINUTE:
             self._said[host] = now
             _shorten(self._said, _HOSTS)
@@ -196,17 +196,17 @@ class KeyStore:
         self._documents[url] = _Document(content, now, now + age, configured)
         self._documents.move_to_end(url)
         while len(self._documents) > _KEPT:
-            # What only unverified requests named goes first.
+            # Documents that only unverified requests named are evicted first.
             self._documents.pop(next((each for each in self._documents if each not in self._proven), url))
         log.info("keys_fetched", url=url.partition("?")[0], size=len(content))
 
     async def _get(self, url: str, configured: bool) -> tuple[bytes, int]:
-        """Return the document, and the seconds that it may be cached."""
+        """Return the document, and the seconds for which it may be cached."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname:
-            raise _Failed("it is no https URL")
+            raise _Failed("it is not an https URL")
         if not configured and _is_address(parts.hostname):
-            raise _Failed("its host is a bare address")
+            raise _Failed("its host is an IP address")
         if self._tls is None:
             self._tls = ssl.create_default_context()
         inner = self._resolver()
@@ -238,7 +238,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     if response.status != 200:
         raise _Failed(f"the answer is {response.status}")
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise _Failed("the answer is compressed, which was not asked for")
+        raise _Failed("the answer is compressed, which was not requested")
     content = bytearray()
     while part := await response.content.read(BYTES + 1 - len(content)):
         content += part

@@ -1,4 +1,4 @@
-"""Services that embeddings and language models have in common: OpenAI, others that speak its API, and Ollama."""
+"""Services used by both embeddings and language models: OpenAI, others with its API, and Ollama."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPENAI: Final = "https://api.openai.com/v1"
 
 
 class Refusal(NamedTuple):
-    """The report of a call that would fail again. `no_model`: the service does not have the model."""
+    """The report of a permanent failure. `no_model`: the service does not have the model."""
 
     message: str
     hint: str | None
@@ -25,10 +25,11 @@ class Refusal(NamedTuple):
 
 
 class OpenAIService:
-    """A service that speaks OpenAI's API, and the key that it wants."""
+    """A service with OpenAI's API, and the key for it."""
 
     def __init__(self, url: str, key: Secret | None, whose: str) -> None:
-        """`whose`: who calls it, such as `the model openai`. Raises UsageError for a key that no header may hold."""
+        """`whose`: the caller for messages, such as `the model openai`. Raises UsageError for a key that is invalid in
+        a header."""
         self._parts = urlsplit(url)
         self.host = self._parts.netloc
         self._key = key
@@ -43,25 +44,27 @@ class OpenAIService:
         """Return the header with the key (RFC 6750 section 2.1), empty without a key."""
         if self._key is None:
             return {}
-        # A file or a variable often ends in a line's end.
+        # A file or a variable often ends with a line end.
         text = self._key.reveal().strip()
         if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
-            raise UsageError(f"the key of {self._whose}, {self._key.origin}, contains characters that no key may have")
+            raise UsageError(
+                f"the key of {self._whose}, {self._key.origin}, contains characters that are invalid in a key"
+            )
         return {"Authorization": f"Bearer {text.decode('ascii')}"}
 
     def refusal(self, failure: CallFailed, model: str) -> Refusal:
-        """Return what is wrong with a call for `model` and how to fix it."""
+        """Return the reason why a call for `model` failed, and how to fix it."""
         match failure.status:
             case 401 | 403:
                 hint = "write `api_key` with a reference to a valid key"
                 if self._key is not None:
-                    hint = f"the key is that of {self._key.origin}: is it still valid, and may it use {model}?"
+                    hint = f"the key is from {self._key.origin}: check that it is valid and may use {model}"
                 message = f"{self.host} does not accept the key of {self._whose} (it answered {failure.status})"
                 return Refusal(message, hint)
             case 404:
                 detail = f": {failure.detail}" if failure.detail else ""
                 message = f"{self.host} has no model {model}, or no such address{detail}"
-                return Refusal(message, "are `model` and `url` right?", no_model=True)
+                return Refusal(message, "check `model` and `url`", no_model=True)
         return Refusal(f"{self._whose} is refused: {failure}", failure.hint)
 
 
@@ -78,18 +81,18 @@ class OllamaService:
         return f"{self._api}/{path}"
 
     def refusal(self, failure: CallFailed, model: str, path: str) -> Refusal:
-        """Return what is wrong with a call of `path` for `model` and how to fix it."""
+        """Return the reason why a call of `path` for `model` failed, and how to fix it."""
         if failure.status == 404 and failure.detail:
             message = f"Ollama at {self.host} has no model {model}"
             return Refusal(message, f"ollama pull {model}", no_model=True)
         if failure.status == 404:
-            hint = "is it Ollama, 0.3 or newer, and the URL without `/api`?"
+            hint = "check that it is Ollama, 0.3 or newer, and that the URL does not end in `/api`"
             return Refusal(f"{self.host} has no /api/{path}", hint)
         return Refusal(f"{self._whose} is refused: {failure}", failure.hint)
 
 
 def is_openai(url: str) -> bool:
-    """True for OpenAI itself, which always wants a key; False for another service with its API."""
+    """Return True for OpenAI itself, which always requires a key; False for another service with its API."""
     return url.rstrip("/") == OPENAI
 
 
@@ -105,14 +108,14 @@ Options = TypeVar("Options", bound=_Options)
 
 
 def options_and_key(kind: type[Options], options: Mapping[str, object], whose: str) -> tuple[Options, Secret | None]:
-    """Validate options whose `api_key` is a resolved secret or written in the program; return them and the key.
+    """Validate options with an `api_key` that is a resolved secret or written in the program; return them and the key.
 
     Raises UsageError for an unresolved reference, and for OpenAI without a key.
     """
     key = options.get("api_key")
     if isinstance(key, str):
         if is_reference(key):
-            raise UsageError(f"the key of {whose} could not be resolved", hint="is the secret set?")
+            raise UsageError(f"the key of {whose} could not be resolved", hint="check that the secret is set")
         key = Secret(key.encode(), "written in the program")
     secret = key if isinstance(key, Secret) else None
     assert issubclass(kind, BaseModel)

@@ -43,7 +43,7 @@ class End(NamedTuple):
 
 
 def begin(connection: Connection, begins: Sequence[Begin]) -> None:
-    """Make these attempts the current ones: from now on only they can write steps."""
+    """Make these attempts the current ones: from now on only they may write steps."""
     columns = ("id", "user_id", "trigger", "delivery_id", "thread_id", "agent", "attempt", "started_at", "state")
     bulk.insert(connection, runs, columns, [(*b[:8], RUNNING) for b in begins if b.new])
     again = [(b.run_id, b.attempt, RUNNING, None, None) for b in begins if not b.new]
@@ -51,6 +51,6 @@ def begin(connection: Connection, begins: Sequence[Begin]) -> None:
 
 
 def end(connection: Connection, ends: Sequence[End]) -> None:
-    """Store how these attempts ended; an attempt that is no longer the current one changes nothing."""
+    """Store how these attempts ended; attempts that are no longer current change nothing."""
     rows = [(e.run_id, e.attempt, e.state, None if e.state == WAITING else e.at, e.error) for e in ends]
     bulk.update(connection, runs, ("id", "attempt"), ("state", "finished_at", "error"), rows)

@@ -1,4 +1,4 @@
-"""The log by which an agent records its run: the intent first, then the act, then its result."""
+"""The log in which an agent records its run: each intent first, then the act, then its result."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Act = Callable[[], Awaitable[object]]
 class RunLog:
     """The log of one attempt at one run.
 
-    A later attempt asks for the same steps: those that are done return their recorded results without acting, the
-    others act. A step is the same if it has the same `key`. Steps without a key are numbered in the order of their
-    calls, so steps that run at the same time need keys unless that order is always the same.
+    A later attempt repeats the same steps: completed ones return their recorded results, the others are executed. A
+    step is the same if it has the same `key`. Steps without a key are numbered in the order of their calls, so steps
+    that run at the same time need keys unless that order is always the same.
     """
 
     def __init__(self, database: Database, clock: Clock, run_id: str, attempt: int, *, user_id: str = OWNER) -> None:
@@ -60,16 +60,16 @@ class RunLog:
     async def step(
         self, kind: str, intent: object, act: Act, *, key: str | None = None, repeatable: bool = False
     ) -> Any:
-        """Do `act` once: record that it is about to happen, do it, record its result and return it.
+        """Execute `act` once: record the intent, execute it, record its result and return it.
 
-        `intent` and the result are JSON values, stored sealed; the result is returned as decoded JSON. `key`:
+        `intent` and the result are JSON values, stored encrypted; the result is returned as decoded JSON. `key`:
         identifies the step among those of its run, the same on every attempt, such as the id of a tool call; it may not
-        begin with `#`. `repeatable`: doing it twice does no harm, so it is done again when it may have happened. An act
-        that raises `Retry` or `GiveUp` did not happen.
+        begin with `#`. `repeatable`: executing it twice does no harm, so a step that may have happened is executed
+        again. An act that raises `Retry` or `GiveUp` did not happen.
 
-        Raises what `act` raises; `StepUncertain` when it may have happened and cannot be repeated; `Superseded` when
-        another attempt has begun; `Unavailable` when it could not be recorded, and then it was not done. ValueError for
-        a key that another step of this run has.
+        Raises what `act` raises; `StepUncertain` if it may have happened and cannot be repeated; `Superseded` if
+        another attempt has begun; `Unavailable` if it could not be recorded, and then it was not executed. ValueError
+        for a key that another step of this run has.
         """
         name = self._name(key)  # before the first await: steps that are called at the same time keep their order
         earlier = (await self._recorded()).get(name)
@@ -95,7 +95,7 @@ class RunLog:
             self._put(write(FAILED, milliseconds(self._clock)))
             raise
         result = self._result.close(encoded, row=self._row(position), user_id=self._user_id)
-        # Not awaited: what this run stores next is stored no earlier, and mostly in the same transaction.
+        # Not awaited: later writes of this run are stored after it, usually in the same transaction.
         self._put(write(DONE, milliseconds(self._clock), result))
         return msgspec.json.decode(encoded)
 
@@ -110,7 +110,7 @@ class RunLog:
         return key
 
     async def _recorded(self) -> dict[str, Recorded]:
-        """Return what earlier attempts recorded, by key; the positions of new steps follow them."""
+        """Return the steps that earlier attempts recorded, by key; positions of new steps follow theirs."""
         async with self._reading:
             if self._earlier is None:
                 found = await recorded_steps(self._database, self.run_id)
@@ -133,12 +133,12 @@ class RunLog:
         if earlier.kind != kind:
             raise GiveUp(
                 f"step {position + 1} was {earlier.kind!r} in an earlier try and is {kind!r} now",
-                hint="the agent was changed in between; send the delivery again as a new run",
+                hint="the agent was changed in between; redeliver the delivery as a new run",
             )
         if earlier.state == INTENDED and not repeatable:
             raise StepUncertain(
                 f"step {position + 1} ({kind}) was begun and may have happened",
-                hint="look there, then send the delivery again as a new run if it did not",
+                hint="check whether it did; if not, redeliver the delivery as a new run",
             )
 
     def _row(self, position: int) -> str:

@@ -14,7 +14,7 @@ from runtime.database.schema import runs, steps
 from runtime.errors import GiveUp, SymbiontError
 
 INTENDED: Final = "intended"
-"""About to act, acting, or interrupted: it may have happened."""
+"""Before, during or after an interrupted act: it may have happened."""
 DONE: Final = "done"
 FAILED: Final = "failed"
 """The act raised `Retry` or `GiveUp`: it did not happen."""
@@ -24,7 +24,7 @@ UNNAMED: Final = "#"
 
 
 class Superseded(SymbiontError):  # noqa: N818 - it says what happened to the attempt
-    """Another attempt at this run has begun; writes of this one are rejected."""
+    """Another attempt at this run has begun; writes of this attempt are rejected."""
 
 
 class StepUncertain(GiveUp):
@@ -94,7 +94,8 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
         connection, steps, _KEYS, _RESULT, [(w.run_id, w.position, w.state, w.finished_at, w.result) for w in ended]
     )
     return [
-        None if current.get(w.run_id) == w.attempt else Superseded(f"run {w.run_id} goes on elsewhere") for w in writes
+        None if current.get(w.run_id) == w.attempt else Superseded(f"run {w.run_id} continues elsewhere")
+        for w in writes
     ]
 
 
@@ -103,5 +104,5 @@ async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]
     query = select(steps.c.position, steps.c.key, steps.c.kind, steps.c.state, steps.c.result)
     async with database.read() as connection:
         rows = await connection.execute(query.where(steps.c.run_id == run_id))
-        # Steps that were recorded before steps had keys are numbered by their positions.
+        # Steps recorded by versions without keys are numbered by their positions.
         return {key or f"{UNNAMED}{position}": Recorded(position, *rest) for position, key, *rest in rows}

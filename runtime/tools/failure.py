@@ -74,7 +74,7 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
         return _of_parameters(error, tool)
     code, hint = code_of(error, tool), error.hint
     if code != "invalid_params" and caller is not None and not caller.may("admin"):
-        return Failure(code, _UNTOLD[code], hint="try again later; the daemon's log says why")
+        return Failure(code, _UNTOLD[code], hint="try again later; see the daemon's log")
     return Failure(code, str(error), getattr(error, "field", None), hint)
 
 

@@ -16,15 +16,15 @@ from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, DeliveryQuery
 from runtime.webhooks.deliveries.redelivery import ENDED, send_all_again
 
 SELECTED = 10_000
-"""Ids in one answer of `select`, at most."""
+"""Maximum number of ids in one answer of `select`."""
 
 REPLAYED = 500
 """Maximum number of deliveries in one call of `replay`."""
 
 
 async def list_deliveries(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest `limit` deliveries (of the webhook `name`, of one `status`, received `since` and `until`), newest
-    first; `more` says whether there are others."""
+    """Return the newest `limit` deliveries (of the webhook `name`, of one `status`, received `since` and `until`),
+    newest first. `more`: True if there are others."""
     wanted = _wanted(context, parameters)
     limit = integer(parameters, "limit", 20, 1, 10_000)
     rows = await queries.newest(context.database, wanted, limit + 1)
@@ -117,7 +117,7 @@ def _wanted(context: AdminContext, parameters: Mapping[str, Any], default: tuple
 
 
 async def _refuse_unknown_name(context: AdminContext, wanted: DeliveryQuery) -> None:
-    """Raise UsageError when nothing was found because no webhook has that name, now or in what is kept."""
+    """Raise UsageError if nothing was found because no webhook has that name, now or among stored deliveries."""
     if wanted.name is None or wanted.name in context.mounts:
         return
     if not await queries.newest(context.database, DeliveryQuery(name=wanted.name), 1):
@@ -152,5 +152,5 @@ def _row(row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
 def _texts(parameters: Mapping[str, Any], name: str) -> list[str]:
     value = parameters.get(name, [])
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise UsageError(f"the parameter {name} is not a list of texts")
+        raise UsageError(f"the parameter {name} is not a list of strings")
     return [unicode(each, name) for each in value]

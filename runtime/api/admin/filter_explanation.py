@@ -18,15 +18,15 @@ from runtime.webhooks.filters.explanation import ExplanationLine, explain, sent_
 async def explain_delivery(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of each filter of the declared webhook `name` on `body` (base64), and the verdict.
 
-    `event`: the event in the sender's header; `headers`: pairs that are sent beside the sender's own. Nothing is
-    signed, sent or stored, and the webhook need not be mounted.
+    `event`: the event in the sender's header; `headers`: pairs that are added to the sender's own. Nothing is signed,
+    sent or stored, and the webhook need not be mounted.
     """
     name = text(parameters, "name")
     entry = context.mounts.get(name)
     if entry is None:
         raise unknown_name("webhook", name, context.mounts)
     if entry.declared is None:
-        raise UsageError(f"the webhook {name} was made at run time, and has no filters")
+        raise UsageError(f"the webhook {name} was created through the API and has no filters")
     try:
         body = base64.b64decode(parameters.get("body") or "", validate=True)
     except (binascii.Error, TypeError, ValueError):

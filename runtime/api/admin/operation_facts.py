@@ -9,18 +9,18 @@ from runtime.tools import TOOLS
 CHANGING: Final = frozenset(
     {"deliveries.replay", "tokens.create", "tokens.revoke", "users.add", "users.remove", "webhooks.rotate"}
 )
-"""The operations, no tools, that change something."""
+"""Operations, other than tools, that change something."""
 SEARCHING: Final = frozenset({"readiness", "resource_read", "users.remove"})
-"""The operations, no tools, that look at indexes."""
+"""Operations, other than tools, that read indexes."""
 
 
 def looks_at_indexes(name: str) -> bool:
-    """True if the operation may read indexes; for others none is opened."""
+    """Return True if the operation may read indexes; for others none is opened."""
     tool = TOOLS.get(name)
     return name in SEARCHING if tool is None else tool.indexes
 
 
 def may_be_repeated(name: str) -> bool:
-    """True if doing it twice has the effect of doing it once."""
+    """Return True if doing it twice has the same effect as doing it once."""
     tool = TOOLS.get(name)
     return name not in CHANGING if tool is None else tool.read_only or tool.idempotent

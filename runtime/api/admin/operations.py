@@ -1,4 +1,4 @@
-"""TABLE of operations: what the admin socket, and commands that own the root, can ask for."""
+"""TABLE of operations: available on the admin socket, and to commands that own the root."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
 
 
 def error_json(error: SymbiontError, tool: Tool | None) -> dict[str, Any]:
-    """Return an error as commands read it; `failure` is for clients of tools."""
+    """Return an error in the form that commands read; `failure` is for clients of tools."""
     failure = failure_of(error, tool).json()
     return {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}

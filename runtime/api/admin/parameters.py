@@ -1,4 +1,4 @@
-"""Reading an operation's parameters: one clear line for a wrong one."""
+"""Reading of an operation's parameters: a clear line of text for an invalid one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.tools.time_input import read_moment
 
 
 def text(parameters: Mapping[str, Any], name: str) -> str:
-    """The required text parameter `name`. Raises UsageError."""
+    """Return the required text parameter `name`. Raises UsageError."""
     value = parameters.get(name)
     if value == "":
         raise UsageError(f"{name} is empty")
@@ -21,20 +21,20 @@ def text(parameters: Mapping[str, Any], name: str) -> str:
 
 
 def unicode(value: str, name: str) -> str:
-    """Return `value`. Raises UsageError if it contains lone surrogates, as JSON and arguments of commands may: no
-    database accepts them."""
+    """Return `value`. Raises UsageError if it contains lone surrogates, which no database accepts: JSON and command
+    arguments may contain them."""
     if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
         raise UsageError(f"the parameter {name} is not Unicode text")
     return value
 
 
 def optional_text(parameters: Mapping[str, Any], name: str) -> str | None:
-    """The text parameter `name`, or None. Raises UsageError."""
+    """Return the text parameter `name`, or None. Raises UsageError."""
     return text(parameters, name) if parameters.get(name) is not None else None
 
 
 def integer(parameters: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
-    """The whole number `name` between `low` and `high`, or `default`. Raises UsageError."""
+    """Return the whole number `name` between `low` and `high`, or `default`. Raises UsageError."""
     value = parameters.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise UsageError(f"the parameter {name} is not a whole number from {low} to {high}")

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 
 LINES: Final = "application/x-ndjson"
 ABANDON_HEADER: Final = "X-Symbiont-Abandon"
-"""Of a request whose work is cancelled when its connection ends."""
+"""Header of a request whose operation is cancelled when its connection ends."""
 ROOT_HEADER: Final = "Symbiont-Root"
-"""Of requests and answers: the identity of the root."""
+"""Header of requests and answers: the identity of the root."""
 MISDIRECTED: Final = 421
-"""Status of an answer from the process of another root, which has done nothing (RFC 9110 section 15.5.20)."""
+"""Status of an answer from the process of another root; nothing was done (RFC 9110 section 15.5.20)."""
 
 
 class OperationOutcome(NamedTuple):

@@ -25,11 +25,11 @@ _WORSE: tuple[Level, ...] = ("GREEN", "YELLOW", "RED")
 
 LITTLE_ROOM = 1024 * 1024 * 1024
 NO_ROOM = 64 * 1024 * 1024
-"""Bytes free on a disk: below the first a person should know, below the second writes are about to fail."""
+"""Free bytes on a disk: below the first the check is YELLOW, below the second RED, as writes are about to fail."""
 _LISTED = 5
-"""The store whose items are summarised."""
+"""The store whose items are summarized."""
 NONE = "none"
-"""Name of the embedding in an environment that has none."""
+"""Name of the embedding in an environment without one."""
 
 
 class Check(NamedTuple):
@@ -41,13 +41,13 @@ class Check(NamedTuple):
 
 
 async def readiness(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every check, and the worst of them as `status`; `ready`: none is RED."""
+    """Return every check, and the worst of them as `status`. `ready`: True if none is RED."""
     checks = [check async for check in _checks(context)]
     return checks_json(checks)
 
 
 def checks_json(checks: list[Check]) -> dict[str, Any]:
-    """Checks as JSON."""
+    """Return checks as JSON."""
     worst = max((check.status for check in checks), key=_WORSE.index, default="GREEN")
     return {"status": worst, "ready": worst != "RED", "checks": [check._asdict() for check in checks]}
 
@@ -68,7 +68,7 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     yield _program(context)
     yield _secrets(context)
     if context.environment_notes:
-        yield Check("environment", "YELLOW", _listed("to be looked at", context.environment_notes))
+        yield Check("environment", "YELLOW", _listed("needs attention", context.environment_notes))
     yield _webhooks(context)
     yield await _deliveries(context)
     for name, memory in sorted(context.memories.items()):
@@ -109,7 +109,7 @@ def _disks(folders: list[Path]) -> Iterator[Check]:
             seen.add(disk)
             free = shutil.disk_usage(there).free
         except OSError as error:
-            yield Check("disk", "YELLOW", f"{there} cannot be looked at: {(error.strerror or str(error)).lower()}")
+            yield Check("disk", "YELLOW", f"{there} cannot be checked: {(error.strerror or str(error)).lower()}")
             continue
         level: Level = "RED" if free < NO_ROOM else "YELLOW" if free < LITTLE_ROOM else "GREEN"
         yield Check("disk", level, f"{_size(free)} free where {there} is")
@@ -129,21 +129,22 @@ async def _database(context: AdminContext) -> Check:
 def _program(context: AdminContext) -> Check:
     problem = context.reload_problem
     if problem is not None and context.resumed:
-        return Check("program", "RED", f"the program was broken at the start, so the last good one runs: {problem}")
+        return Check("program", "RED", f"the program had errors at the start, so the last valid one runs: {problem}")
     if problem is not None:
-        return Check("program", "YELLOW", f"the last reload changed nothing, the program before it runs: {problem}")
+        return Check("program", "YELLOW", f"the last reload failed, so the previous program runs: {problem}")
     return Check(
         "program", "GREEN", f"{_count(len(context.agents), 'agent')}, {_count(len(context.memories), 'memory')}"
     )
 
 
 def _secrets(context: AdminContext) -> Check:
-    """A webhook without its secret is not mounted, which is RED there; a memory without one does less."""
+    """Check the secrets. A webhook without its secret is not mounted, which is RED there; a memory without one has less
+    functionality."""
     missing, kept = context.missing_secrets, context.kept_secrets
     if missing:
         return Check("secrets", "RED" if not_mounted(context.mounts) else "YELLOW", _listed("not resolved", missing))
     if kept:
-        return Check("secrets", "YELLOW", _listed("could not be read again, so the last value is kept", kept))
+        return Check("secrets", "YELLOW", _listed("could not be read again, so the last value is used", kept))
     return Check("secrets", "GREEN", "all are resolved")
 
 
@@ -164,13 +165,13 @@ async def _deliveries(context: AdminContext) -> Check:
     if context.database.intact():
         await reader.look()
     if reader.last is None:
-        return Check("deliveries", "RED", "the database does not say how many wait")
+        return Check("deliveries", "RED", "the number of deliveries cannot be read from the database")
     waiting, gone = reader.last.states[QUEUED] + reader.last.states[RUNNING], reader.last.states[AGENT_GONE]
     ended = [
         *([_count(reader.last.dead, "dead letter")] if reader.last.dead else []),
         *([f"{_count(gone, 'delivery')} whose agent is gone"] if gone else []),
     ]
-    said = f"{_count(waiting, 'delivery')} on the way"
+    said = f"{_count(waiting, 'delivery')} in progress"
     if ended:
         return Check(
             "deliveries", "YELLOW", f"{said}; {' and '.join(ended)}: `symbi webhook redeliver` sends them again"
@@ -187,7 +188,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
         return Check(check, "RED", f"{memory.store.identity}: {error.line()}")
     errors = [_told(each) for each in problems if each.severity == "error"]
     if errors:
-        return Check(check, "RED", _listed("nothing can be remembered", errors))
+        return Check(check, "RED", _listed("nothing can be stored", errors))
     where = "the database" if memory.folder is None else memory.folder
     kept = f"{memory.block.store.name} in {where}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
     said = {each.file for each in stats.problems}
@@ -195,7 +196,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
     known = [_told(each) for each in (*besides, *stats.problems)]
     warnings = list(dict.fromkeys([*known, *memory.unread, *memory.not_compacted]))
     if warnings:
-        return Check(check, "YELLOW", f"{kept}; {_listed('to be looked at', warnings)}")
+        return Check(check, "YELLOW", f"{kept}; {_listed('needs attention', warnings)}")
     remote = memory.block.store.options.get("remote")
     return Check(check, "GREEN", kept if remote is None else f"{kept}; copies go to {remote.name}")
 
@@ -205,7 +206,7 @@ def _told(problem: StoreProblem) -> str:
     return problem.message if problem.file in problem.message else f"{problem.file}: {problem.message}"
 
 
-_UNSEALED: Final = ", where the texts of this sealed store are in the clear"
+_UNSEALED: Final = ", where the texts of this encrypted store are not encrypted"
 
 
 async def _index(name: str, memory: OpenMemory) -> Check:
@@ -223,7 +224,7 @@ async def _index(name: str, memory: OpenMemory) -> Check:
     try:
         where = await memory.indexer.index.reachable()
     except SymbiontError as error:
-        return Check(check, "RED", f"nothing can be searched by meaning: {error.line()}; {held}")
+        return Check(check, "RED", f"searches use keywords only: {error.line()}; {held}")
     if where is not None:
         held = f"{held}; {where}" + ("" if memory.store.index_key is None else _UNSEALED)
     problem = memory.index_problem
@@ -236,11 +237,11 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
     if problem is not None:
         return Check(check, "YELLOW", problem)
     if memory.block.embedding is not None and memory.block.embedding.name == NONE:
-        return Check(check, "GREEN", "none, as EMBEDDING_PROVIDER says: searches go by keyword")
+        return Check(check, "GREEN", "none, because of EMBEDDING_PROVIDER: searches use keywords")
     if memory.embedding is None:
-        return Check(check, "YELLOW", f"none, so searches go by keyword: `{extras.install('local')}` brings one along")
+        return Check(check, "YELLOW", f"none, so searches use keywords: `{extras.install('local')}` installs one")
     if memory.for_tests:
-        return Check(check, "YELLOW", f"{memory.embedding}, which is for tests: its vectors carry no meaning")
+        return Check(check, "YELLOW", f"{memory.embedding}, which is for tests: its vectors have no meaning")
     return Check(check, "GREEN", memory.embedding)
 
 
@@ -250,11 +251,11 @@ async def _summaries(name: str, memory: OpenMemory) -> Check:
     if memory.summarizer_problem is not None:
         return Check(check, "YELLOW", memory.summarizer_problem)
     if model is None:
-        return Check(check, "GREEN", "made of the items' own sentences")
+        return Check(check, "GREEN", "built from sentences of the items")
     if await model.reachable():
         return Check(check, "GREEN", f"{model.name}, {model.model}")
     level: Level = "GREEN" if memory.block.summarize.model is None else "YELLOW"
-    return Check(check, level, f"made of the items' own sentences: the model {model.name} does not answer")
+    return Check(check, level, f"built from sentences of the items: the model {model.name} does not answer")
 
 
 def _listed(what: str, lines: Sequence[str]) -> str:

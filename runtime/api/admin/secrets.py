@@ -1,4 +1,4 @@
-"""The resource `secrets`: shown only where someone asks for just that."""
+"""The resource `secrets`: values are shown only if the caller asks for them explicitly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OVERLAP: Final = "24h"
 
 
 async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """`name` → its `value`. Only generated secrets are ours to show."""
+    """Return the `value` of the secret `name`. Only generated secrets can be shown."""
     name = text(parameters, "name")
     value = await generated.find(name, context.secrets)
     if value is None:
@@ -53,7 +53,7 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     kept = _generated(entry.declared)
     done = await generated.rotate(kept, context.secrets, overlap_ms)
     if done is None:
-        raise UsageError(f"the secret {kept} was never made", hint="it is made when the webhook is loaded")
+        raise UsageError(f"the secret {kept} was never generated", hint="it is generated when the webhook is loaded")
     await context.follow_secrets()
     return {
         "webhook": name,
@@ -99,7 +99,7 @@ def _generated(block: Webhook) -> str:
     if not is_reference(first):
         raise UsageError(
             f"the secret of {block.name} is written in the program, so it is changed there",
-            hint=f'write the new one before it: secret ["secret://generated/{block.name}", "…the old one…"]',
+            hint=f'add the new one before it: secret ["secret://generated/{block.name}", "…the old one…"]',
         )
     place, mark, field = first.partition("#")
     beside = f"{place}{'_NEW' if place.startswith('secret://env/') else '-new'}{mark}{field}"

@@ -1,4 +1,4 @@
-"""First parameter of every operation: a tool's context, and what only administrators act on."""
+"""First parameter of every operation: a tool's context, and the state that only administrators use."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class AdminContext(Context):
     environment_notes: Sequence[str]
     """Environment variables for embeddings and summaries that have no effect, one line each."""
     resumed: bool
-    """True if the last good program runs because the one at the start was broken."""
+    """True if the last valid program runs because the one at the start had errors."""
     reload_problem: str | None
-    """Why the last reload changed nothing, in one line."""
+    """The reason why the last reload failed, in one line."""
     missing_secrets: Sequence[str]
-    """Why secrets could not be resolved, one line each."""
+    """The reasons why secrets could not be resolved, one line each."""
     kept_secrets: Sequence[str]
-    """Why secrets could not be read again and keep their last value, one line each."""
+    """The reasons why secrets could not be read again and keep their last value, one line each."""

@@ -24,11 +24,12 @@ LONGEST_LIFE = timedelta(days=36_500)
 
 
 async def create(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A new token of `user` with `scopes`, a `label`, good for the duration `expires`; its text is answered once."""
+    """Create a token of `user` with `scopes`, a `label`, valid for the duration `expires`; its text is returned
+    once."""
     user = optional_text(parameters, "user") or OWNER
     label = optional_text(parameters, "label") or ""
     if len(label) > LONGEST_LABEL or not label.isprintable():
-        raise UsageError(f"a label is one line of {LONGEST_LABEL} characters at most")
+        raise UsageError(f"a label is one line of at most {LONGEST_LABEL} characters")
     lifetime = _lifetime(optional_text(parameters, "expires"))
     scopes = _scopes(parameters)
     user_id = await users.find(context.database, user)
@@ -40,7 +41,7 @@ async def create(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
 
 async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every token (of `user`), those that are not good any more too; never the token itself."""
+    """Return every token (of `user`), invalid ones included; never the token itself."""
     user = optional_text(parameters, "user")
     user_id = None if user is None else await users.find(context.database, user)
     known = await users.names(context.database)
@@ -81,5 +82,7 @@ def _lifetime(expires: str | None) -> int | None:
     except ValueError as error:
         raise UsageError(f"expires: {error}", hint="such as 90d") from None
     if not timedelta() < lifetime <= LONGEST_LIFE:
-        raise UsageError("expires: a token is good for some time, and for a hundred years at most", hint="such as 90d")
+        raise UsageError(
+            "expires: a token is valid for more than zero seconds and at most a hundred years", hint="such as 90d"
+        )
     return lifetime // timedelta(milliseconds=1)

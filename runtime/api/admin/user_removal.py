@@ -36,7 +36,7 @@ async def erase(context: Context, user_id: str) -> Erased:
     """
     done = Erased()
     if STORE not in context.memories and await holds(context.database, STORE):
-        # It is opened when it is first asked for; its index holds texts too.
+        # It is opened when it is first used; its index contains texts too.
         await context.memories.collection()
     for name, memory in sorted(context.memories.items()):
         try:

@@ -22,7 +22,7 @@ log = structlog.get_logger("symbiont.users")
 
 
 async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the user `name`."""
+    """Create the user `name`."""
     name = text(parameters, "name")
     user_id = await users.add(context.database, name, milliseconds(context.clock))
     log.info("user_added", user_id=user_id)
@@ -30,7 +30,7 @@ async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
 
 
 async def list_users(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every user, `owner` first."""
+    """Return every user, `owner` first."""
     found = await users.overview(context.database, milliseconds(context.clock))
     return {"users": [{**row, "created_at": time_json(row["created_at"])} for row in found]}
 
@@ -47,7 +47,7 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         raise UsageError("the parameter keep is not true or false")
     user_id = await users.find(context.database, name)
     if user_id == OWNER:
-        raise UsageError(f"{OWNER} is always there and cannot be removed")
+        raise UsageError(f"{OWNER} always exists and cannot be removed")
     now = None if keep else milliseconds(context.clock)
 
     def gone(connection: Connection) -> tuple[int, int] | None:
@@ -59,7 +59,7 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         raise unknown_name("user", name, (await users.names(context.database)).values())
     tokens, webhooks = removed or (0, 0)
     log.info("user_removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
-    # It is done; should the database not answer now, the routes follow as soon as it does.
+    # The user is removed; if the database is unavailable now, the routes follow as soon as it is available.
     await context.routes.look()
     erased = Erased() if keep else await erase(context, user_id)
     return {

@@ -20,7 +20,8 @@ from runtime.webhooks.routing.route import MountedWebhook, Route
 
 
 async def list_webhooks(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every webhook, declared or made at run time, mounted or not and why; without a daemon none is."""
+    """Return every webhook, declared or created through the API, mounted or with the reason why not; without a daemon
+    none is mounted."""
     known = await users.names(context.database)
     return {"webhooks": [_row(entry, context, known) for _, entry in sorted(context.mounts.items())]}
 
@@ -47,10 +48,10 @@ def _url(entry: MountedWebhook, context: AdminContext) -> str:
 
 
 async def log(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest `tail` attempts, oldest first; with `since` (Unix milliseconds) the oldest `tail` from then on.
+    """Return the newest `tail` attempts, oldest first; with `since` (Unix milliseconds) the oldest `tail` from then on.
 
-    Only those of the webhook `name`, with the `reason`, with the `status` (a number, or `4xx`), where given. `more`:
-    there were others beyond `tail`.
+    The attempts can be limited to those of the webhook `name`, with the `reason`, with the `status` (a number, or
+    `4xx`). `more`: True if there are others beyond `tail`.
     """
     name = optional_text(parameters, "name")
     tail = integer(parameters, "tail", 20, 1, 10_000)
@@ -62,7 +63,7 @@ async def log(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
         since=since,
     )
     if context.audit is not None:
-        # What came in a moment ago is there to be seen.
+        # Attempts that arrived a moment ago are included.
         await context.audit.flush()
     rows = await audit_log.read(context.database, asked, tail + 1)
     if name is not None and not rows and name not in context.mounts:
@@ -91,7 +92,7 @@ def _attempt(row: Noted, context: AdminContext) -> dict[str, Any]:
         "headers": row.headers,
         "verified": row.verified,
         "secret_index": row.secret_index,
-        # Which one is worth a word where there is more than one.
+        # The secret's number is shown if the webhook has more than one.
         "secret": row.secret_index + 1 if row.secret_index is not None and several else None,
         "delivery_id": row.delivery_id,
         "provider_delivery_id": row.provider_delivery_id,
@@ -104,10 +105,12 @@ def _attempt(row: Noted, context: AdminContext) -> dict[str, Any]:
 
 
 def _status(text: str | None) -> tuple[int, int]:
-    """`404`, or `4xx` for all that begin so."""
+    """Parse `404`, or `4xx` for all statuses that begin with that digit."""
     match = re.fullmatch(r"([1-5])(xx|[0-9]{2})", text or "1xx", re.ASCII)
     if match is None:
-        raise UsageError(f"{text!r} is no HTTP status", hint="write one such as 401, or 4xx for all that begin so")
+        raise UsageError(
+            f"{text!r} is not an HTTP status", hint="write a status such as 401, or 4xx for all that begin with 4"
+        )
     if text is None:
         return ANY_STATUS
     first = int(match[1]) * 100
@@ -115,12 +118,12 @@ def _status(text: str | None) -> tuple[int, int]:
 
 
 async def sign_delivery(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The headers and body with which `name`'s sender would send `body` (both base64), and the URL that it would post
-    to."""
+    """Return the headers and body with which `name`'s sender would send `body` (both base64), and the URL that it would
+    post to."""
     entry, route = _mounted(context, parameters)
     try:
         body = base64.b64decode(text(parameters, "body"), validate=True)
-    except ValueError:  # binascii.Error is one; letters that are not ASCII are another
+    except ValueError:  # binascii.Error is a ValueError; non-ASCII letters raise another one
         raise UsageError("the parameter body is not base64") from None
     event = optional_text(parameters, "event")
     delivery_id = optional_text(parameters, "delivery_id") or uuid7(context.clock)
@@ -174,7 +177,7 @@ def _signed(
     try:
         headers, sent = route.signed(body, context.clock.now(), delivery_id, event)
     except ValueError as error:
-        raise SymbiontError(f"the webhook {entry.name} ({entry.provider}) cannot be tried out: {error}") from None
+        raise SymbiontError(f"the webhook {entry.name} ({entry.provider}) cannot be tested: {error}") from None
     given = {name.lower() for name, _ in added}
     whole = [*added, *(pair for pair in headers if pair[0].lower() not in given)]
     return {

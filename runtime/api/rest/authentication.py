@@ -1,4 +1,4 @@
-"""From a request's headers to its caller (RFC 6750)."""
+"""Authentication: the caller of a request by its headers (RFC 6750)."""
 
 from __future__ import annotations
 

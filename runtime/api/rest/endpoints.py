@@ -20,11 +20,11 @@ LARGEST_ITEMS: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One row. `path`: with `{parameter}` for each id and name in it. `location`: the path of the resource that a
-    201 created.
+    """One row. `path`: with `{parameter}` for each id and name in it. `location`: the path of the resource that a 201
+    created.
 
-    `operation`: its id in the OpenAPI document, if another endpoint has the tool's name. `largest`: maximum bytes of
-    a body. `more`: kinds of problems beside those of every endpoint.
+    `operation`: its id in the OpenAPI document, if another endpoint has the tool's name. `largest`: maximum bytes of a
+    body. `more`: kinds of problems in addition to those of every endpoint.
     """
 
     method: str
@@ -43,7 +43,7 @@ class Endpoint:
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """Right parameters beside those of the path, where the tool has an example."""
+        """Example parameters, without those in the path, if the tool has an example."""
         return {name: value for name, value in (self.tool.example or {}).items() if name not in self.in_path}
 
     @cached_property
@@ -72,7 +72,7 @@ class Endpoint:
 
 
 def _form(tool: Tool, name: str) -> str:
-    """The pattern that the tool's parameter has, without its ends."""
+    """Return the pattern of the tool's parameter, without its anchors."""
     parts: dict[str, Any] = tool.parameters.model_json_schema()["properties"][name]
     (pattern,) = [each["pattern"] for each in (parts, *parts.get("anyOf", ())) if "pattern" in each]
     return str(pattern).removeprefix("^").removesuffix("$")
@@ -83,7 +83,7 @@ VERSION: Final = "/v1/"
 
 
 def resource_path(path: str) -> str | None:
-    """The path of the readable that a request's path names; None when it names none."""
+    """Return the path of the resource that a request's path names; None if it names none."""
     below = path.removeprefix(VERSION)
     return below if below != path and any(row.pattern.fullmatch(below) for row in RESOURCES.values()) else None
 
@@ -92,7 +92,7 @@ _ABSENT: Final = ("not_found",)
 
 
 def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Endpoint]:
-    """Every tool under its own name, its parameters in the body."""
+    """Return every tool under its own name, its parameters in the body."""
     for name, tool in tools.items():
         yield Endpoint("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=_ABSENT)
 
@@ -137,7 +137,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", _ITEM, TOOLS["get"]),
     Endpoint("PATCH", _ITEM, TOOLS["update"], largest=LARGEST_ITEMS),
     Endpoint("DELETE", _ITEM, TOOLS["forget"]),
-    # The paths of the fifth design, which have no version.
+    # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),
     Endpoint("POST", "/summarize", TOOLS["summarize"], more=_ABSENT),

@@ -15,9 +15,9 @@ CONTENT_TYPE: Final = "text/event-stream"
 HEARTBEAT: Final = b":\n\n"
 """A comment, which clients ignore."""
 PROGRESS_SECONDS: Final = 0.1
-"""Time between two progress events at least; only the newest step is sent."""
+"""Minimum time between two progress events; only the newest step is sent."""
 BEGIN_SECONDS: Final = 1.0
-"""Seconds in which a call may fail with its own status, before the stream begins."""
+"""Seconds during which a failed call is answered with its own status; the stream begins after that."""
 
 
 class ServerSentEvent(NamedTuple):
@@ -32,7 +32,7 @@ class ServerSentEvent(NamedTuple):
 
 
 def accepts_events(accept: str | None) -> bool:
-    """True if the header `Accept` names the type of event streams."""
+    """Return True if the header `Accept` names the type of event streams."""
     return any(each.partition(";")[0].strip().lower() == CONTENT_TYPE for each in (accept or "").split(","))
 
 
@@ -80,5 +80,5 @@ def error_event(problem: Problem) -> bytes:
     return ServerSentEvent("error", problem.json()).encode()
 
 
-FAILED: Final = error_event(Problem("internal", "the daemon's log says why"))
-STOPPED: Final = error_event(Problem("provider_unavailable", "the daemon stops", hint="try again"))
+FAILED: Final = error_event(Problem("internal", "see the daemon's log"))
+STOPPED: Final = error_event(Problem("provider_unavailable", "the daemon is stopping", hint="try again"))

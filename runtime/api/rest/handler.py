@@ -1,4 +1,4 @@
-"""`/v1`: one request from its token to its answer, in the order that `_answer` is read."""
+"""`/v1`: one request from its token to its answer, in the order of `_answer`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger("symbiont.api")
 
 DESCRIPTION = "/v1/openapi.json"
 
-# Answers hold secrets and what only this caller may see; none is a page.
+# Answers contain secrets and data of one caller; none is a page.
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
 
@@ -64,7 +64,7 @@ class RestHandler:
         self._bearer = bearer
 
     async def answer(self, call: ApiRequest) -> ApiResponse:
-        """The answer to `call`; never raises but for a cancelled request."""
+        """Answer `call`; raises nothing unless the request is cancelled."""
         try:
             return await self._answer(call)
         except Problem as problem:
@@ -73,7 +73,7 @@ class RestHandler:
             return _refusal(_told(error, call))
         except Exception:
             log.exception("request_failed", method=call.method, path=call.path)
-            return _refusal(Problem("internal", "the daemon's log says why"))
+            return _refusal(Problem("internal", "see the daemon's log"))
 
     async def _answer(self, call: ApiRequest) -> ApiResponse:
         caller = await self._bearer.caller(call.authorization, call.source)
@@ -98,7 +98,7 @@ class RestHandler:
         if call.method not in {"GET", "HEAD"}:
             raise _not_allowed({"GET"})
         if call.query:
-            raise Problem("malformed", "this resource takes no query")
+            raise Problem("malformed", "this resource has no query parameters")
         try:
             async with self._open_context(caller, no_progress) as context:
                 result = await resources.read(context, path)
@@ -138,7 +138,7 @@ class RestHandler:
 
 
 def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
-    """The resource and the ids in its path. Raises Problem."""
+    """Return the resource and the ids in its path. Raises Problem."""
     method = "GET" if call.method == "HEAD" else call.method
     found = [(row, match) for row in ENDPOINTS if (match := row.pattern.fullmatch(call.path))]
     for row, match in found:
@@ -147,7 +147,7 @@ def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
     if found or call.path == DESCRIPTION:
         allowed = {row.method for row, _ in found} or {"GET"}
         raise _not_allowed(allowed)
-    raise Problem("not_found", "there is no such resource", hint=f"{DESCRIPTION} describes those that there are")
+    raise Problem("not_found", "there is no such resource", hint=f"{DESCRIPTION} describes the existing ones")
 
 
 def _not_allowed(allowed: set[str]) -> Problem:
@@ -163,7 +163,7 @@ def _told(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, call
 
 
 async def _given(call: ApiRequest, resource: Endpoint, in_path: Mapping[str, str]) -> dict[str, Any]:
-    """The tool's parameters, from where each belongs. Raises Problem."""
+    """Return the tool's parameters, each from its place. Raises Problem."""
     if resource.body:
         if call.query:
             raise Problem("malformed", "the parameters belong in the body, not in the query")
@@ -172,7 +172,7 @@ async def _given(call: ApiRequest, resource: Endpoint, in_path: Mapping[str, str
         given = read_query(call.query, resource.tool.parameters)
     for name in in_path:
         if name in given:
-            raise Problem("malformed", f"{name} is in the path already")
+            raise Problem("malformed", f"{name} is already in the path")
     return {**given, **in_path}
 
 

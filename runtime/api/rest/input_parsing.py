@@ -41,7 +41,7 @@ def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
         raise Problem("malformed", f"the body is not JSON: {error.msg.lower()} ({where})") from None
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Problem("malformed", f"the body is not JSON that is read here: {why}") from None
+        raise Problem("malformed", f"the body is not accepted as JSON: {why}") from None
     if not isinstance(value, dict):
         raise Problem("malformed", "the body is not a JSON object")
     return value
@@ -69,7 +69,7 @@ def read_query(query: str, model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _kinds(name: str, model: type[BaseModel]) -> frozenset[Any]:
-    """The types that the parameter may have."""
+    """Return the types of the parameter."""
     field = model.model_fields.get(name)
     return frozenset() if field is None else frozenset(_types(field.annotation))
 

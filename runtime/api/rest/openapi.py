@@ -1,4 +1,4 @@
-"""The description of `/v1` (OpenAPI 3.1), made of the same table that serves it."""
+"""The description of `/v1` (OpenAPI 3.1), built from the same table that serves it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EVENTS = {
 
 @cache
 def describe(resources: Sequence[Endpoint]) -> bytes:
-    """The OpenAPI document of `resources`, as JSON."""
+    """Return the OpenAPI document of `resources`, as JSON."""
     results = list(dict.fromkeys(row.tool.result for row in resources if row.status != 204))
     results += [each.result for each in RESOURCES.values() if each.result not in results]
     _, shared = models_json_schema(
@@ -49,7 +49,7 @@ def describe(resources: Sequence[Endpoint]) -> bytes:
         "info": {
             "title": "Symbiont",
             "version": metadata.version("symbiont"),
-            "description": "What the bearer of a token may do. Tokens are made with `symbi token create`.",
+            "description": "Permissions of the bearer of a token. `symbi token create` creates tokens.",
         },
         "security": [{"token": []}],
         "paths": paths,
@@ -74,7 +74,7 @@ def _reading(row: Resource) -> dict[str, Any]:
                     "name": name,
                     "in": "path",
                     "required": True,
-                    "description": "As it is, percent-encoded.",
+                    "description": "The value, percent-encoded.",
                     "schema": {"type": "string"},
                 }
                 for name in row.parameters
@@ -130,7 +130,7 @@ def _responses(row: Endpoint) -> dict[str, Any]:
     if row.tool.long:
         good[str(row.status)]["content"][EVENTS] = dict(_EVENTS)
     if row.location:
-        header = {"schema": {"type": "string"}, "description": "Where it is now."}
+        header = {"schema": {"type": "string"}, "description": "The URL of the created resource."}
         good[str(row.status)]["headers"] = {"Location": header}
     return good | _problems(kinds)
 

@@ -18,21 +18,21 @@ CONTENT_TYPE = "application/problem+json"
 
 TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
     {
-        "malformed": (400, "The request cannot be read"),
-        "unauthorized": (401, "A good bearer token is needed"),
+        "malformed": (400, "The request is invalid"),
+        "unauthorized": (401, "A valid bearer token is required"),
         "forbidden": (403, "The token's scopes do not allow this"),
-        "foreign_origin": (403, "This page may not ask here"),
-        "not_found": (404, "Nothing is here"),
-        "method_not_allowed": (405, "The method is not allowed here"),
-        "conflict": (409, "It cannot be done as things are"),
+        "foreign_origin": (403, "Requests from this origin are not allowed"),
+        "not_found": (404, "Not found"),
+        "method_not_allowed": (405, "The method is not allowed"),
+        "conflict": (409, "The request conflicts with the current state"),
         "too_large": (413, "The body is too large"),
-        "unsupported_media_type": (415, "The body is not of a type that is read here"),
-        "misdirected": (421, "This name is not served here"),
-        "wrong_parameters": (422, "The parameters are wrong"),
-        "internal": (500, "Something went wrong here"),
-        "upsert_failed": (500, "It could not be kept"),
-        "unavailable": (503, "The database does not answer"),
-        "provider_unavailable": (503, "Something that is needed does not answer"),
+        "unsupported_media_type": (415, "The media type of the body is not supported"),
+        "misdirected": (421, "This host name is not served"),
+        "wrong_parameters": (422, "The parameters are invalid"),
+        "internal": (500, "Internal error"),
+        "upsert_failed": (500, "The data could not be stored"),
+        "unavailable": (503, "The database is unavailable"),
+        "provider_unavailable": (503, "A required service is unavailable"),
     }
 )
 """Every kind of problem: its status and its title."""
@@ -40,14 +40,14 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
 SCHEMA: Mapping[str, Any] = MappingProxyType(
     {
         "type": "object",
-        "description": "What went wrong (RFC 9457).",
+        "description": "The problem (RFC 9457).",
         "required": ["type", "title", "status", "detail"],
         "properties": {
             "type": {"type": "string", "enum": [f"urn:symbiont:problem:{kind}" for kind in TITLES]},
             "title": {"type": "string"},
             "status": {"type": "integer"},
-            "detail": {"type": "string", "description": "What is wrong with this request."},
-            "hint": {"type": "string", "description": "What to do about it."},
+            "detail": {"type": "string", "description": "The reason why this request failed."},
+            "hint": {"type": "string", "description": "How to fix it."},
             "code": {
                 "type": "string",
                 "enum": list(CODES),
@@ -55,14 +55,14 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
             },
             "errors": {
                 "type": "array",
-                "description": "Each wrong parameter.",
+                "description": "Every invalid parameter.",
                 "items": {
                     "type": "object",
                     "required": ["pointer", "detail"],
                     "properties": {
                         "pointer": {"type": "string", "description": "Its place (RFC 6901)."},
                         "detail": {"type": "string"},
-                        "example": {"type": "object", "description": "Parameters that would be right."},
+                        "example": {"type": "object", "description": "An example of valid parameters."},
                     },
                     "additionalProperties": False,
                 },
@@ -74,7 +74,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
 
 
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
-    """An answer that is an error. `kind` is a key of `TITLES`; `headers` go with it."""
+    """An error answer. `kind` is a key of `TITLES`; `headers` are sent with it."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         errors: tuple[tuple[str, str, Mapping[str, Any] | None], ...] = (),
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`code`: a key of `CODES`, of a tool's failure. `errors`: JSON pointer and sentence of each wrong parameter,
-        and parameters that would be right."""
+        """`code`: a key of `CODES`, of a tool's failure. `errors`: JSON pointer and message of each invalid parameter,
+        and valid example parameters."""
         super().__init__(detail)
         self.kind = kind
         self.status, self.title = TITLES[kind]
@@ -131,11 +131,11 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
         return Problem(kind, detail, hint=hint, code=code, headers=(("WWW-Authenticate", challenge),))
     if isinstance(error, WrongParameters):
         errors = tuple((_pointer(path), what, _example(error, tool, path)) for path, what in error.problems)
-        return Problem(kind, "not all parameters are as they should be", hint=hint, code=code, errors=errors)
+        return Problem(kind, "some parameters are invalid", hint=hint, code=code, errors=errors)
     if isinstance(error, StoreError) and code != "invalid_params" and kind != "unavailable":
         # It names files, which only administrators may see.
         kind = "internal" if code == "provider_unavailable" else kind
-        told = "what is remembered cannot be read or written; the daemon's log says why"
+        told = "stored items cannot be read or written; see the daemon's log"
         return Problem(kind, told, code=code)
     if kind == "unavailable":
         return Problem(kind, "try again", code=code, headers=_LATER)

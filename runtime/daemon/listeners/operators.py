@@ -187,7 +187,7 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
             return web.json_response({"error": error_json(error, tool)}, status=400)
         except Exception:
             log.exception("operation_failed", operation=name)
-            answer = {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}
+            answer = {"message": f"{name} failed; see the daemon's log", "hint": None, "exit_code": 1}
             return web.json_response({"error": answer}, status=500)
 
     return operate

@@ -23,16 +23,16 @@ log = structlog.get_logger("symbiont.admin")
 LOOK_SECONDS: Final = 0.1
 BEAT_SECONDS: Final = 5.0
 
-Work = Callable[[Progress], Awaitable[dict[str, Any]]]
+Operation = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 
-async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamResponse:
+async def streamed(request: web.Request, operation: Operation, tool: Tool) -> web.StreamResponse:
     """Run the operation and send its answer. It is completed even if the client left, unless the request has the
     abandon header; a stop of the daemon ends it."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []
-    task = asyncio.ensure_future(work(lambda *said: news.append(said)))
+    task = asyncio.ensure_future(operation(lambda *said: news.append(said)))
     try:
         await _tell(
             response, task, news, (lambda: client_left(request)) if ABANDON_HEADER in request.headers else lambda: False
@@ -47,7 +47,7 @@ async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamRe
     except Exception:
         name = request.match_info["operation"]
         log.exception("operation_failed", operation=name)
-        last = {"error": {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}}
+        last = {"error": {"message": f"{name} failed; see the daemon's log", "hint": None, "exit_code": 1}}
     finally:
         task.cancel()
     await _write(response, last)

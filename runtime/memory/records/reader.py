@@ -236,7 +236,7 @@ class RecordReader:
 
 
 def load(folder: Folder, agent_id: str, name: str) -> Record:
-    """Read one record. Raises Damaged, StoreError."""
+    """Read one record. Raises DamagedRecord, StoreError."""
     status = folder.status(name)
     if status is not None and status.st_size > LARGEST:
         raise DamagedRecord(f"it has {status.st_size} bytes, and no record has more than {LARGEST}")

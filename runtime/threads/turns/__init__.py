@@ -1,1 +1,1 @@
-"""Turns: what an agent is asked to do, claimed, leased, retried and recovered by one mechanism for every kind."""
+"""Turns: requests to agents, claimed, leased, retried and recovered by one mechanism for every kind."""

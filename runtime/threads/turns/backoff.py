@@ -1,11 +1,11 @@
-"""The wait before a failed turn is tried again."""
+"""The backoff before a failed turn is tried again."""
 
 from __future__ import annotations
 
 import random
 
 TRIES = 5
-"""Tries before a turn becomes a dead letter."""
+"""Number of tries before a turn becomes a dead letter."""
 
 FIRST_SECONDS = 2.0
 FACTOR = 5.0
@@ -15,8 +15,8 @@ LONGEST_SECONDS = 3600.0
 def delay(tries: int, *, spread: float | None = None) -> float:
     """Seconds to wait after try number `tries`, from 1: about 2, 10, 50 and 250.
 
-    `spread`: 0 to 1, random by default; half of the wait depends on it, so that turns which failed together are not
-    tried again together.
+    `spread`: 0 to 1, random by default; half of the wait depends on it, so that turns that failed together are not
+    retried together.
     """
     if spread is None:
         spread = random.random()  # noqa: S311 - nothing secret

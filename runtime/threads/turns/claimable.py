@@ -1,4 +1,4 @@
-"""Claimable turns: those whose time has come, and those whose daemon did not renew its lease."""
+"""Claimable turns: those that are due, and those whose daemon did not renew its lease."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, text
 
 DATABASE_NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
-"""PostgreSQL's own time in Unix milliseconds, as SQL: leases go by it, because the daemons' clocks may differ."""
+"""PostgreSQL's own time in Unix milliseconds, as SQL: leases use it, because the daemons' clocks may differ."""
 
 COLUMNS: Final = ("id", "user_id", "agent", "attempt", "tries", "run_id", "state", "next_attempt_at")
 """Columns of every turn that a claim reads."""
@@ -33,7 +33,7 @@ class ClaimQueries:
         others = f"AND {group} <> ALL(CAST(:limited AS TEXT[]))"
         self.due = {False: text(f"{wanted} {first}"), True: text(f"{wanted} {first} {_SKIP}")}
         self.due_of_others = text(f"{wanted} {others} {first} {_SKIP}")
-        # Those that ended no daemon before come first.
+        # Turns that were not running when a daemon was killed come first.
         self.suspects = text(f"{self.select} WHERE state = 'queued' AND suspect ORDER BY tries, id LIMIT 1")
         # A query of its own: one with OR would sort all waiting turns for each claim.
         expired = f"{self.select} WHERE state = 'running' AND lease_until < {DATABASE_NOW}"
@@ -43,8 +43,8 @@ class ClaimQueries:
     def claimable(
         self, connection: Connection, now: int, limit: int, *, shared: bool, without: Sequence[str] | None = None
     ) -> list[Any]:
-        """Return up to `limit` turns that are in no concurrency queue: first those whose leases have expired, then
-        those whose time came first.
+        """Return up to `limit` turns that are in no concurrency queue: first those with expired leases, then the others
+        by due time.
 
         `now`: Unix milliseconds. `shared`: on PostgreSQL, where they are locked and those locked by other daemons
         skipped; `without`: groups whose turns are left out then.
@@ -61,5 +61,5 @@ class ClaimQueries:
 
 @cache
 def claim_queries(table: str, columns: tuple[str, ...], group: str, arrived: str) -> ClaimQueries:
-    """Return the queries of one table; made once, so that SQLAlchemy caches what it compiles of them."""
+    """Return the queries of one table; created once, so that SQLAlchemy caches their compiled form."""
     return ClaimQueries(table, columns, group=group, arrived=arrived)

@@ -2,9 +2,8 @@
 
 A group is a value of one column, such as a delivery's webhook. A claim that finds a turn of a limited group puts it
 into the group's queue (the column `lane`): however many wait there, the next claim does not read them again, and the
-turns of other groups are found as quickly as before. A queue is served in the order in which its turns arrived, as far
-as their time has come: a failed one waits for its next try, lets the others pass, and is the first again when that time
-has come.
+turns of other groups are found as quickly as before. A queue is served in order of arrival, among turns that are due: a
+failed turn lets the others pass until its next try is due, and is then first again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LOCK: Final = 0x73796C616E65
 
 
 class ConcurrencyLimits(NamedTuple):
-    """How many turns of a group may run at the same time."""
+    """Maximum numbers of concurrent turns of each group."""
 
     by_group: Mapping[str, int] = MappingProxyType({})
     others: int | None = None
@@ -69,8 +68,8 @@ class QueueQueries:
     """The SQL that finds the claimable turns in the concurrency queues of one table."""
 
     def __init__(self, table: str, group: str, select: str) -> None:
-        # One look into the index for each queue, however many turns wait there. SQLite and PostgreSQL give NULL as the
-        # least of nothing, which ends it.
+        # One index lookup for each queue, however many turns wait there. In SQLite and PostgreSQL the minimum of no
+        # rows is NULL, which ends the recursion.
         self._waiting = text(f"""
             WITH RECURSIVE lanes(lane) AS (
                 SELECT min(lane) FROM {table} WHERE state = 'queued' AND lane IS NOT NULL
@@ -98,10 +97,10 @@ class QueueQueries:
     def claimable(
         self, connection: Connection, limits: ConcurrencyLimits, now: int, limit: int, *, shared: bool
     ) -> list[Any]:
-        """Return up to `limit` turns of each queue, no more than it has free places: the oldest whose time has come.
+        """Return up to `limit` turns of each queue, no more than it has free places: the oldest that are due.
 
-        A queue whose group has no limit now has any number of places. The caller has the lock (`try_lock_queues`) and
-        makes the turns that it takes running in the same transaction.
+        A queue whose group has no limit now has unlimited places. The caller has the lock (`try_lock_queues`) and sets
+        the claimed turns to running in the same transaction.
         """
         waiting = list(connection.execute(self._waiting).scalars())
         if not waiting:
@@ -119,7 +118,7 @@ class QueueQueries:
 
 @cache
 def queue_queries(table: str, group: str, queries: ClaimQueries) -> QueueQueries:
-    """Return the queries of one table; made once, so that SQLAlchemy caches what it compiles of them."""
+    """Return the queries of one table; created once, so that SQLAlchemy caches their compiled form."""
     return QueueQueries(table, group, queries.select)
 
 

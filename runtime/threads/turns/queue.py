@@ -32,19 +32,19 @@ from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, 
 log = structlog.get_logger("symbiont.dispatcher")
 
 LEASE_SECONDS = 30.0
-"""How long a claim on PostgreSQL holds without being renewed."""
+"""Seconds that a claim on PostgreSQL is valid without renewal."""
 
 QUEUED_AT_A_TIME = 128
-"""Turns that are put into concurrency queues at a time."""
+"""Number of turns moved into concurrency queues in one batch."""
 
 ROUNDS = 2
-"""How many times that in one claim: on SQLite it happens in the event loop."""
+"""Maximum number of such batches per claim: on SQLite they block the event loop."""
 
 LEFT_QUEUES_SECONDS = 30.0
-"""How often concurrency queues are read when no group has a limit: an earlier program may have left turns there."""
+"""Interval of reading concurrency queues if no group has a limit: an earlier program may have left turns there."""
 
 LOCKED_SECONDS = 0.02
-"""When to read the concurrency queues again after another daemon had them locked."""
+"""Seconds until the concurrency queues are read again after another daemon had locked them."""
 
 _ERROR_LENGTH = 500
 
@@ -52,14 +52,14 @@ _ERROR_LENGTH = 500
 class TurnQueue(ABC, Generic[T]):
     """The turns of one table: the source that a dispatcher claims them from.
 
-    The table has the columns of `runtime.database.schema.turn_columns` and the indexes of `index_turns`. On SQLite the
-    process that holds the root's lock is alone, and `recover` requeues at start what was running, as suspects: one of
-    them may have killed the daemon. A suspect is not claimed with others, and only a kill while a suspect runs counts
-    as its try. On PostgreSQL several daemons share the table: a claim is a lease by the database's clock, and one that
-    is not renewed is claimed again by another daemon, as another try.
+    The table has the columns of `runtime.database.schema.turn_columns` and the indexes of `index_turns`. On SQLite only
+    the process that holds the root's lock uses the table, and `recover` requeues at start the turns that were running,
+    as suspects: one of them may have killed the daemon. A suspect is not claimed with others, and only a kill while a
+    suspect runs counts as its try. On PostgreSQL several daemons share the table: a claim is a lease by the database's
+    clock, and one that is not renewed is claimed again by another daemon, as another try.
 
-    A new kind of turn is a subclass of this and of `ClaimedTurn`: `read` makes turns of rows, `load` completes one
-    outside of the claim, `ended` writes what an outcome means for its own tables.
+    A new kind of turn is a subclass of this and of `ClaimedTurn`: `read` creates turns from rows, `load` completes one
+    outside of the claim, `ended` writes an outcome to its own tables.
     """
 
     kind: ClassVar[type[ClaimedTurn]]
@@ -69,7 +69,7 @@ class TurnQueue(ABC, Generic[T]):
     group: ClassVar[str]
     """The column by which concurrency is limited."""
     arrived: ClassVar[str]
-    """The column with the time at which a turn came (Unix milliseconds)."""
+    """The column with the time at which a turn arrived (Unix milliseconds)."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class TurnQueue(ABC, Generic[T]):
         lease: float = LEASE_SECONDS,
         limits: Callable[[], ConcurrencyLimits] = lambda: UNLIMITED,
     ) -> None:
-        """`lease`: seconds. `limits`: the limits now, asked for at each claim."""
+        """`lease`: seconds. `limits`: returns the current limits, called at each claim."""
         self.lease = lease
         self.shared = database.kind == "postgresql"
         self.again: float | None = None
@@ -95,34 +95,35 @@ class TurnQueue(ABC, Generic[T]):
         self._queue_queries = queue_queries(self.table.name, self.group, self._queries)
         self._claiming = Stage(2, self._claim)
         self._claiming_suspects = Stage(2, self._claim_suspects)
-        # After the steps: the last steps of a run are mostly stored with its end, and count only before it.
+        # Stored after the steps: the last steps of a run are usually stored with its end, and are valid only before it.
         self._finishing = Stage(4, self._finish)
 
     @abstractmethod
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[T | str]:
-        """Make a turn of each row, in the claim's transaction; in place of one that can never run, the reason.
+        """Create a turn from each row, in the claim's transaction; for one that can never run, the reason instead.
 
         A turn's `run_id`, `attempt` and `tries` are `run_id(row)`, `row.attempt + 1` and `row.tries + 1`.
         """
 
     async def load(self, turn: T) -> T:
-        """Return `turn` with what was too large for the claim. Raises `GiveUp` when it is lost, and `Unavailable`."""
+        """Return `turn` with the data that was too large for the claim. Raises `GiveUp` if it is lost, and
+        `Unavailable`."""
         return turn
 
     def ended(self, connection: Connection, endings: Sequence[Ending[T]]) -> None:
-        """Store what these outcomes mean for other tables, in the transaction that stores them."""
+        """Write these outcomes to other tables, in the transaction that stores them."""
 
     def run_id(self, row: Any) -> str:
-        """Return the run that a claimed row goes on with, or the id of a new one."""
+        """Return the run that a claimed row continues, or the id of a new one."""
         return row.run_id or uuid7(self._clock)
 
     async def recover(self) -> None:
-        """Requeue what was running when the last daemon was killed (SQLite; on PostgreSQL leases expire)."""
+        """Requeue the turns that were running when the last daemon was killed (SQLite; on PostgreSQL leases expire)."""
         if not self.shared:
             self.suspects = await self._database.transact(self._requeue_running)
 
     async def claim(self, limit: int) -> list[T]:
-        """Claim up to `limit` turns whose time has come; they are the caller's until finished or superseded."""
+        """Claim up to `limit` turns that are due; they belong to the caller until finished or superseded."""
         claimed: list[T] = await self._database.commits.store(self._claiming, limit)
         return claimed
 
@@ -150,7 +151,8 @@ class TurnQueue(ABC, Generic[T]):
         return await self._database.transact(renew)
 
     def _requeue_running(self, connection: Connection) -> int:
-        """Requeue the turns that the daemon's end broke off, as suspects. The try of one that was a suspect counts.
+        """Requeue the turns that were interrupted by the daemon's end, as suspects. If a turn was already a suspect,
+        its try counts.
 
         Returns how many suspects wait.
         """
@@ -178,7 +180,7 @@ class TurnQueue(ABC, Generic[T]):
         return [*turns, *[None] * (len(callers) - len(turns))]
 
     def _take(self, connection: Connection, rows: Sequence[Any], now: int) -> list[T]:
-        """Make claimed turns of these rows; those that can never run become dead letters."""
+        """Create claimed turns from these rows; those that can never run become dead letters."""
         exhausted = [row for row in rows if row.tries >= TRIES]
         rest = [row for row in rows if row.tries < TRIES]
         turns: list[T] = []
@@ -202,7 +204,7 @@ class TurnQueue(ABC, Generic[T]):
         return turns
 
     def _claimable(self, connection: Connection, now: int, limit: int) -> list[Any]:
-        """Return up to `limit` turns whose time and place in their queue has come, the longest waiting first."""
+        """Return up to `limit` turns that are due and have a place in their queue, the longest waiting first."""
         limits = self._limits()
         self.again = None
         if self.shared and limits.any and not try_lock_queues(connection):
@@ -223,7 +225,7 @@ class TurnQueue(ABC, Generic[T]):
         else:
             self.again = 0.0
         chosen = [(row.next_attempt_at, row.id, row) for row in found]
-        # A turn in a queue keeps the place of its arrival, also when it is tried again.
+        # A turn in a queue keeps its place by arrival, also if it is retried.
         chosen += [(row.arrived_at, row.id, row) for row in self._from_queues(connection, limits, now, limit)]
         return [row for *_, row in sorted(chosen, key=itemgetter(0, 1))[:limit]]
 
@@ -237,9 +239,9 @@ class TurnQueue(ABC, Generic[T]):
         return rows
 
     def _bury(self, connection: Connection, hopeless: Sequence[tuple[Any, str]], now: int) -> None:
-        """Make dead letters of turns that cannot be run, each for its reason."""
+        """Turn turns that cannot be run into dead letters, each with its reason."""
         for row, error in hopeless:
-            # In the transaction, which may be repeated: better logged twice than not at all.
+            # Logged in the transaction, which may be repeated: an entry logged twice is better than a missing one.
             log.error("dead_letter", **{f"{self.kind.trigger}_id": row.id}, agent=row.agent, error=error)
         dead = [(row.id, DEAD, None, None, now, error, False) for row, error in hopeless]
         columns = ("state", "lane", "lease_until", "finished_at", "last_error", "suspect")
@@ -267,7 +269,7 @@ class TurnQueue(ABC, Generic[T]):
         run.end(connection, [_run_end(ending) for ending in valid])
         self.ended(connection, valid)
         return [
-            None if current.get(turn.id) == turn.attempt else Superseded(f"run {turn.run_id} goes on elsewhere")
+            None if current.get(turn.id) == turn.attempt else Superseded(f"run {turn.run_id} continues elsewhere")
             for turn in map(attrgetter("turn"), endings)
         ]
 
@@ -297,5 +299,5 @@ def _run_end(ending: Ending[Any]) -> run.End:
 
 
 def _error(outcome: Outcome) -> str | None:
-    """Return the error as it is stored: it may quote anything that the turn contains."""
+    """Return the error as it is stored, encrypted: it may quote any part of the turn."""
     return None if outcome.error is None else storable(outcome.error[:_ERROR_LENGTH])

@@ -1,4 +1,4 @@
-"""A turn: one thing that an agent is asked to do, as a claim hands it out, and how an attempt at it ends."""
+"""A turn: one request to an agent, as a claim returns it, and the outcome of an attempt."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ QUEUED: Final = "queued"
 RUNNING: Final = "running"
 DONE: Final = "done"
 DEAD: Final = "dead"
-"""A dead letter: given up on; can be sent again."""
+"""A dead letter: all tries failed; it can be redelivered."""
 AGENT_GONE: Final = "agent_gone"
-"""Its agent is not declared any more; can be sent again."""
+"""Its agent is no longer declared; it can be redelivered."""
 
 
 class AgentGone(SymbiontError):  # noqa: N818 - it says where the turn waits
-    """The agent of a turn is not declared, or switched off. The turn waits and can be sent again."""
+    """The agent of a turn is not declared, or disabled. The turn waits and can be redelivered."""
 
     def __init__(self, agent: str) -> None:
         super().__init__(f"the agent {agent} is not declared, or not enabled")
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     wait: float = 0.0
     """Seconds."""
     counts: bool = True
-    """False: this process broke the attempt off, so it does not count towards the dead letter."""
+    """False: this process cancelled the attempt, so it does not count towards the dead letter."""
 
 
 T = TypeVar("T", bound=ClaimedTurn)

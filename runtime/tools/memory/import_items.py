@@ -157,7 +157,7 @@ class _Import:
         reason = error.line()
         if not isinstance(error, UsageError | RefusedItem) and not sees_all(self._context):
             log.warning("item_not_imported", user_id=self._context.caller.user_id, reason=reason)
-            reason = "it could not be kept; the daemon's log says why"
+            reason = "it could not be stored; see the daemon's log"
         self.done[number] = ImportedLine(outcome="refused", memory_id=None, reason=reason)
 
     def _take(self, line: _Line, memory_id: str | None, *, stored: bool) -> None:

@@ -23,7 +23,7 @@ from runtime.webhooks.deliveries.delivery import ClaimedDelivery, HeaderPairs
 from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
-NOT_KEPT: Final = "its body is not kept any more"
+NOT_KEPT: Final = "its body is no longer stored"
 
 _Sealed = tuple[bytes, int]
 """A stored request, and how many of its bytes are headers."""

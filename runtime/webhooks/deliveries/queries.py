@@ -147,7 +147,7 @@ async def show(database: Database, delivery_id: str) -> Shown:
         history = (await connection.execute(ran)).all()
     if row is None:
         raise NotFound(f"there is no delivery {delivery_id}")
-    headers, body, why = msgspec.json.decode(row.headers, type=HeaderPairs), None, "its body is not kept any more"
+    headers, body, why = msgspec.json.decode(row.headers, type=HeaderPairs), None, "its body is no longer stored"
     if kept is not None:
         try:
             opened = Seal(database.master_key, bodies.c.body).open(kept.body, row=row.id, user_id=row.user_id)

@@ -35,7 +35,7 @@ class _Row(NamedTuple):
     webhook: str
 
 
-async def send_again(database: Database, clock: Clock, delivery_id: str, *, fresh: bool = False) -> None:
+async def redeliver(database: Database, clock: Clock, delivery_id: str, *, fresh: bool = False) -> None:
     """Queue one delivery; see `send_all_again`. Raises SymbiontError, in one line, if it is not queued."""
     [sent] = await send_all_again(database, clock, [delivery_id], fresh=fresh)
     if sent.reason is not None:
@@ -103,7 +103,7 @@ def _refusal(row: _Row | None, body_kept: bool, states: Collection[str], agents:
     if not row.agent:
         return f"the webhook {row.webhook} has no agent"
     if not body_kept:
-        return "its body is not kept any more"
+        return "its body is no longer stored"
     if agents is not None and row.agent not in agents:
         return f"the agent {row.agent} is not declared"
     return None

@@ -24,7 +24,7 @@ from runtime.threads.turns.backoff import TRIES, delay
 from runtime.threads.turns.turn import AgentGone, Outcome
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import Inbox
-from runtime.webhooks.deliveries.redelivery import send_again
+from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.candidates import candidate, cut_off, rows
@@ -156,7 +156,7 @@ async def test_a_dead_letter_sent_again_is_run_again(database: Database, clock: 
     decision = await Admission(database, clock).admit(candidate())
     async with dispatching(database, clock, agent) as dispatcher:
         await settled(database, "dead")
-        await send_again(database, clock, decision.delivery_id)
+        await redeliver(database, clock, decision.delivery_id)
         dispatcher.wake()
         await settled(database, "done")
     assert [turn.tries for turn in agent.turns] == [1, 1]
@@ -169,7 +169,7 @@ async def test_a_delivery_whose_agent_is_gone_waits_to_be_sent_again(database: D
         await settled(database, "agent_gone")
         clock.advance(86_400)
         assert len(agent.turns) == 1
-        await send_again(database, clock, decision.delivery_id)
+        await redeliver(database, clock, decision.delivery_id)
         dispatcher.wake()
         await settled(database, "done")
 

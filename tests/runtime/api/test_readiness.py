@@ -76,7 +76,7 @@ async def test_without_any_embedding_it_says_that_searches_go_by_keyword(
     app = await look(tmp_path, database, clock, None)
     level, text = await app.row("embedding of notes")
     assert level == "YELLOW"
-    assert "searches go by keyword" in text
+    assert "searches use keywords" in text
     assert extras.install("local") in text
     await app.memories["notes"].close()
 
@@ -179,7 +179,7 @@ async def test_an_embedding_that_the_environment_turns_off_is_well(app: Looked) 
     memory._embedder = None
     assert await app.row("embedding of notes") == (
         "GREEN",
-        "none, as EMBEDDING_PROVIDER says: searches go by keyword",
+        "none, because of EMBEDDING_PROVIDER: searches use keywords",
     )
 
 
@@ -215,4 +215,4 @@ async def test_that_nobody_writes_them_is_well_where_nobody_was_asked_to(
     away = await open_model(Variant(name="ollama"), {"url": "http://localhost:1"})
     for model, summarizer in ((Variant(name="none"), None), (None, None), (None, away)):
         level, text = await summaries(tmp_path, database, clock, model, summarizer)
-        assert (level, text.partition(":")[0]) == ("GREEN", "made of the items' own sentences")
+        assert (level, text.partition(":")[0]) == ("GREEN", "built from sentences of the items")

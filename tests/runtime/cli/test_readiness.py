@@ -51,7 +51,7 @@ def test_a_running_daemon_is_asked_and_all_is_well(tmp_path: Path) -> None:
         assert list(found) == CHECKS
         assert daemon.addresses["public"] in found["daemon"]["text"]
         assert [name for name, row in found.items() if row["status"] != "GREEN"] == ["embedding of notes"]
-        assert found["embedding of notes"]["text"] == "hashing, which is for tests: its vectors carry no meaning"
+        assert found["embedding of notes"]["text"] == "hashing, which is for tests: its vectors have no meaning"
         said = daemon.symbi("readiness")
         assert said.returncode == 0
         assert [line.split()[0] for line in said.stdout.splitlines()[2:]] == ["GREEN"] * 11 + ["YELLOW"]

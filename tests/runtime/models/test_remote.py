@@ -326,4 +326,4 @@ async def test_a_key_that_was_not_resolved_is_not_sent() -> None:
 async def test_a_key_that_no_header_may_hold_is_refused_and_not_shown() -> None:
     with pytest.raises(UsageError) as caught:
         await open_model(Variant(name="openai"), {"api_key": Secret(b"two words", "env KEY")})
-    assert caught.value.line() == "the key of the model openai, env KEY, contains characters that no key may have"
+    assert caught.value.line() == "the key of the model openai, env KEY, contains characters that are invalid in a key"

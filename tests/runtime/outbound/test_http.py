@@ -454,7 +454,7 @@ async def test_a_call_that_is_under_way_when_the_caller_is_closed_fails_for_good
         await caller.close()
         failure = await call
         assert len(server.bodies) == 1
-    assert "broke the connection off" in str(failure)
+    assert "closed the connection" in str(failure)
     assert sleepless.waits == []
 
 

@@ -210,7 +210,7 @@ async def test_a_request_does_not_bring_the_daemon_to_call_a_private_address(sen
 async def test_a_bare_address_is_only_called_for_an_owner(sender: Sender, host: str) -> None:
     with capture_logs() as lines:
         await sender.store.fetch(sender.url(host=host))
-    assert lines[0]["reason"] == "its host is a bare address"
+    assert lines[0]["reason"] == "its host is an IP address"
     assert sender.asked == []
 
 

@@ -138,7 +138,7 @@ def encode(fields: Mapping[str, Any]) -> bytes:
 
 
 def decode(name: str, agent_id: str, data: bytes | None) -> Record:
-    """Parse the file of this name in this agent's folder. Raises Damaged, whose text never quotes the content."""
+    """Parse the file of this name in this agent's folder. Raises DamagedRecord, whose text never quotes the content."""
     fields = _fields(data)
     known, own = read_name(name), fields.get("id")
     if not isinstance(own, str) or not own:

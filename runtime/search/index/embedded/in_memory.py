@@ -42,7 +42,8 @@ class IndexInMemory:
         self.load()
 
     def load(self) -> None:
-        """Read everything into memory again. Raises Damaged if the tables are inconsistent or of another version."""
+        """Read everything into memory again. Raises DamagedIndex if the tables are inconsistent or of another
+        version."""
         try:
             self._load()
         except ERRORS as error:

@@ -28,8 +28,8 @@ class IndexFile:
     """An open file with one connection that writes and one that reads beside it; without a path one for both, in
     memory.
 
-    `key`: seals the file, 32 bytes; None: not sealed. Raises Damaged for a file that is not an index of this version or
-    is sealed with another key, IndexFailed for a problem that a person must fix.
+    `key`: seals the file, 32 bytes; None: not sealed. Raises DamagedIndex for a file that is not an index of this
+    version or is sealed with another key, IndexFailed for a problem that a person must fix.
     """
 
     def __init__(self, path: Path | None, key: bytes | None = None) -> None:

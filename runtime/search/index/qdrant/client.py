@@ -50,7 +50,7 @@ class QdrantServer(NamedTuple):
 
 
 class Collection:
-    """The collection of one index. Every method raises IndexFailed, and Gone if the collection is missing."""
+    """The collection of one index. Every method raises IndexFailed, and CollectionGone if the collection is missing."""
 
     def __init__(self, client: AsyncQdrantClient, server: QdrantServer) -> None:
         self._client = client

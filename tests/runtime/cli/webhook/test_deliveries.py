@@ -113,7 +113,7 @@ def test_a_delivery_is_shown_as_it_came(tmp_path: Path) -> None:
         (("redeliver", "0190", "--since", "2h"), 2, "name deliveries by their ids, or a range of them"),
         (("redeliver", "--status", "queued"), 2, "only deliveries that have ended can be redelivered"),
         (("redeliver", "01900000-0000-7000-8000-000000000000"), 1, "there is no such delivery"),
-        (("logs", "--status", "9xx"), 2, "'9xx' is no HTTP status"),
+        (("logs", "--status", "9xx"), 2, "'9xx' is not an HTTP status"),
         (("logs", "--name", "github-event"), 2, "did you mean github-events?"),
     ],
 )
@@ -260,9 +260,9 @@ def test_many_are_asked_about_and_what_is_gone_is_said(tmp_path: Path) -> None:
     assert set(states(tmp_path).values()) == {"dead"}
     done = symbi("webhook", "redeliver", "--status", "dead", "--yes", root=tmp_path)
     assert done.returncode == 1
-    assert done.stdout == f"not queued  {ids[4]}  its body is not kept any more\n21 of 22 queued\n"
+    assert done.stdout == f"not queued  {ids[4]}  its body is no longer stored\n21 of 22 queued\n"
     shown = symbi("webhook", "show", ids[4], root=tmp_path)
-    assert "(no body: its body is not kept any more)" in shown.stdout
+    assert "(no body: its body is no longer stored)" in shown.stdout
     assert symbi("webhook", "show", ids[4], "--raw", root=tmp_path).returncode == 1
 
 

@@ -73,7 +73,7 @@ def test_samples_are_accepted_and_each_is_a_new_delivery(tmp_path: Path) -> None
 
         only_theirs = daemon.symbi("webhook", "trigger", "commands")
         assert only_theirs.returncode == 1
-        assert only_theirs.stderr.startswith("symbi: the webhook commands (discord) cannot be tried out: ")
+        assert only_theirs.stderr.startswith("symbi: the webhook commands (discord) cannot be tested: ")
         assert only_theirs.stderr.count("\n") == 1
 
         unknown = daemon.symbi("webhook", "trigger", "payments", "--event", "invoice.payed")

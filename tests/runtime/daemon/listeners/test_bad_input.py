@@ -49,7 +49,7 @@ def test_a_parser_of_http_in_python_is_refused(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    refused(done, 2, "without its parser in C", "help: unset")
+    refused(done, 2, "lacks its parser in C", "help: unset")
 
 
 def test_a_root_that_a_daemon_owns_is_refused(tmp_path: Path) -> None:

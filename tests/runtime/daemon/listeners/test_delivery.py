@@ -484,5 +484,5 @@ def test_readiness_names_what_did_not_reach_its_agent(tmp_path: Path) -> None:
             return {row["check"]: row["status"] + " " + row["text"] for row in rows}
 
         until(
-            lambda: found()["deliveries"].startswith("YELLOW 0 deliveries on the way; 1 delivery whose agent is gone")
+            lambda: found()["deliveries"].startswith("YELLOW 0 deliveries in progress; 1 delivery whose agent is gone")
         )

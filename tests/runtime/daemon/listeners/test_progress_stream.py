@@ -94,7 +94,7 @@ async def test_what_goes_wrong_is_raised_as_it_was(tmp_path: Path) -> None:
             await ask(path, [])
         assert raised.value.hint == "did you mean y?"
     async with served(tmp_path, broken) as path:
-        with pytest.raises(SymbiontError, match="memory_reindex failed; the daemon's log says why"):
+        with pytest.raises(SymbiontError, match="memory_reindex failed; see the daemon's log"):
             await ask(path, [])
 
 

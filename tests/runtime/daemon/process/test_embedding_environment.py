@@ -188,7 +188,8 @@ def test_a_wrong_value_is_one_line_that_names_the_variable(name: str, value: str
 
 
 @pytest.mark.parametrize(
-    ("provider", "dimension", "what"), [("local", "768", "has 384 numbers"), ("hashing", "4", "has 8 to 4096 numbers")]
+    ("provider", "dimension", "what"),
+    [("local", "768", "have 384 numbers"), ("hashing", "4", "have 8 to 4096 numbers")],
 )
 def test_a_dimension_that_the_provider_never_has_is_wrong(provider: str, dimension: str, what: str) -> None:
     with pytest.raises(UsageError, match="EMBEDDING_DIMENSION: ") as caught:
@@ -297,7 +298,7 @@ async def test_a_model_whose_key_is_missing_is_off_and_the_memory_says_why(openi
 
     assert notes.summarizer is None
     assert notes.summarizer_problem is not None
-    assert "summaries are made without one" in notes.summarizer_problem
+    assert "summaries are written without a model" in notes.summarizer_problem
     assert "NOT_SET" in notes.summarizer_problem
     assert notes.summarizer_problem in " ".join(running.warnings)
     await running.retire()

@@ -123,7 +123,7 @@ async def test_a_secret_of_an_embedding_is_resolved_and_keeps_its_last_value(wor
     assert generation.memories["notes"].embedding == "openai"
     assert len(generation.warnings) == 1
     assert "EMBEDDING_KEY" in generation.warnings[0]
-    assert "last value is kept" in generation.warnings[0]
+    assert "last value is still used" in generation.warnings[0]
 
 
 async def test_a_changed_secret_opens_the_embedding_again_and_nothing_else(world: World) -> None:

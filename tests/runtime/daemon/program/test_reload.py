@@ -231,7 +231,7 @@ def test_a_hangup_reads_the_secrets_again_and_keeps_the_last_value_of_one_that_f
         daemon.process.send_signal(1)
         until(lambda: daemon.readyz().json()["warnings"])
         assert daemon.github(body, "3").status == 202
-        until(lambda: "its last value is kept" in daemon.log.read_text())
+        until(lambda: "its last value is still used" in daemon.log.read_text())
 
 
 @repeated("rounds", 5, 40)

@@ -282,7 +282,7 @@ def test_a_reload_reads_the_secret_of_an_option_again(tmp_path: Path) -> None:
         (tmp_path / "token").unlink()
         hang_up(daemon)
         assert greeted("second-token") == 200
-        assert "its last value is kept" in daemon.readyz().json()["warnings"][0]
+        assert "its last value is still used" in daemon.readyz().json()["warnings"][0]
 
 
 def test_what_a_rotation_leaves_in_the_database_is_sealed(tmp_path: Path) -> None:

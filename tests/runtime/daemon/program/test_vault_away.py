@@ -42,7 +42,7 @@ def test_a_vault_that_goes_away_takes_nothing_with_it(tmp_path: Path) -> None:
             server.process.kill()
             server.process.wait()
             hang_up(daemon)
-            told = f"Vault at {server.address} cannot be reached; its last value is kept"
+            told = f"Vault at {server.address} cannot be reached; its last value is still used"
             assert daemon.readyz().json()["warnings"] == [told]
             until(lambda: told in daemon.log.read_text(), what="the line in the log")
             assert post(daemon, "second-secret") == 202

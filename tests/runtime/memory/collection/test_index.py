@@ -139,7 +139,7 @@ async def test_what_stays_here_of_an_index_on_a_server_is_sealed_too(tmp_path: P
         async with opened(tmp_path, clock, declared(embedding=HASHING, index=choice)) as memory:
             await memory.store.append([fact("Alice keeps the okapi combination")])
             assert await texts(memory, "okapi") == ["Alice keeps the okapi combination"]
-            assert "are in the clear" in (await _index("notes", memory)).text
+            assert "are not encrypted" in (await _index("notes", memory)).text
             assert b"okapi" not in stored(tmp_path)
         assert b"okapi" not in stored(tmp_path)
     finally:

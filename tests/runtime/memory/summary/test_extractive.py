@@ -1,4 +1,4 @@
-"""The summary that needs no model: it is made of the items' own sentences, and falsifies none of them."""
+"""The summary that needs no model: it is built from sentences of the items, and falsifies none of them."""
 
 from __future__ import annotations
 

@@ -559,7 +559,7 @@ async def test_a_key_that_was_not_resolved_is_not_sent_as_its_own_reference() ->
 
 @pytest.mark.parametrize("key", [b"two words", b"line\nline", b"\xff\xfe", "schlüssel".encode()])
 async def test_a_key_that_no_header_may_hold_is_refused_unseen(key: bytes) -> None:
-    with pytest.raises(UsageError, match="contains characters that no key may have") as refused:
+    with pytest.raises(UsageError, match="contains characters that are invalid in a key") as refused:
         await open_embedding(Variant(name="openai"), {"api_key": Secret(key, "env KEY")})
     assert "env KEY" in str(refused.value)
     assert "words" not in refused.value.line()

@@ -23,7 +23,7 @@ from runtime.threads.turns.concurrency import ConcurrencyLimits
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import Inbox
-from runtime.webhooks.deliveries.redelivery import send_again
+from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.candidates import candidate, rows
@@ -127,7 +127,7 @@ async def test_a_dead_letter_sent_again_has_its_old_place(database: Database, cl
     inbox = limited(database, clock, ONE)
     [first] = await inbox.claim(10)
     await inbox.finish(first, Outcome("dead", "no"))
-    await send_again(database, clock, first.delivery_id)
+    await redeliver(database, clock, first.delivery_id)
     assert ids(await inbox.claim(10)) == mine[:1]
 
 
@@ -180,7 +180,7 @@ async def test_one_whose_body_is_gone_leaves_the_line_as_a_dead_letter(database:
     assert await inbox.claim(10) == []
     [_, row] = await rows(database, deliveries, "id", "state", "lane", "last_error")
     assert (row.id, row.state, row.lane) == (mine[1], "dead", None)
-    assert row.last_error == "its body is not kept any more"
+    assert row.last_error == "its body is no longer stored"
 
 
 async def test_at_no_time_do_more_run_than_there_are_places(database: Database) -> None:

@@ -16,7 +16,7 @@ from runtime.threads.step import Superseded
 from runtime.threads.turns.backoff import TRIES
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.inbox import Inbox
-from runtime.webhooks.deliveries.redelivery import send_again
+from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.deliveries.retention import prune
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
@@ -214,7 +214,7 @@ async def test_one_damaged_row_does_not_stop_the_others(admission: Admission, in
     assert [turn.provider_delivery_id for turn in await inbox.claim(10)] == ["whole"]
     errors = {row.provider_delivery_id: row.last_error for row in await rows(database, deliveries)}
     assert "was changed or moved" in errors["damaged"]
-    assert errors["gone"] == "its body is not kept any more"
+    assert errors["gone"] == "its body is no longer stored"
     assert errors["torn"] == "its headers were changed"
 
 
@@ -256,7 +256,7 @@ async def test_a_dead_letter_sent_again_goes_on_with_its_run(
     await admission.admit(candidate())
     [turn] = await inbox.claim(1)
     await inbox.finish(turn, Outcome("dead", "no"))
-    await send_again(database, clock, turn.delivery_id)
+    await redeliver(database, clock, turn.delivery_id)
     [again] = await inbox.claim(1)
     assert (again.run_id, again.attempt, again.tries, again.body) == (turn.run_id, 2, 1, BODY)
 
@@ -268,7 +268,7 @@ async def test_a_done_delivery_or_a_fresh_one_begins_a_new_run(
     await admission.admit(candidate())
     [turn] = await inbox.claim(1)
     await inbox.finish(turn, Outcome(state))
-    await send_again(database, clock, turn.delivery_id, fresh=fresh)
+    await redeliver(database, clock, turn.delivery_id, fresh=fresh)
     [again] = await inbox.claim(1)
     assert again.run_id != turn.run_id
 
@@ -282,13 +282,13 @@ async def test_what_cannot_be_sent_again_says_why(
         (queued.delivery_id, "it is queued already"),
     ):
         with pytest.raises(SymbiontError, match=f"{delivery_id} again: {reason}"):
-            await send_again(database, clock, delivery_id)
+            await redeliver(database, clock, delivery_id)
     [turn] = await inbox.claim(1)
     await inbox.finish(turn, Outcome("done"))
     async with database.write() as connection:
         await connection.execute(bodies.delete())
-    with pytest.raises(SymbiontError, match="its body is not kept any more"):
-        await send_again(database, clock, turn.delivery_id)
+    with pytest.raises(SymbiontError, match="its body is no longer stored"):
+        await redeliver(database, clock, turn.delivery_id)
 
 
 async def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(

@@ -75,7 +75,7 @@ async def test_of_many_each_that_cannot_be_sent_says_why(database: Database, clo
     sent = await send_all_again(database, clock, [dead, no_body, no_agent, queued, "nonsense"], agents=("reviewer",))
     assert [each.reason for each in sent] == [
         None,
-        "its body is not kept any more",
+        "its body is no longer stored",
         "the agent gone is not declared",
         "it is queued already",
         "there is no such delivery",
@@ -146,7 +146,7 @@ async def test_a_delivery_is_shown_with_all_that_was_received(database: Database
     assert [(run.state, run.error) for run in shown.runs] == [("dead", "no use")]
     async with database.write() as connection:
         await connection.execute(bodies.delete())
-    assert (await queries.show(database, delivery)).why == "its body is not kept any more"
+    assert (await queries.show(database, delivery)).why == "its body is no longer stored"
     with pytest.raises(NotFound):
         await queries.show(database, "nonsense")
 

@@ -136,5 +136,5 @@ async def test_a_large_body_that_cannot_be_read_any_more_makes_a_dead_letter(
     async with dispatching(noted, clock, run):
         await settled(noted, "dead")
     [row] = await rows(noted, deliveries, "last_error")
-    assert ("not kept any more" if gone else "was changed or moved") in row.last_error
+    assert ("no longer stored" if gone else "was changed or moved") in row.last_error
     assert not await rows(noted, steps)
