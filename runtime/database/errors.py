@@ -69,7 +69,9 @@ def opening(error: BaseException, location: DatabaseLocation) -> UsageError | No
         return UsageError(f"{location.shown}: this URL cannot be read", hint="write postgresql://USER@HOST:PORT/NAME")
     if location.kind == "postgresql" and (isinstance(error, (DBAPIError, OSError)) or _is_asyncpg(cause)):
         name = type(getattr(cause, "__cause__", None) or cause).__name__
-        hint = next((hint for part, hint in _POSTGRESQL if part in name), "is the server running, and the URL right?")
+        hint = next(
+            (hint for part, hint in _POSTGRESQL if part in name), "check that the server is running, and the URL"
+        )
         return UsageError(f"{location.shown}: {_first_line(cause)}", hint=hint)
     return None
 

@@ -108,7 +108,7 @@ async def open_store(
     row = _row(memory)
     for setting, has_it in (("path", row.files), ("retention", row.expires)):
         if setting in memory.model_fields_set and not has_it:
-            message = f"the memory {memory.name} has a `{setting}`, which means nothing to the store {row.name}"
+            message = f"the memory {memory.name} has a `{setting}`, which the store {row.name} does not use"
             raise UsageError(message, hint="remove it")
     try:
         row.options.model_validate(dict(memory.store.options))
@@ -121,7 +121,7 @@ async def open_store(
     # The compiler knows neither the root nor the targets of symbolic links.
     if row.files and path.is_relative_to((root / ".symbi").resolve()):
         raise UsageError(
-            f"the path of the memory {memory.name} leads into the root's own state, {path}",
+            f"the path of the memory {memory.name} is inside the root's own state folder, {path}",
             hint="name a folder outside `.symbi`",
         )
     database = database if row.files else _needed(database, memory)
@@ -131,7 +131,9 @@ async def open_store(
 
 def _needed(database: Database | None, memory: Memory) -> Database:
     if database is None:
-        raise UsageError(f"the memory {memory.name} is rows of a database, and none is open", hint="start the daemon")
+        raise UsageError(
+            f"the memory {memory.name} consists of rows of a database, and no database is open", hint="start the daemon"
+        )
     return database
 
 

@@ -9,5 +9,5 @@ from runtime.memory.errors import RefusedItem
 def legal(agent_id: str) -> str:
     """Return the name of an agent. Raises RefusedItem if it is invalid."""
     if not is_name(agent_id):
-        raise RefusedItem(f"{agent_id[:80]!r} is no name of an agent", hint=NAME_RULE)
+        raise RefusedItem(f"{agent_id[:80]!r} is not a valid name of an agent", hint=NAME_RULE)
     return agent_id

@@ -23,7 +23,7 @@ _JOINED: Final = frozenset("\u200d\ufe0e\ufe0f")
 
 
 class _Piece(NamedTuple):
-    """A piece that is not divided further. `whole`: one or more sentences or lines, not part of a sentence."""
+    """A segment that is not divided further. `whole`: one or more sentences or lines, not part of a sentence."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ def spans(text: str, size: int, overlap: int = 0) -> list[tuple[int, int]]:
     if size < 1 or overlap < 0:
         raise ValueError("a chunk has at least one character, and an overlap none or more")
     if 0 < len(text) <= size and not text[0].isspace():
-        return [(0, len(text.rstrip()))]  # As it comes out below, where many short texts would take their time.
+        return [(0, len(text.rstrip()))]  # a shortcut with the same result, faster for many short texts
     pieces = list(_with_headings(_pieces(text, size), size))
     found: list[tuple[int, int]] = []
     first = 0

@@ -18,7 +18,7 @@ log = structlog.get_logger("symbiont.memory")
 
 DAY: Final = 86_400
 COMPACTION_AT: Final = 3 * 3600
-"""Seconds after midnight, UTC. Each memory is compacted at its own moment of the hour that follows."""
+"""Seconds after midnight, UTC. Each memory is compacted at its own time in the following hour."""
 SPREAD: Final = 3600
 TICK_SECONDS: Final = 60.0
 
@@ -35,7 +35,7 @@ class Compactor:
         write: Callable[[dict[str, float]], None],
     ) -> None:
         """`pinned` yields the memories of the running program and keeps them open. `read` and `write`: when each store
-        was compacted last (Unix seconds, by identity), kept over restarts."""
+        was compacted last (Unix seconds, by identity), preserved over restarts."""
         self._pinned = pinned
         self._clock = clock
         self._write = write
@@ -78,10 +78,10 @@ class Compactor:
             log.info("memory_compacted", memory=memory.name, flushed=flushed, deleted=deleted, failed=failed)
         self._last[memory.store.identity] = now
         try:
-            # It is synced, which a slow disk takes its time for.
+            # Written with an fsync, which takes long on a slow disk.
             await asyncio.to_thread(self._write, dict(self._last))
         except OSError as error:
-            # Then it is done once more after the next start, which does no harm.
+            # If it is not recorded, compaction runs once more after the next start, which does no harm.
             log.warning("compaction_times_not_saved", reason=error.strerror)
 
 

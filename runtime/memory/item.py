@@ -18,7 +18,7 @@ PATTERN = "pattern"
 """The tag of semantic items that are learned patterns."""
 
 OWNER = "owner"
-"""The user of items that name none."""
+"""The user of items without one."""
 
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:memory")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -125,7 +125,7 @@ def normalised(text: str) -> str:
     """Return the text that `chunk_hash` hashes: Unicode NFC, every run of white space as one space, none at the
     ends."""
     if text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip(" ")  # As it comes out below, and several times sooner: most texts are like this.
+        return text.strip(" ")  # a shortcut with the same result, several times faster; it applies to most texts
     return " ".join(unicodedata.normalize("NFC", well_formed(text)).split())
 
 
@@ -153,7 +153,7 @@ def is_id(text: str) -> bool:
 
 
 def delivery_uri(delivery_id: str, part: str | None = None) -> str:
-    """Return the `source_uri` of what a delivery left behind: `symbiont:delivery/ID`, or `…/ID#PART`.
+    """Return the `source_uri` of items created for a delivery: `symbiont:delivery/ID`, or `…/ID#PART`.
 
     It is an idempotency key: a store writes it once, so a run that is repeated after a crash stores nothing twice. A
     run that writes several items gives each its own `part`, the same in every attempt.

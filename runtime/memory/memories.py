@@ -58,12 +58,12 @@ class Memories(Mapping[str, OpenMemory]):
         async with self._lock:
             found = self._opened.get(STORE)
             if found is None:
-                # It is active before it is added: a cancelled caller leaves nothing half open here.
+                # It is active before it is added: a cancelled caller leaves no half-open collection here.
                 found = await self._open_collection()
                 self._opened = {**self._opened, found.name: found}
             elif found.block.store.name != STORE:
                 raise UsageError(
-                    f"the memory {found.name} is no collection, and the program declares none",
+                    f"the memory {found.name} is not a collection, and the program declares none",
                     hint="add a block such as `memory notes { store collection }`",
                 )
             return found

@@ -21,7 +21,7 @@ async def newest(
     problems = await memory.catch_up(wanted.agent)
     if not problems:
         try:
-            # An entry holds its whole item.
+            # An entry contains its whole item.
             return [item_of(entry) for entry in await memory.indexer.index.newest(wanted, limit, before, prefix)]
         except IndexFailed as error:
             problems = [error.line()]

@@ -200,7 +200,7 @@ class OpenMemory:
         task.add_done_callback(self._catching_up.discard)
         done, _ = await asyncio.wait({task}, timeout=CATCH_UP_SECONDS)
         if not done:
-            return ["the index is still being built: not everything that is remembered is searched yet"]
+            return ["the index is still being built: not all items are searched yet"]
         return list(task.result().problems)
 
     async def _placed(self, answer: SearchAnswer) -> tuple[FoundHit, ...]:
@@ -260,7 +260,7 @@ class OpenMemory:
         What could not be compacted stays in `problems`. Raises Unsupported, StoreError.
         """
         if self.folder is None and "retention" not in self.block.model_fields_set:
-            # A collection keeps everything unless its block says otherwise.
+            # A collection is not reduced unless its block has a retention.
             older_than = date.min
         else:
             older_than = (now.astimezone(UTC) - self.block.retention).date()
@@ -299,17 +299,17 @@ class OpenMemory:
         return count, tuple(dict.fromkeys(problems))
 
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
-        """As `Store.upsert`; the index follows in the background."""
+        """Do `Store.upsert`; the index follows in the background."""
         return await self.store.upsert(items, keep=keep)
 
     async def replace(self, item: Item) -> Item:
-        """As `Store.replace`; the index follows."""
+        """Do `Store.replace`; the index follows."""
         kept = await self.store.replace(item)
         await self._followed(kept.agent_id)
         return kept
 
     async def edit(self, memory_id: str, text: str, agent_id: str) -> Item:
-        """As `Store.edit`; the index follows."""
+        """Do `Store.edit`; the index follows."""
         edited = await self.store.edit(memory_id, text, agent_id=agent_id)
         await self._followed(agent_id)
         return edited
@@ -399,12 +399,12 @@ async def open_memory(
 
 
 def no_embedding(name: str | None, error: SymbiontError) -> str:
-    """Why a memory has no embedding, in one line."""
+    """Return the reason why a memory has no embedding, in one line."""
     return f"the embedding {name} cannot be used{_BY_KEYWORD}: {error.line()}"
 
 
 def no_model(name: str, error: SymbiontError) -> str:
-    """Why nothing writes a memory's summaries, in one line."""
+    """Return the reason why a memory has no model for summaries, in one line."""
     return f"the model {name} cannot be used, so summaries are written without a model: {error.line()}"
 
 

@@ -8,10 +8,10 @@ from typing import Final
 
 _WHITE: Final = re.compile(r"\s*+")
 
-# The look behind keeps it linear: a run of marks is tried at its beginning alone.
+# The look-behind keeps it linear: a run of marks is tried only at its beginning.
 _SENTENCE_END: Final = re.compile(
-    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s|\Z)"  # what needs white space behind it
-    r"|[。！？｡．؟۔।॥։።፧។။༎]++[」』）”’】》〉\"')\]]*+"  # what does not
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s|\Z)"  # marks that need white space after them
+    r"|[。！？｡．؟۔।॥։።፧។။༎]++[」』）”’】》〉\"')\]]*+"  # marks that do not
 )
 _MARK: Final = re.compile(r"[.!?…。！？｡．؟۔।॥።፧។។༎]")
 _ABBREVIATION: Final = re.compile(

@@ -33,12 +33,12 @@ from runtime.memory.store_types import (
 Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace"]
 
 LARGEST_TEXT = 1024 * 1024
-"""Characters of an item's text at most, and again of all its other fields; a larger item is refused."""
+"""Maximum characters of an item's text, and also of all its other fields; a larger item is refused."""
 UPSERT_KEEPS = frozenset({"memory_type", "tags", "source_uri", "provenance"})
 """The fields that an upsert may leave unchanged on an existing item."""
-_ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread of their own
+_ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread
 _WINDOWS: Final = (timedelta(days=1), timedelta(days=8), timedelta(days=64), timedelta(days=512))
-"""How far back `newest` reads before it reads everything."""
+"""Periods of time that `newest` reads before it reads everything."""
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 _TICK: Final = timedelta(microseconds=1)
@@ -155,7 +155,7 @@ class Store(ABC):
         self._must_be_able_to("edit")
         text = well_formed(text)
         if not text.strip():
-            raise RefusedItem("a text of nothing would be no item", hint="delete the item instead")
+            raise RefusedItem("an item cannot have a blank text", hint="delete the item instead")
         if len(text) > LARGEST_TEXT:
             raise RefusedItem(
                 f"a text of {len(text)} characters is too large", hint=f"at most {LARGEST_TEXT} characters"
@@ -233,7 +233,7 @@ class Store(ABC):
             wanted = wanted.model_copy(update={"until": last if wanted.until is None else min(wanted.until, last)})
         found: list[Item] = []
         until = wanted.until
-        # An id does not say how old its item is: everything is read for a prefix.
+        # An id does not contain the item's time: with a prefix everything is read.
         for since in (*(() if prefix else self._window_starts(wanted)), wanted.since):
             window = wanted.model_copy(update={"since": since, "until": until})
             found += [
@@ -333,7 +333,7 @@ class Store(ABC):
     def _must_be_able_to(self, capability: Capability) -> None:
         if capability not in self.capabilities:
             raise Unsupported(
-                f"the store {self.identity} cannot {capability}", hint="records and the like are append-only"
+                f"the store {self.identity} cannot {capability}", hint="append-only stores, such as records, cannot"
             )
 
 
@@ -367,7 +367,7 @@ async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
     for item in items:
         legal(item.agent_id)
         about = sum([len(text) for text in _texts(item)])
-        for what, size in (("an item", len(item.text)), ("what is said about an item, its tags and sources,", about)):
+        for what, size in (("an item", len(item.text)), ("the fields of an item, its tags and sources,", about)):
             if size > LARGEST_TEXT:
                 raise RefusedItem(
                     f"{what} of {size} characters is too large for the memory of {item.agent_id}",

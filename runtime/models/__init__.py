@@ -69,6 +69,6 @@ async def open_model(choice: Variant, options: Mapping[str, object]) -> Model | 
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False, include_context=False)
         raise UsageError(
-            f"the model {row.name} is given options that it does not take",
+            f"the model {row.name} has invalid options",
             hint="; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems),
         ) from None

@@ -8,7 +8,7 @@ from dslc.blocks.block import GroupModel
 
 
 class NoneOptions(GroupModel):
-    """There is nothing to set."""
+    """No options."""
 
 
 async def open_none(options: Mapping[str, object]) -> None:

@@ -1,7 +1,7 @@
 """`model ollama`: a language model that Ollama runs, on this machine or another.
 
 Its API is https://docs.ollama.com/api/generate: `POST /api/generate` with `stream` false answers `response`; `GET
-/api/tags` (https://docs.ollama.com/api/tags) lists what is there.
+/api/tags` (https://docs.ollama.com/api/tags) lists the models.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GENERATE = "generate"
 
 
 class OllamaOptions(GroupModel):
-    """Where Ollama is, and which of its models answers."""
+    """Options of Ollama: its URL and its language model."""
 
     url: Url = Field(default="http://localhost:11434", description="The URL of Ollama, without `/api`.")
     model: str = Field(
@@ -36,7 +36,8 @@ class OllamaOptions(GroupModel):
         default=8192,
         ge=1024,
         le=1_048_576,
-        description="Tokens that the model reads and writes at once (`num_ctx`); more tokens take more memory there.",
+        description="Maximum tokens that the model reads and writes in one request (`num_ctx`); more tokens take more "
+        "memory there.",
     )
     timeout: Duration = Field(
         default=timedelta(minutes=2),
@@ -66,7 +67,7 @@ class OllamaModel(RemoteModel):
             "prompt": prompt,
             "system": system,
             "stream": False,
-            # A model that thinks first would use up the tokens for it.
+            # A model that first generates its thinking would use up the tokens for the answer.
             "think": False,
             "options": {"num_predict": max_tokens, "num_ctx": self._options.context, "temperature": 0},
         }

@@ -1,7 +1,7 @@
 """`model openai`: a language model of OpenAI, or of any service that speaks its API.
 
 The API is https://platform.openai.com/docs/api-reference/chat/create: `POST /chat/completions` with `messages` answers
-`choices`. OpenAI itself wants the limit as `max_completion_tokens`; other services know the older `max_tokens`.
+`choices`. OpenAI itself requires the limit as `max_completion_tokens`; other services support the older `max_tokens`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOSE = "the model openai"
 
 
 class OpenAIOptions(GroupModel):
-    """Which service and model answer, and the key that the service wants."""
+    """Options of the service: its URL, the model, and the API key."""
 
     url: Url = Field(
         default=OPENAI,
@@ -67,7 +67,7 @@ class OpenAIModel(RemoteModel):
     def __init__(
         self, options: OpenAIOptions, key: Secret | None, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM
     ) -> None:
-        """Raises UsageError for a key that no header may hold."""
+        """Raises UsageError for a key with characters that are invalid in a header."""
         self._service = OpenAIService(options.url, key, _WHOSE)
         super().__init__(options.model, self._service.host, caller=caller, clock=clock)
         self._seconds = options.timeout.total_seconds()
@@ -90,7 +90,7 @@ class OpenAIModel(RemoteModel):
             url, headers = self._service.url("models"), self._service.headers()
             await self._caller.get_json(url, headers=headers, timeout_seconds=LOOK_SECONDS)
         except CallFailed as failure:
-            # Not all of them list their models; who says so is there.
+            # Not all services list their models; an answer that refuses this shows that the service is there.
             return failure.status is not None and failure.status < 500
         return True
 

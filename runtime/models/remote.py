@@ -15,9 +15,9 @@ from runtime.outbound.model_service import Refusal
 REACHABLE_SECONDS = 10.0
 """Seconds for which the result of `reachable` is cached."""
 LOOK_SECONDS = 2.0
-"""Seconds that checking a service takes at most."""
+"""Maximum seconds for checking a service."""
 
-# Some services hand on what a model thought, between these, before what it says.
+# Some services return the thinking of a model between these tags, before the answer.
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
@@ -42,7 +42,7 @@ class RemoteModel(Model):
                 raise (NoSuchModel if no_model else ModelRefused)(message, hint=hint) from None
             if failure.status is None:
                 self._note(there=False)
-            unavailable = ModelUnavailable(f"the model {self.name} is not there: {failure}", hint=failure.hint)
+            unavailable = ModelUnavailable(f"the model {self.name} is unavailable: {failure}", hint=failure.hint)
         else:
             self._note(there=True)
             return _THOUGHT.sub("", answer).strip()
@@ -68,7 +68,7 @@ class RemoteModel(Model):
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
-        """Turn a permanent HTTP failure into what to fix."""
+        """Convert a permanent HTTP failure to a report with the fix."""
 
     def _note(self, *, there: bool) -> None:
         self._seen = self._clock.monotonic(), there
@@ -79,5 +79,5 @@ class RemoteModel(Model):
     def _not_text(self) -> ModelRefused:
         """Return the error for an answer that is not text."""
         return ModelRefused(
-            f"the model {self.name} was answered by {self._host} something that is no text", hint="is the URL right?"
+            f"the model {self.name} got an answer from {self._host} that is not text", hint="check the URL"
         )

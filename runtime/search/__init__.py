@@ -1,1 +1,1 @@
-"""Search: by meaning and by words, combined by weights."""
+"""Search by meaning and by words, combined by weights."""

@@ -1,4 +1,4 @@
-"""Turns a question into hits: by meaning and by words together, weighted, with the neighbours of each entry.
+"""Search: converts a question to hits, by meaning and by words together, weighted, with the neighbours of each entry.
 
 The score of an entry is `vector` + `keyword` (each scaled to 0 … 1 over the candidates, times its weight) +
 `neighbours` (a share of its neighbours' scores) + `author` + `date`. `fusion` defines each of them.
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CANDIDATES: Final = 500
-"""Entries from each side that are scored at least. As every candidate is scored by its exact cosine, a tenth as many
+"""Minimum number of entries from each side that are scored. Candidates have exact cosines, so a tenth as many would
 find as much."""
 
 
 DIGITS: Final = 6
 """Decimals of the numbers of a hit: the precision of a float32."""
 BY_KEYWORD: Final = "searched by keyword only"
-"""The beginning of a note that says why there are no vectors."""
+"""The beginning of a note with the reason why there are no vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ async def search(
     """
     asked = understand(question, await index.authors(question.wanted))
     if not asked.words:
-        # An embedding answers something for anything; of signs alone, nothing that means much.
+        # An embedding returns a vector for any text; for punctuation alone it means nothing.
         return SearchAnswer((), ("the question has neither letters nor digits, so there are no words to look for",))
     found = await _found(index, embedder, question, asked, without)
     notes = tuple(_notes(asked, found))
@@ -80,7 +80,7 @@ async def search(
     fit = _fit(keys, found)
     hits = await _hits(index, keys, parts, fit, question)
     if len(hits) < min(question.limit, len(keys)) and question.threshold:
-        notes = (*notes, f"what is below the threshold of {question.threshold:g} is left out")
+        notes = (*notes, f"hits below the threshold of {question.threshold:g} are omitted")
     return SearchAnswer(hits, notes)
 
 
@@ -173,7 +173,7 @@ def _parts(
     weighs = np.full(len(keys), by_keyword, np.float32)
     if found.vector is not None:
         parts["vector"] = np.float32(by_vector) * fusion.scaled(fusion.spread(keys, *found.vector))
-        # What has no vector yet is weighed by its words alone, as everything is where there is no embedding.
+        # Entries without a vector are weighted by their words alone, as all entries are without an embedding.
         weighs[~np.isin(keys, found.vector.keys)] = 1.0
     if found.keyword is not None:
         parts["keyword"] = weighs * fusion.scaled(fusion.spread(keys, found.keyword.keys, found.keyword.scores))
@@ -189,7 +189,7 @@ def _parts(
 
 
 class _Fit(NamedTuple):
-    """How well each candidate fits by itself: see `Hit`. A cosine is NaN if there is none."""
+    """The fit of each candidate by itself: see `Hit`. A cosine is NaN if there is none."""
 
     relevance: NDArray[np.float64]
     cosine: NDArray[np.float64]

@@ -10,7 +10,7 @@ class IndexFailed(SymbiontError):  # noqa: N818 - errors are named for what happ
 
 
 class EmbeddingUnavailable(Retry):
-    """Nothing can be embedded at the moment; a later try may succeed. Searches use keywords only."""
+    """Embedding is unavailable at the moment; a later try may succeed. Searches use keywords only."""
 
 
 class EmbeddingMismatch(UsageError):  # noqa: N818

@@ -26,8 +26,8 @@ AUTHOR: Final = 0.2
 DATE: Final = 0.2
 """Added at a time that the question mentions; it fades before and after."""
 
-# The scores that these are measured against are at most 1. Recall and nDCG change by less than a point between half
-# and one and a half of each; what each gains is in docs/search.md.
+# The scores to which these are added are at most 1. Recall and nDCG change by less than a point between half and one
+# and a half of each; docs/search.md shows the gain of each.
 
 FADING_DAYS: Final = 3.0
 FADING_SHARE: Final = 0.25

@@ -21,7 +21,7 @@ KEYWORD_WEIGHT = 0.3
 RECOMMENDED_THRESHOLD = 0.55
 """The recommended least relevance, which unrelated items do not reach: see docs/search.md for its cost."""
 LONGEST = 2_000
-"""Characters of a question that are read."""
+"""Maximum characters of a question that are read."""
 
 _LONGEST_NAME = 6  # words
 _WORD = re.compile(r"[^\W_]+")
@@ -47,11 +47,11 @@ class Question:
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a question that can have no answer."""
+        """Raise UsageError for an invalid question."""
         if not self.text.strip():
             raise UsageError("there is nothing to search for", hint="give one or more words")
         if self.limit < 1:
-            raise UsageError(f"a search for {self.limit} hits finds nothing", hint="ask for one or more")
+            raise UsageError(f"the limit of {self.limit} hits is invalid", hint="give a limit of one or more")
         if not 0 <= self.threshold <= 1:
             raise UsageError(f"a threshold of {self.threshold:g} is invalid", hint="give a relevance, from 0 to 1")
         vector, keyword = self._weights
@@ -110,7 +110,7 @@ def understand(question: Question, authors: Sequence[str]) -> Understood:
     everything = tuple(dict.fromkeys(_WORD.findall(text.lower())))
     words = tuple(word for word in dict.fromkeys(_WORD.findall(meaning.lower())) if word not in STOP_WORDS)
     if not words:
-        # Names alone are looked for as words, and so is what has nothing but stop words.
+        # Names alone are searched for as words, and so are questions that consist only of stop words.
         meaning = text
         words = tuple(word for word in everything if word not in STOP_WORDS)
     who = {author for author, _ in named}

@@ -1,4 +1,4 @@
-"""TABLE of tools: what agents, MCP, HTTP and commands can have done, one typed function each."""
+"""TABLE of tools: operations for agents, MCP, HTTP and commands, one typed function each."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ TOOLS = table_of(
         ),
         Tool(memory_list, "read", example={"agent": "reviewer", "since": "7d", "limit": 20}),
         Tool(memory_show, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
-        # Not idempotent: in a Markdown memory the next of equal items gets the id of the one that is gone.
+        # Not idempotent: in a Markdown memory the next of several equal items gets the id of the deleted one.
         Tool(
             memory_edit,
             "write",

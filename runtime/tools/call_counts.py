@@ -1,4 +1,4 @@
-"""Number of calls of each tool since the process began."""
+"""Number of calls of each tool since the process started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(slots=True)
 class Counts:
-    """`calls`, and how many of them failed."""
+    """Counts of a tool: `calls`, and how many of them failed."""
 
     calls: int = 0
     failures: int = 0
@@ -20,7 +20,7 @@ COUNTS: Final[defaultdict[str, defaultdict[str, Counts]]] = defaultdict(lambda: 
 
 
 def counted_calls(user: str | None) -> dict[str, Counts]:
-    """The calls of a user, or of everybody, by the name of the tool; one that was never called is not among them."""
+    """Return the calls of a user, or of all users, by the name of the tool; tools without a call are omitted."""
     found: defaultdict[str, Counts] = defaultdict(Counts)
     for by_tool in COUNTS.values() if user is None else [COUNTS[user]]:
         for name, each in by_tool.items():

@@ -1,4 +1,4 @@
-"""First parameter of every tool: for whom it acts, and on what."""
+"""First parameter of every tool: the caller, and the state that the tool acts on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def no_progress(_what: str, _done: int, _total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """The agent that calls a tool, in which run and thread. Set by the agent's turn, never by the model."""
+    """The agent that calls a tool, with its run and thread. Set by the agent's turn, never by the model."""
 
     agent: str
     run_id: str
@@ -31,7 +31,7 @@ class Acting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """State that a tool acts on. No part of a tool's schema. Valid while its generation is pinned."""
+    """State that a tool acts on. It is not part of a tool's schema. Valid while its generation is pinned."""
 
     caller: Caller
     clock: Clock
@@ -43,11 +43,11 @@ class Context:
     routes: DynamicRoutes
     """Routes of `webhooks`; `refresh` after a change."""
     audit: Audit | None
-    """Records what the daemon does not accept; None without a daemon."""
+    """Records requests that the daemon does not accept; None without a daemon."""
     public_url: Callable[[str], str]
     """Returns the URL at which senders reach a path."""
     acting: Acting | None = None
-    """The agent that calls; None for a person or a client."""
+    """The calling agent; None for a person or a client."""
     progress: Progress = no_progress
     """Called with the progress of long work."""
 

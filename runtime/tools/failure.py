@@ -1,5 +1,5 @@
-"""Failures of tool calls, the same on every surface: one of three kinds, so that the caller knows if it must change
-the call or repeat it (the fifth design, M8)."""
+"""Failures of tool calls, the same on every surface: one of three kinds, which tell the caller whether to change or to
+repeat the call (the fifth design, M8)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ CODES: Final[Mapping[Code, str]] = {
 """Every kind, and its meaning."""
 
 _UNTOLD: Final[Mapping[Code, str]] = {
-    "provider_unavailable": "what is needed for this does not answer",
-    "upsert_failed": "it could not be kept",
+    "provider_unavailable": "a required service does not answer",
+    "upsert_failed": "the data could not be stored",
 }
 _ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
 
@@ -42,7 +42,7 @@ class Failure:
     example: Mapping[str, Any] | None = None
 
     def line(self) -> str:
-        """All of it in one line, as a model reads it."""
+        """All fields in one line, for a model to read."""
         import json
 
         where = f"{self.field}: " if self.field else ""
@@ -60,13 +60,13 @@ class Failure:
 
 
 def wrong(field: str, what: str, *, hint: str | None = None, example: Any = None) -> WrongParameters:
-    """The error for a parameter that a tool's function finds wrong. `example`: a right value of it, where the table's
-    own is not the one."""
+    """Return the error for a parameter that a tool's function finds invalid. `example`: a valid value, if the example
+    in the table is unsuitable."""
     return WrongParameters(None, ((tuple(_parts(field)), what),), hint=hint, example=example)
 
 
 def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = None) -> Failure:
-    """Return `error` as the caller of `tool` sees it (None: of something else, such as a resource).
+    """Return `error` as the caller of `tool` sees it (None: not a tool, such as a resource).
 
     `caller`: files and services are named to administrators only; None is one of them.
     """
@@ -91,7 +91,8 @@ def code_of(error: SymbiontError, tool: Tool | None) -> Code:
 
 
 def example_for(tool: Tool | None, path: tuple[str | int, ...]) -> Mapping[str, Any] | None:
-    """Right parameters for the one at `path`: that one alone where the tool has more, or the whole of an example."""
+    """Return an example for the parameter at `path`: only that parameter if the tool has several, or the whole
+    example."""
     if tool is None or not path:
         return None if tool is None else tool.example
     given = str(path[0])

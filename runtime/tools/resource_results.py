@@ -36,7 +36,7 @@ class MemoryTypes(RootModel[list[str]]):
 
 
 class Names(RootModel[list[str]]):
-    """Names, in their order."""
+    """Names in order."""
 
 
 class EmbeddingHealth(_Result):
@@ -52,13 +52,13 @@ class IndexHealth(_Result):
 
     kind: str
     reachable: bool
-    dimension: int | None = Field(description="Numbers of the vectors that are in it.")
+    dimension: int | None = Field(description="Dimension of the stored vectors.")
     items: int | None
     embedded: int | None
 
 
 class MemoryHealth(_Result):
-    """A memory that is a collection, and whether it works as declared."""
+    """A memory that is a collection, and its state."""
 
     memory: str
     default: bool
@@ -68,7 +68,7 @@ class MemoryHealth(_Result):
 
 
 class Health(_Result):
-    """State of all collections."""
+    """The state of all collections."""
 
     status: str = Field(description="`ok` or `degraded`.")
     memories: list[MemoryHealth]
@@ -80,32 +80,34 @@ class MemorySettings(_Result):
     memory: str
     default: bool
     chunk_size: int = Field(description="Maximum number of characters of a chunk.")
-    chunk_overlap: int = Field(description="Characters that two chunks have in common at most.")
+    chunk_overlap: int = Field(description="Maximum number of characters that two chunks have in common.")
     vector_weight: float
     keyword_weight: float
     embedding: str | None
     model: str | None
     index: str
-    summarizer: str | None = Field(description="The model that writes summaries; null: they are extracts.")
+    summarizer: str | None = Field(
+        description="The model that writes summaries; null: they consist of sentences from the items."
+    )
 
 
 class Settings(_Result):
     """The settings in effect."""
 
     default_project: str
-    largest_text: int = Field(description="Characters of a text at most.")
-    most_items: int = Field(description="Items of a push at most.")
-    longest_query: int = Field(description="Characters of a query at most.")
+    largest_text: int = Field(description="Maximum number of characters of a text.")
+    most_items: int = Field(description="Maximum number of items of a push.")
+    longest_query: int = Field(description="Maximum number of characters of a query.")
     memories: list[MemorySettings]
 
 
 async def memory_types(_context: Context) -> MemoryTypes:
-    """The types of items: events, statements and instructions."""
+    """List the types of items: events, statements and instructions."""
     return MemoryTypes(list(get_args(MemoryType)))
 
 
 async def projects(context: Context) -> Names:
-    """The projects of the items in collections."""
+    """List the projects of the items in collections."""
     found: Counter[str] = Counter()
     for memory in await collection_memories(context):
         found += named(await store_of(memory).projects(None, user_filter(context, None)))
@@ -113,7 +115,7 @@ async def projects(context: Context) -> Names:
 
 
 async def tags(context: Context, *, project_id: str) -> Names:
-    """The tags that are used in a project; empty for an unknown project."""
+    """List the tags that are used in a project; empty for an unknown project."""
     found: set[str] = set()
     for memory in await collection_memories(context):
         found.update(await store_of(memory).tags(None, user_filter(context, None), project_id))
@@ -121,7 +123,7 @@ async def tags(context: Context, *, project_id: str) -> Names:
 
 
 async def health(context: Context) -> Health:
-    """The embedding and the index of each collection, and their state."""
+    """Report the embedding and the index of each collection, and their state."""
     default = (await default_memory(context)).name
     memories = []
     for memory in await collection_memories(context):
@@ -157,7 +159,7 @@ async def _silent(memory: OpenMemory) -> str | None:
 
 
 async def settings(context: Context) -> Settings:
-    """How each collection splits, searches and summarizes; no secrets."""
+    """Show the settings of each collection for chunks, search and summaries, without secrets."""
     default = (await default_memory(context)).name
     found = []
     for memory in await collection_memories(context):

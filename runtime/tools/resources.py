@@ -63,14 +63,14 @@ class Resource:
 
     @cached_property
     def result(self) -> type[BaseModel]:
-        """The model that is answered."""
+        """The model of the result."""
         kind = get_type_hints(self.function)["return"]
         assert isinstance(kind, type)
         assert issubclass(kind, BaseModel)
         return kind
 
     def path_of(self, **values: str) -> str:
-        """The path with these values in the place of its parameters."""
+        """Return the path with these values in place of its parameters."""
         return self.path.format_map({name: quote(value, safe="") for name, value in values.items()})
 
 
@@ -84,7 +84,7 @@ RESOURCES = table_of(
         Resource("settings", resource_results.settings, "Settings"),
     ],
 )
-"""Every readable by its path."""
+"""Every resource by its path."""
 
 
 async def read(context: Context, path: str) -> BaseModel:
@@ -101,11 +101,11 @@ async def read(context: Context, path: str) -> BaseModel:
 
 
 def path_in(uri: str) -> str:
-    """The path in the address of a resource, under either scheme. Raises NotFound."""
+    """Return the path in the address of a resource, under either scheme. Raises NotFound."""
     for scheme in SCHEMES:
         if uri.startswith(scheme):
             return uri.removeprefix(scheme)
-    raise NotFound(f"{uri[:200]!r} is no address of a resource", hint=f"they begin with {' or '.join(SCHEMES)}")
+    raise NotFound(f"{uri[:200]!r} is not the address of a resource", hint=f"they begin with {' or '.join(SCHEMES)}")
 
 
 def as_json(result: BaseModel) -> Any:
@@ -117,4 +117,4 @@ def _text(part: str) -> str:
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
-        raise NotFound(f"{part[:200]!r} is no name in UTF-8") from None
+        raise NotFound(f"{part[:200]!r} is not valid UTF-8") from None

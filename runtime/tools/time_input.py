@@ -11,8 +11,8 @@ from runtime.errors import UsageError
 
 
 def read_moment(text: str, name: str, clock: Clock) -> datetime:
-    """The time that `text` says, in UTC: `2h` (ago), or a date or time in ISO 8601, which is UTC unless it has an
-    offset. Raises UsageError, which calls it `name`."""
+    """Return the time in `text`, in UTC: `2h` (ago), or a date or time in ISO 8601, which is UTC unless it has an
+    offset. Raises UsageError, with `name` for the time."""
     try:
         try:
             return datetime.fromtimestamp(clock.now() - read_duration(text).total_seconds(), UTC)
@@ -21,6 +21,6 @@ def read_moment(text: str, name: str, clock: Clock) -> datetime:
             return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise UsageError(
-            f"{name}: {text[:80]!r} is no time",
-            hint="write how long ago (2h, 7d), or a date (2026-11-20, 2026-11-20T08:30)",
+            f"{name}: {text[:80]!r} is not a time",
+            hint="write a duration before now (2h, 7d) or a date (2026-11-20, 2026-11-20T08:30)",
         ) from None

@@ -1,4 +1,4 @@
-"""From when to when, as tools take it: both ends in RFC 3339, both included."""
+"""A period of time as tools accept it: both ends in RFC 3339 and included."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TimeRange(BaseModel):
 
     @property
     def until(self) -> datetime | None:
-        """The first time that is too late."""
+        """The first time after the period."""
         return None if self.end is None or self.end == _LAST else self.end + _TICK
 
     def shown(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A tool is a typed function: its signature and docstring are its schema for agents, for MCP, HTTP and commands."""
+"""A tool: a typed function whose signature and docstring are its schema for agents, MCP, HTTP and commands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WrongParameters(UsageError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class ParameterAlias:
-    """In a parameter's annotation: its other names."""
+    """Other names of a parameter, in its annotation."""
 
     names: tuple[str, ...]
 
@@ -74,11 +74,11 @@ class Tool:
         read_only: bool | None = None,
         long: bool = False,
     ) -> None:
-        """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`:
-        calling it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors
-        and for the description. `shows_secret`: its result contains a secret, which is stored nowhere. `indexes`: it
-        may read indexes of memories, which must be open. `read_only`: it changes nothing; true of the scope `read`.
-        `long`: a call may take minutes, so clients are offered its progress."""
+        """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
+        it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
+        description. `shows_secret`: its result contains a secret, which is not stored. `indexes`: it may read indexes
+        of memories, which must be open. `read_only`: it changes nothing; true of the scope `read`. `long`: a call may
+        take minutes, so clients are offered its progress."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -113,7 +113,7 @@ class Tool:
             if name not in self._bound
         }
         title = "".join(part.title() for part in self.name.replace("-", "_").split("_"))
-        # No input in an error: it may be a secret.
+        # Errors do not contain the input, which may be a secret.
         config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
         return create_model(title, __config__=config, __doc__=None, **fields)
 
@@ -124,7 +124,7 @@ class Tool:
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of the parameters, in one piece, with every name that one may have."""
+        """The JSON Schema of the parameters without references, with every name that a parameter may have."""
         return schema_of(self.parameters)
 
     @cached_property
@@ -137,7 +137,7 @@ class Tool:
 
     @cached_property
     def result_schema(self) -> Mapping[str, Any]:
-        """Return the JSON Schema of the result, in one piece."""
+        """Return the JSON Schema of the result, without references."""
         return inlined(self.result.model_json_schema(mode="serialization"))
 
     async def call(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
@@ -158,7 +158,7 @@ class Tool:
     def _read(self, given: Mapping[str, Any]) -> BaseModel:
         """Return the parameters by full name. Raises WrongParameters.
 
-        null counts as absent for every optional parameter, as language models use it; a lone surrogate, half of a
+        null counts as absent for every optional parameter, because language models send it; a lone surrogate, half of a
         character that was cut, becomes U+FFFD (see `runtime.memory.item.well_formed`).
         """
         fields = self.parameters.model_fields
@@ -172,7 +172,7 @@ class Tool:
         return _validated(self.parameters, full, self.name, said)
 
     def bind(self, **values: Any) -> Tool:
-        """Return this tool with JSON values for some of its parameters. They are no part of its schema any more, and a
+        """Return this tool with JSON values for some of its parameters. They are no longer part of its schema, and a
         caller's own values for them are ignored. Raises WrongParameters for a wrong value, KeyError for a parameter
         that the tool does not have."""
         if not values:
@@ -220,7 +220,7 @@ def aliases_of(model: type[BaseModel]) -> dict[str, str]:
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON Schema of a model, in one piece, with every name that a field may have."""
+    """Return the JSON Schema of a model without references, with every name that a field may have."""
     schema = inlined(model.model_json_schema())
     properties = schema.setdefault("properties", {})
     for alias, name in aliases_of(model).items():
@@ -246,5 +246,5 @@ def in_full(
 
 
 def _as_said(path: tuple[str | int, ...], said: Mapping[str, str]) -> tuple[str | int, ...]:
-    """The path with the name that the parameter was given by."""
+    """Return the path with the name by which the parameter was given."""
     return (said.get(str(path[0]), path[0]), *path[1:]) if path else path

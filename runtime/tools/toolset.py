@@ -77,4 +77,4 @@ class Toolset(Mapping[str, Tool]):
 
 
 ALL_TOOLS: Final = Toolset(TOOLS)
-"""The whole table; MCP, HTTP and commands call tools through it."""
+"""All tools; MCP, HTTP and commands call tools through it."""

@@ -1,4 +1,4 @@
-"""Pydantic's validation errors in plain words, and its schemas in one piece."""
+"""Plain messages for Pydantic's validation errors, and schemas without references."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[st
     first = str(path[0]) if path else ""
     field = model.model_fields.get(first)
     if error["type"] == "string_pattern_mismatch" and len(path) == 1 and field is not None and field.description:
-        # A pattern is for programs.
-        message = f"this is not its form: {field.description.rstrip('.')}"
+        # A pattern is not readable for people.
+        message = f"invalid; expected:  {field.description.rstrip('.')}"
     elif error["type"] == "extra_forbidden" and len(path) == 1:
         message = unknown_parameter(first, known)
     elif error["type"] == "missing":

@@ -24,8 +24,8 @@ def telling(memory: str) -> Iterator[None]:
         raise
     except Unavailable as error:
         if error.fatal:
-            raise FsyncFailed(f"the collection {memory} cannot be trusted to be on disk: {error}") from error
+            raise FsyncFailed(f"the collection {memory} may not be on disk: {error}") from error
         hint = error.hint or "nothing was stored; try again when the database can be used"
-        raise StoreAway(f"the collection {memory} cannot be used just now: {error}", hint=hint) from error
+        raise StoreAway(f"the collection {memory} is not available at the moment: {error}", hint=hint) from error
     except Unsealable as error:
-        raise StoreError(f"an item of the collection {memory} cannot be opened: {error}", hint=error.hint) from error
+        raise StoreError(f"an item of the collection {memory} cannot be decrypted: {error}", hint=error.hint) from error

@@ -14,7 +14,7 @@ from runtime.memory.markdown.text.document import MarkdownDocument, section_of
 from runtime.memory.store_types import Inspection
 
 MOST = 1000
-"""Items of either kind that are shown at most, the newest ones."""
+"""Maximum number of items of each kind that are shown, the newest ones."""
 
 
 def inspection(

@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 STORE: Final = "collection"
 """The name of the store, and of the collection that exists without a block."""
 PROJECT: Final = "default"
-"""The project of items that name none."""
+"""The project of items without one."""
 CHUNK_SIZE = 1200
 CHUNK_OVERLAP = 150
 
 
 class CollectionOptions(BaseModel):
-    """How pushed texts are cut into chunks."""
+    """Options of chunks: how pushed texts are split."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

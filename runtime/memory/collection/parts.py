@@ -16,7 +16,7 @@ from runtime.memory.item import Item
 from runtime.memory.store_types import Append, Part
 
 LARGEST: Final = 512
-"""Items of a part at most: the unit of reading and indexing."""
+"""Maximum number of items of a part, the unit of reading and indexing."""
 
 TYPES: Final = ("episodic", "semantic", "procedural")
 _KEYS: Final = ("memory", "part")

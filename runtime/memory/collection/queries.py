@@ -39,7 +39,7 @@ from runtime.memory.item import chunk_hash as hash_of
 from runtime.memory.store_types import Part, Scan, StoreProblem, StoreStats
 
 PAGE: Final = 256
-"""Items that are read at once; others wait no longer than that takes."""
+"""Number of items that are read at once; other tasks wait for that time at most."""
 
 
 class CollectionQueries:
@@ -70,7 +70,7 @@ class CollectionQueries:
         query = select(*items.c[*COLUMNS]).where(*_conditions(self._memory, agent, wanted))
         if wanted.memory_ids:
             query = query.where(self._among(wanted.memory_ids))
-        # A source has few items: SQLite must not walk through all of them just because they are in order.
+        # A source has few items: SQLite must not scan all of them only because they are ordered.
         order = (items.c.timestamp + 0 if wanted.source_uri is not None else items.c.timestamp, items.c.id)
         query = query.order_by(*(column.desc() if wanted.newest_first else column for column in order))
         size = PAGE if wanted.limit is None else min(PAGE, max(1, wanted.limit))
@@ -147,7 +147,7 @@ class CollectionQueries:
             return items.c.id == any_(literal(wanted, ARRAY(String)))
         if len(wanted) <= bulk.PARAMETERS:
             return items.c.id.in_(wanted)
-        # Not for a few: SQLite takes this for no reason to look by id.
+        # Not for a few: SQLite would use this list in place of the index of ids.
         return items.c.id.in_(select(func.json_each(json.dumps(wanted)).table_valued("value").c.value))
 
     async def counts(self, agent: str | None, user: str | None) -> tuple[CollectionCounts, ...]:
@@ -192,7 +192,7 @@ class CollectionQueries:
         there = and_(item_parts.c.memory == self._memory, item_parts.c.part == number)
         noted = await self._rows(select(*item_parts.c[*TYPES, "revision"]).where(there))
         if not noted or noted[0].revision != part.revision:
-            return problems  # It was written meanwhile.
+            return problems  # It was written in the meantime.
         counted = Counter(row.memory_type for row in rows)
         if any(counted[kind] != getattr(noted[0], kind) for kind in TYPES):
             expected = sum(getattr(noted[0], kind) for kind in TYPES)
@@ -203,9 +203,9 @@ class CollectionQueries:
         try:
             item = self._codec.item(row)
         except Unsealable as error:
-            return StoreProblem(name, f"the item {row.id} cannot be opened: {error}")
+            return StoreProblem(name, f"the item {row.id} cannot be decrypted: {error}")
         if hash_of(item.text) != row.chunk_hash:
-            return StoreProblem(name, f"the text of the item {row.id} is not the one that its chunk_hash was made of")
+            return StoreProblem(name, f"the text of the item {row.id} does not match its chunk_hash")
         return None
 
     async def _with_sources(self, query: Select[Any]) -> tuple[Sequence[Any], Mapping[str, Sequence[str]]]:

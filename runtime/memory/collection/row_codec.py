@@ -94,7 +94,7 @@ class Codec:
         user = read(user)
         opened = msgspec.json.decode(self._seal.open(content, row=self._place(memory_id), user_id=user))
         about = opened.get("about")
-        # Not validated: it was, and its hash is for `verify` to compare.
+        # Not validated: it was valid when written, and `verify` compares its hash.
         return Item.model_construct(
             memory_id=memory_id,
             project_id=None if project is None else read(project),

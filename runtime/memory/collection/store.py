@@ -43,13 +43,13 @@ from runtime.memory.store_types import (
 from runtime.memory.write_batcher import WriteBatcher
 
 BATCH: Final = 512
-"""Items in one transaction at most, so that other writes get their turn."""
+"""Maximum number of items in one transaction, so that other writes do not wait long."""
 BATCH_TEXT: Final = 4 * 1024 * 1024
-"""Characters of their texts at most, except for a single item."""
+"""Maximum characters of their texts, except for a single item."""
 LONGEST_NAME: Final = 512
-"""Characters of a user_id: it is part of the key of every index."""
+"""Maximum characters of a user_id: it is part of the key of every index."""
 TRIES: Final = 3
-"""Attempts of a transaction that collides with another process."""
+"""Maximum attempts of a transaction that collides with another process."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class SqlCollectionStore(CollectionStore):
     def configure(self, options: Mapping[str, object]) -> None:
         self._options = CollectionOptions.model_validate(dict(options))
 
-    # What only collections have
+    # Methods of collections only
 
     @property
     def chunking(self) -> CollectionOptions:
@@ -175,7 +175,7 @@ class SqlCollectionStore(CollectionStore):
         if not kept:
             return Compaction(flushed, deleted)
         where = "in a code block or a comment"
-        why = f"{kept} expired entries are kept: they hold something for the long term {where}, or cannot be opened"
+        why = f"{kept} expired entries are not deleted: they contain long-term items {where}, or cannot be decrypted"
         return Compaction(flushed, deleted, (StoreProblem(f"collection {self.name}: {agent_id}", why, "warning"),))
 
     async def _remove(self, agent_id: str) -> bool:

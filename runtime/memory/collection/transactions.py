@@ -62,7 +62,7 @@ class CollectionTransaction:
         self._clock = clock
         self._parts = PartTable(connection, codec.memory)
         if connection.dialect.name == "postgresql":
-            # Daemons on one database take turns: what is not there yet must not be written by two of them.
+            # Daemons on one database take turns: an item that is missing must not be written by two of them.
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_lock(codec.memory)})")
 
     def finish(self) -> tuple[list[Append], frozenset[str]]:
@@ -123,7 +123,7 @@ class CollectionTransaction:
             return
         there = self._same_chunks([item]).get(identity_of(item))
         if there is not None:
-            raise RefusedItem(f"the item {there.id} says this already", hint="forget one of the two")
+            raise RefusedItem(f"the item {there.id} already has this text", hint="delete one of the two with `forget`")
 
     def edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
         """See `Store.edit`; the memory_id stays."""
@@ -199,14 +199,14 @@ class CollectionTransaction:
         for row in rows:
             try:
                 found, hidden = of_entry(self._codec.item(row, others[row.id]))
-            except Unsealable:  # It waits for a person, and keeps no other waiting.
+            except Unsealable:  # A person must handle it; it does not block others.
                 found, hidden = (), True
             lasting += map(redacted_item, found)
             states[KEPT if hidden else DONE].append(row.id)
         there = self._lasting(lasting)
         new: list[Item] = []
         for item in lasting:
-            # Not `append`: the key of a delivery, which all that it left behind has, would say that it is there.
+            # Not `append`: all items of a delivery have its key, so they would count as existing.
             if (fact := _fact(item)) not in there:
                 there.add(fact)
                 new.append(self._identified(item, {}))
@@ -223,7 +223,7 @@ class CollectionTransaction:
         self._parts.begin(agent_id, user_id)
         return True
 
-    # What is there
+    # Queries
 
     def _with_ids(self, given: Iterable[str]) -> list[ItemRow]:
         wanted = dict.fromkeys((self._memory, each) for each in given if each)
@@ -329,7 +329,7 @@ class CollectionTransaction:
 
     def _update(self, differing: Sequence[tuple[ItemRow, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
         whole = {row.id: row for row in self._with_ids(row.id for row, _ in differing)}
-        # All of them are opened before anything is counted: one that cannot be raises.
+        # All of them are decrypted before anything is counted: one that cannot be decrypted raises.
         others = self._others(whole) if whole else {}
         there = {name: self._codec.item(row, others[name]) for name, row in whole.items()}
         updated, moved, rows = [], list[Item](), []

@@ -24,14 +24,14 @@ _HINTS = {
     errno.EACCES: "give the user that runs this read and write access to it",
     errno.EPERM: "give the user that runs this read and write access to it",
     errno.EROFS: "the file system is mounted read-only; mount it read-write or choose another path",
-    errno.ELOOP: "symbolic links are not followed inside a memory; move what it points to here",
+    errno.ELOOP: "symbolic links are not followed inside a memory; move the target here",
     errno.EMFILE: "raise the limit of open files",
-    errno.EFBIG: "raise the largest file size this process may write (ulimit -f)",
+    errno.EFBIG: "raise the maximum file size of this process (ulimit -f)",
     errno.EIO: "the disk reports an error; check it",
 }
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PARTIAL = "~"  # no legal name holds it: a temporary file, or a folder that is being deleted
+_PARTIAL = "~"  # not part of a valid name: marks a temporary file, or a folder that is being deleted
 _DELETED = re.compile(r"\.[A-Za-z0-9_.-]{1,64}~[0-9a-f]{8}")
 _LEFT = re.compile(r"\.[A-Za-z0-9_.-]+\.md~[0-9a-f]{8}")
 
@@ -55,7 +55,7 @@ def sync(descriptor: int, path: Path) -> None:
         else:
             os.fsync(descriptor)
     except OSError as error:
-        raise FsyncFailed(f"cannot bring {path} to disk: {error.strerror}", hint="stop and check the disk") from error
+        raise FsyncFailed(f"cannot write {path} to disk: {error.strerror}", hint="stop and check the disk") from error
 
 
 def revision(status: os.stat_result) -> str:
@@ -101,7 +101,7 @@ class Folder:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=self.descriptor)
                     sync(self.descriptor, self.path)
-            raise FileNotFoundError(errno.ENOENT, "it disappears as soon as it is made")
+            raise FileNotFoundError(errno.ENOENT, "it disappears as soon as it is created")
 
     def _refuse_link(self, name: str) -> None:
         found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
@@ -162,7 +162,7 @@ class Folder:
         """
         path, partial = self.path / name, self._staged(name, data)
         try:
-            # Not before ours is on disk, which takes a while: an editor may give the name to another file.
+            # Checked after our file is on disk, which takes a while: an editor may replace the file meanwhile.
             with self.opened(name) as old:
                 if _content(old, path) != known:
                     self.unlink(partial)

@@ -15,10 +15,10 @@ def unwritable(path: Path) -> str | None:
     try:
         found = there.stat()
     except OSError as error:
-        return f"it cannot be looked at: {error.strerror}"
+        return f"it cannot be inspected: {error.strerror}"
     if not stat.S_ISDIR(found.st_mode):
-        return "there is a file in its place" if there == path else f"{there} is no folder"
-    # access(2) goes by the effective user here, and knows of read-only mounts and of what root may.
+        return "there is a file in its place" if there == path else f"{there} is not a folder"
+    # access(2) uses the effective user here, and takes into account read-only mounts and root's permissions.
     kind = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
     if not os.access(there, os.W_OK | os.X_OK | (os.R_OK if there == path else 0), **kind):
         where = "it" if there == path else str(there)

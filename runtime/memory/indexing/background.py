@@ -12,7 +12,7 @@ from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 
 GATHER_SECONDS: Final = 0.05
-"""Seconds for which appended items gather before they are put into the index together."""
+"""Seconds for which appended items are collected before they are indexed together."""
 LOOK_SECONDS: Final = 300.0
 """Seconds between comparisons of all parts without any sign of a change."""
 UNWATCHED_SECONDS: Final = 30.0

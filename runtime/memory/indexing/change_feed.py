@@ -10,9 +10,9 @@ from runtime.memory.item import Item
 from runtime.memory.store_types import Append, Part
 
 MOST: Final = 10_000
-"""Items that may wait; beyond that, their parts are read instead."""
+"""Maximum number of queued items; beyond it, their parts are read instead."""
 REMEMBERED: Final = 64
-"""Remembered revisions of a growing part, and remembered parts."""
+"""Maximum numbers of stored revisions of a growing part, and of stored parts."""
 
 
 class ChangeFeed:

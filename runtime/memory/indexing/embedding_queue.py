@@ -1,4 +1,4 @@
-"""Makes missing vectors, batch by batch from the index's own queue, so that no write waits for an embedding."""
+"""Creates missing vectors, batch by batch from the index's own queue, so that no write waits for an embedding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.search.index.index import Index
 log = structlog.get_logger("symbiont.memory")
 
 BATCH: Final = 64
-"""Texts in one call of the embedding; it makes smaller batches where a question would have to wait."""
+"""Texts in one call of the embedding; it uses smaller batches if a query would have to wait."""
 SHARE_OF_A_BATCH: Final = 8
 """The fraction of a batch that is embedded at once while a search waits."""
 FIRST_WAIT: Final = 1.0
@@ -57,8 +57,8 @@ class EmbeddingQueue:
         self._more.set()
 
     async def use(self, embedder: Embedder | None) -> None:
-        """Use this embedding from now on; vectors of another model are made again. The running batch is cancelled, so
-        that the previous embedding can be closed."""
+        """Use this embedding from now on; vectors of another model are created again. The running batch is cancelled,
+        so that the previous embedding can be closed."""
         if embedder is not self._embedder and self._batch is not None:
             self._batch.cancel()
             await asyncio.wait({self._batch})
@@ -77,7 +77,7 @@ class EmbeddingQueue:
         return BATCH if self._embedder is None else self._embedder.at_once
 
     async def embed(self, progress: Progress | None = None, *, seconds: float | None = None) -> int:
-        """Make the missing vectors; return how many. With `seconds`, no batch begins after that time, and batches are
+        """Create the missing vectors; return how many. With `seconds`, no batch begins after that time, and batches are
         small because a search waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
         await self._index.tend()
         if self._embedder is None:
@@ -148,7 +148,7 @@ class EmbeddingQueue:
             if not waiting:
                 return 0
             vectors = await embedder.embed([each.text for each in waiting])
-            await self._tell_model()  # Some know their dimension only now.
+            await self._tell_model()  # some embeddings know their dimension only now
             return await self._index.embedded(list(zip(waiting, vectors, strict=True)))
         except EmbeddingMismatch as error:
             if self._mismatch is None:

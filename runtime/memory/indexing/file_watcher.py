@@ -14,10 +14,10 @@ from runtime.memory.indexing.indexer import Indexer
 
 log = structlog.get_logger("symbiont.memory")
 
-# As for programs: two quiet steps end a burst of edits, a second every burst.
+# As for programs: two quiet steps end a burst of changes; a burst is handled after a second at the latest.
 STEP_MS: Final = 150
 DEBOUNCE_MS: Final = 1000
-# How often the folder itself is looked at: one that was replaced raises no event of its own.
+# Interval of checks of the folder itself: replacing it raises no event.
 TICK_MS: Final = 1000
 
 
@@ -35,7 +35,7 @@ class FileWatcher:
         while not self.blind:
             seen = _identity(self._folder)
             if seen is None:
-                # Nothing is remembered yet; what we write ourselves is handed over.
+                # Nothing has been indexed yet; our own writes are reported to the indexer directly.
                 await asyncio.sleep(TICK_MS / 1000)
                 continue
             try:
@@ -43,7 +43,7 @@ class FileWatcher:
             except FileNotFoundError:
                 continue
             except (OSError, RuntimeError) as error:  # watchfiles' own error is a RuntimeError
-                # Most often the system's limit of inotify watches (inotify(7), max_user_watches).
+                # Usually the system's limit of inotify watches (inotify(7), max_user_watches).
                 self.blind = True
                 self._indexer.news.set()
                 log.warning(
@@ -68,7 +68,7 @@ class FileWatcher:
             async for burst in bursts:
                 agents = {self._agent(path) for _, path in burst}
                 if first:
-                    # Changes from before the watch began are in no burst.
+                    # Changes before the watch began are in no burst.
                     agents.update(await self._indexer.agents())
                     first = False
                 if agents:

@@ -68,7 +68,7 @@ async def open_indexer(
         except IndexFailed as failed:
             reason, choice, given = failed.line(), None, {}
     log.error("index_kept_in_memory", reason=reason)
-    problem = f"the index is kept in memory until the next start: {reason}"
+    problem = f"the index is only in memory until the next start: {reason}"
     return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)
 
 

@@ -37,12 +37,12 @@ _Appended = tuple[str | None, Part, list[Item]]
 """The revision before, the part after, the items."""
 
 ON_THE_LOOP: Final = 500
-"""Items that are converted to entries without a thread."""
+"""Maximum number of items that are converted to entries without a thread."""
 PUT_AT_ONCE: Final = 1024
 """Appended items that are put into the index together, unless one part grew by more."""
 DROPPED_AT_ONCE: Final = 500
 LOOKS: Final = 5
-"""Comparisons of a growing part before it is read whole."""
+"""Maximum comparisons of a growing part before it is read completely."""
 LOOK_SECONDS: Final = 0.02
 
 
@@ -141,7 +141,7 @@ class Indexer:
         touched, self._touched = self._touched, set()
         return touched
 
-    # What was handed over.
+    # Appends reported by the store.
 
     def _hand_over(self, growth: Append) -> None:
         try:
@@ -194,7 +194,7 @@ class Indexer:
         self._last_order = first + count
         return first
 
-    # What differs.
+    # Parts that differ.
 
     async def sync(self, agent: str | None = None, progress: Progress | None = None) -> SyncReport:
         """Bring the index up to date, for one agent or for all. Raises only FsyncFailed."""
@@ -202,7 +202,7 @@ class Indexer:
             return await self._sync_agent(agent, progress)
         await self.settle()
         try:
-            # In this order: what is in the index by now must be among the parts that are asked for next.
+            # In this order: an entry that is in the index by now must be among the parts that are listed next.
             known = await self.index.parts()
             parts = await self.store.parts()
             gone = sorted((known.keys() | self._unreadable.keys()) - {part.name for part in parts})
@@ -231,7 +231,7 @@ class Indexer:
             except FsyncFailed:
                 raise
             except RefusedItem:
-                return SyncReport()  # No agent has this name, so nothing is remembered under it.
+                return SyncReport()  # No agent has this name, so it has no items.
             except StoreError as error:
                 return SyncReport(problems=(error.line(),))
 
@@ -255,11 +255,11 @@ class Indexer:
             parts = await self.store.parts(agent)
             if look == 0:
                 wanted = parts
-            # Where it grows all the time it is enough to have come as far as the first look.
+            # If the part grows continuously, it is sufficient to index its state at the first comparison.
             differing = [part for part in wanted if not self._is_held(part, known.get(part.name))]
             if not any(self._feed.grows(part.name) for part in differing):
                 break
-            # It was written a moment ago, and is about to be handed over.
+            # It was written a moment ago, and its append is about to be reported.
             await asyncio.sleep(LOOK_SECONDS)
         unread = {name for name in self._unreadable if name.startswith(f"{agent}/")}
         return parts, differing, sorted((known.keys() | unread) - {part.name for part in parts})
@@ -276,7 +276,7 @@ class Indexer:
         try:
             items = await self.store.read(part)
         except StoreError as error:
-            # What a later try may read is not remembered as unreadable until it is written again.
+            # An unreadable part that may become readable without a write is tried again.
             if isinstance(error, (FsyncFailed, Retry)):
                 raise
             self._unreadable[part.name] = part.revision, error.line()

@@ -32,7 +32,7 @@ from runtime.memory.store_types import Append, Part
 
 MEMORY = "memory.md"
 LOGS = "logs"
-_TRIES = 50  # of a replacement, each against a person's edit that came in between
+_TRIES = 50  # attempts of a replacement; each failed one met a concurrent edit by a person
 _LOG_STATES = 4  # cached days of one agent
 
 
@@ -149,7 +149,7 @@ class AgentMemory:
 
         self.rewrite(folder, add)
         if any(written[number] is None for number in numbers):
-            # Whoever wrote what is there already may have been killed before it was on disk.
+            # The process that wrote the existing entry may have been killed before it was on disk.
             folder.settle(MEMORY)
 
     def _append_to_log(
@@ -178,7 +178,7 @@ class AgentMemory:
 
         step = log_state.append(logs, entries)
         for name in repeated:
-            # Whoever wrote what is there already may have been killed before it was on disk.
+            # The process that wrote the existing entry may have been killed before it was on disk.
             logs.settle(name)
         if step is not None:
             added = tuple(item for item in (written[number] for number in numbers) if item is not None)
@@ -215,7 +215,7 @@ class AgentMemory:
             folder.sweep()
             if folder.replace(MEMORY, data, before):
                 return
-        raise StoreBusy(f"{folder.path / MEMORY} keeps changing", hint="close what writes to it")
+        raise StoreBusy(f"{folder.path / MEMORY} keeps changing", hint="close the program that writes to it")
 
     def _read(self, folder: Folder) -> tuple[bytes | None, datetime]:
         """Return the bytes of `memory.md` (None if it does not exist), and its time of modification."""
@@ -225,7 +225,7 @@ class AgentMemory:
         for _ in range(_TRIES):
             found = self._found(folder, change.memory_id) if folder is not None else None
             if found is None:
-                raise NoSuchItem(f"{self.agent_id} remembers nothing with the id {change.memory_id}")
+                raise NoSuchItem(f"{self.agent_id} has no item with the id {change.memory_id}")
             place, name, before, number = found
             with contextlib.ExitStack() as stack:
                 if place is not folder:
@@ -234,7 +234,7 @@ class AgentMemory:
                 place.sweep()
                 if place.replace(name, data, before):
                     return item
-        raise StoreBusy(f"the memory of {self.agent_id} keeps changing", hint="close what writes to it")
+        raise StoreBusy(f"the memory of {self.agent_id} keeps changing", hint="close the program that writes to it")
 
     def _found(self, folder: Folder, memory_id: str) -> tuple[Folder, str, bytes, int] | None:
         """Return the folder, the file, its bytes, and the item's number in it. The caller closes a folder of logs."""
@@ -303,7 +303,9 @@ def naming_item(folder: Folder, name: str) -> Iterator[None]:
     try:
         yield
     except Inseparable as error:
-        raise StoreError(f"cannot change {folder.path / name}: {error}", hint="close that one, and try again") from None
+        raise StoreError(
+            f"cannot change {folder.path / name}: {error}", hint="close that block, and try again"
+        ) from None
 
 
 def _written(status: os.stat_result | None) -> datetime | None:

@@ -48,7 +48,7 @@ def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
     then no log was deleted.
     """
     today, readings = agent_memory.now().date(), dict[date, _Reading]()
-    # Reading may take long and needs no lock; what changes meanwhile is read again under it.
+    # Reading may take long and needs no lock; changed files are read again under the lock.
     with contextlib.suppress(StoreError), agent_memory.looked_at() as folder, _logs(folder) as logs:
         readings = _read(agent_memory.agent_id, logs, today, {})
     with agent_memory.held(create=False) as folder, _logs(folder) as logs:
@@ -100,16 +100,16 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     problem = (
         None
         if line is None
-        else StoreProblem(path, f"line {line} is not UTF-8 text, so the log is kept", "warning", line)
+        else StoreProblem(path, f"line {line} is not UTF-8 text, so the log is not deleted", "warning", line)
     )
-    # What is still being written has no end yet: a line of today's without one may be half of what it is to be.
+    # Today's log may still be written: a last line without a line end may be incomplete.
     whole = written if day < today else written[: written.rfind(b"\n") + 1]
     found, left = look_through(agent_id, DailyLog.parse(day, whole))
     if problem is not None:  # a person must fix what is not text
         found = tuple(one for one in found if "\ufffd" not in one.item.text and "\0" not in one.item.text)
     kept = None
     if left:
-        why = f"line {left[0].line} is for the long term and is put nowhere: {left[0].why}; the log is kept"
+        why = f"line {left[0].line} is marked as long-term and cannot be copied: {left[0].why}; the log is not deleted"
         kept = StoreProblem(path, why, "warning", left[0].line)
     return _Reading(now, sha256(data).digest(), found, problem, kept)
 
@@ -140,7 +140,7 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Rea
             return document
         if new:
             document = document.stamped(agent_memory.agent_id, agent_memory.now(), otherwise).adding(new)
-        if document.updated_at is None:  # its bullets have the time of the file, which is about to change
+        if document.updated_at is None:  # its bullets use the time of the file, which is about to change
             document = document.dated(otherwise)
         return promoted.write(document, said)
 

@@ -48,7 +48,7 @@ def _item(
         agent_id=agent_id,
         memory_type=memory_type,
         timestamp=at,
-        # A byte that is not UTF-8 came as a lone surrogate; the item shows it as U+FFFD, the file keeps it.
+        # A byte that is not UTF-8 is read as a lone surrogate; the item shows it as U+FFFD, and the file preserves it.
         text=text,
         tags=tags,
         source_uri=note.source,

@@ -26,7 +26,7 @@ from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.markdown.unread import Unread, unread
 from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
-_CHECKED = 100_000  # files of which is remembered what is to be said of them
+_CHECKED = 100_000  # number of files whose problems are cached
 
 
 class MarkdownFile(NamedTuple):
@@ -110,7 +110,7 @@ class MarkdownReader:
         file = part.name.rpartition("/")[2]
         day = None if file == MEMORY else day_of(file)
         if part.name != part_name(part.agent_id, day):
-            raise StoreError(f"{part.name!r} is no part of the memory of {part.agent_id}")
+            raise StoreError(f"{part.name!r} is not a part of the memory of {part.agent_id}")
         return self.placed(part.agent_id, day)
 
     def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, ItemLocation]]:
@@ -261,5 +261,5 @@ class Measure:
 def _no_text(data: bytes) -> Iterator[Unread]:
     line = unreadable_line(data)
     if line is not None:
-        said = f"line {line} is not UTF-8 text; it is kept byte for byte, and shown with U+FFFD for what is not"
+        said = f"line {line} is not UTF-8 text; the file is not changed, and invalid bytes are shown as U+FFFD"
         yield Unread(line, said)

@@ -62,9 +62,9 @@ def _in_document(document: MarkdownDocument) -> Iterator[tuple[int, str]]:
             if name is not None and _UNDERLINE.match(below):
                 yield at + 1, f"this heading begins no section: write `## {name}`"
             elif within and _STEP.match(line):
-                yield at + 1, "a numbered line is no item: begin it with `- `"
+                yield at + 1, "a numbered line is not an item: begin it with `- `"
             elif within and _INDENTED.match(line) and not is_break(line.strip(BLANK)):
-                yield at + 1, "an indented line below no bullet is no item: begin it at the left edge"
+                yield at + 1, "an indented line without a bullet above it is not an item: begin it at the left edge"
 
 
 def _section_name(heading: str) -> str | None:
@@ -75,11 +75,11 @@ def _section_name(heading: str) -> str | None:
 def _in_log(agent_id: str, log: DailyLog) -> Iterator[tuple[int, str]]:
     for start, end in log.sections:
         if start in log.headings:
-            yield start + 1, "this section is no entry: one begins `## HH:MM — title`"
+            yield start + 1, "this section is not an entry: an entry begins with `## HH:MM — title`"
         elif (at := _first_text(log.lines[start:end])) is not None:
             yield start + at + 1, "text before the first entry is not an entry"
     for left in look_through(agent_id, log).left:
-        yield left.line, f"this is marked to be kept for good and is put nowhere: {left.why}"
+        yield left.line, f"this is marked as long-term and cannot be copied: {left.why}"
 
 
 def _first_text(lines: Sequence[str]) -> int | None:

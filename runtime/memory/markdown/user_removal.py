@@ -15,7 +15,7 @@ from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.text.document import MarkdownDocument
 
-_TRIES = 50  # of a replacement, each against a person's edit that came in between
+_TRIES = 50  # attempts of a replacement; each failed one met a concurrent edit by a person
 
 
 def forget_user(agent_memory: AgentMemory, user_id: str) -> int:
@@ -61,7 +61,7 @@ def _from_log(logs: Folder, name: str, user_id: str) -> int:
             log = log.without(*theirs)
         if logs.replace(name, log.data, before):
             return len(theirs)
-    raise StoreBusy(f"{logs.path / name} keeps changing", hint="close what writes to it")
+    raise StoreBusy(f"{logs.path / name} keeps changing", hint="close the program that writes to it")
 
 
 def _is_of(note: Annotation, user_id: str) -> bool:

@@ -19,14 +19,14 @@ from runtime.memory.redaction.redact import redact
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 LONGEST = 2000
-"""Characters of a value for a gate at most."""
+"""Maximum characters of a value for a gate."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:mailto|urn|symbiont|data):")
 _PROOF = re.compile(r"(?=.*\bred:\s*\S)(?=.*\bgreen:\s*\S)", re.DOTALL)
 _HOW: Mapping[Gate, str] = {
     "governance": "governance with done:WHAT or na:REASON (--close-governance)",
     "tdd_proof": "tdd_proof with red:WHAT_FAILED green:WHAT_PASSED or na:REASON (--tdd-proof)",
-    "evidence": "evidence with the whole paths of files among the sources, or na:REASON (--evidence)",
+    "evidence": "evidence with the absolute paths of files among the sources, or na:REASON (--evidence)",
     "risk_tier": "risk_tier with the item's tier, GREEN, YELLOW or RED (--risk-tier)",
 }
 
@@ -63,7 +63,7 @@ def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dic
         except ValueError as fault:
             faults[gate] = str(fault)
     if "risk_tier" in closed and closed["risk_tier"] == "RED" and not _done(given):
-        faults.setdefault("governance", "what is RED is not kept without what was done about it (done:WHAT)")
+        faults.setdefault("governance", "a RED item needs done:WHAT, the action that was taken")
     if faults:
         raise _open(faults, closed)
     return closed
@@ -74,7 +74,7 @@ def _open(faults: Mapping[Gate, str], closed: Mapping[str, str]) -> GateOpen:
     said = "; ".join(f"{gate}: {fault}" for gate, fault in faults.items())
     subject = f"the gate {gates[0]} is" if len(gates) == 1 else f"the gates {', '.join(gates)} are"
     hint = "close " + ", and ".join(_HOW[gate] for gate in gates)
-    return GateOpen(f"{subject} not closed, so nothing was kept: {said}", gates=gates, hint=hint, closed=closed)
+    return GateOpen(f"{subject} not closed, so nothing was stored: {said}", gates=gates, hint=hint, closed=closed)
 
 
 def _done(given: Mapping[str, str]) -> bool:
@@ -89,7 +89,7 @@ def _tdd_proof(text: str, _: Item) -> str:
     if text.startswith("na:") or not text:
         return _spoken(text, ("na",), or_else="no proof was given")
     if _PROOF.search(text) is None:
-        raise ValueError("the proof names no test that was red: and then green:")
+        raise ValueError("the proof needs a test that was red: and then green:")
     return _bounded(text)
 
 
@@ -101,13 +101,13 @@ def _evidence(text: str, item: Item) -> str:
         raise ValueError("no source is a file")
     for file in files:
         if not os.path.isabs(file):  # noqa: PTH117 - a source is text
-            raise ValueError(f"{_shown(file)} is not a whole path")
+            raise ValueError(f"{_shown(file)} is not an absolute path")
         try:
             found = os.stat(file)  # noqa: PTH116
         except (OSError, ValueError):
             raise ValueError(f"there is no file {_shown(file)}") from None
         if not stat.S_ISREG(found.st_mode):
-            raise ValueError(f"{_shown(file)} is no file")
+            raise ValueError(f"{_shown(file)} is not a file")
     return f"files:{len(files)}"
 
 
@@ -133,7 +133,7 @@ def _spoken(text: str, ways: tuple[str, ...], or_else: str = "nothing was given 
 
 def _bounded(text: str) -> str:
     if len(text) > LONGEST:
-        raise ValueError(f"what was given has {len(text)} characters, and may have {LONGEST}")
+        raise ValueError(f"the value has {len(text)} characters; the maximum is {LONGEST}")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Writes down how writing and sending a record went."""
+"""Records the results of writing and sending a record."""
 
 from __future__ import annotations
 

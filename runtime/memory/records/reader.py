@@ -212,10 +212,12 @@ class RecordReader:
                         self._report(name_index, folder, name, str(error))
                 known = read_name(name)
                 if known is not None and ids.get(known.id, name) != name:
-                    problems.append(StoreProblem(str(folder.path / name), f"its id is also that of {ids[known.id]}"))
+                    problems.append(StoreProblem(str(folder.path / name), f"{ids[known.id]} has the same id"))
             problems += _strangers(folder)
             problems += [
-                StoreProblem(str(folder.path / evidence.FOLDER / file), f"the record {known} was kept, and is gone")
+                StoreProblem(
+                    str(folder.path / evidence.FOLDER / file), f"the record {known} was stored, and is missing"
+                )
                 for known, file in proved.items()
                 if known not in ids
             ]
@@ -239,7 +241,7 @@ def load(folder: Folder, agent_id: str, name: str) -> Record:
     """Read one record. Raises DamagedRecord, StoreError."""
     status = folder.status(name)
     if status is not None and status.st_size > LARGEST:
-        raise DamagedRecord(f"it has {status.st_size} bytes, and no record has more than {LARGEST}")
+        raise DamagedRecord(f"it has {status.st_size} bytes; the maximum of a record is {LARGEST}")
     try:
         return decode(name, agent_id, folder.read(name))
     except StoreError as error:
@@ -269,4 +271,4 @@ def _strangers(folder: Folder) -> Iterator[StoreProblem]:
     """Yield JSON files that do not have a record's name: nothing else finds a renamed record."""
     for name in folder.names():
         if name.endswith(".json") and name not in _OWN and read_name(name) is None:
-            yield StoreProblem(str(folder.path / name), "it is not called as a record is")
+            yield StoreProblem(str(folder.path / name), "its name is not the name of a record")

@@ -30,7 +30,7 @@ def _damaged(reader: RecordReader) -> Iterator[StoreProblem]:
     damaged = reader.stats(None).problems
     if damaged:
         said = "1 record is damaged" if len(damaged) == 1 else f"{len(damaged)} records are damaged"
-        yield StoreProblem(damaged[0].file, f"{said}, and left out: `symbi memory verify` says why", "warning")
+        yield StoreProblem(damaged[0].file, f"{said} and ignored: `symbi memory verify` shows why", "warning")
 
 
 def _folders(root: Path, agents: Sequence[str]) -> Iterator[StoreProblem]:
@@ -42,7 +42,7 @@ def _folders(root: Path, agents: Sequence[str]) -> Iterator[StoreProblem]:
             if fault is not None:
                 yield StoreProblem(str(folder), f"records cannot be written: {fault}")
             elif stat.S_IMODE(folder.stat().st_mode) & 0o077:
-                yield StoreProblem(str(folder), "others on this machine may look into it: chmod 0700", "warning")
+                yield StoreProblem(str(folder), "other users of this machine can read it: chmod 0700", "warning")
 
 
 def _sending(root: Path, sync: RemoteSync, remote_off: str | None) -> Iterator[StoreProblem]:

@@ -41,10 +41,10 @@ INDEX_SECONDS = 1.0
 """Seconds that `index.json` of a large folder may be out of date."""
 
 _INSTEAD: Mapping[Capability, str] = {
-    "edit": "write a new one that says what is right",
-    "replace": "write a new one that says what is right",
+    "edit": "write a new, corrected record",
+    "replace": "write a new, corrected record",
     "upsert": "append them",
-    "delete": "a record that must go is a file to delete by hand, and `symbi memory verify` will say that it is gone",
+    "delete": "delete the record's file by hand; `symbi memory verify` then reports it as missing",
     "compact": "they do not expire; old ones may be moved elsewhere while no daemon runs",
     "remove": "move the agent's folder elsewhere, or delete it, while no daemon runs",
 }
@@ -120,7 +120,7 @@ class RecordsStore(FileStore[RecordReader]):
                 await self._group(agent).put(Cleanup(recover=True))
 
     def _must_be_able_to(self, capability: Capability) -> None:
-        raise Unsupported(f"records stay as they are: {self.root} has no {capability}", hint=_INSTEAD[capability])
+        raise Unsupported(f"records cannot be changed: {self.root} has no {capability}", hint=_INSTEAD[capability])
 
     # Writing
 

@@ -43,7 +43,7 @@ from runtime.memory.records.outcome import mark, tell_stored, write_failure
 from runtime.memory.records.user_removal import forget, names_of
 
 AT_ONCE = 256
-"""Records in a folder up to which `index.json` is written with every write; beyond, a moment later."""
+"""Number of records in a folder up to which `index.json` is written with every write; beyond it, a moment later."""
 
 
 class _Staged(NamedTuple):
@@ -128,7 +128,7 @@ class RecordWriter:
                 stack.enter_context(waiting)
             kept = self._stage_all(folder, proofs, waiting, writes)
             if len(kept) < sum(len(work.items) for _, work in writes):
-                # Whoever gave what is there already its name may have been killed before that was on disk.
+                # The process that published the existing record may have been killed before it was on disk.
                 flush(folder)
             if not kept:
                 return
@@ -203,7 +203,7 @@ class RecordWriter:
             raise
         for each in kept:
             self.name_index.put(each.name, each.size)
-        with contextlib.suppress(StoreError):  # what has no name yet gets it from `recover`
+        with contextlib.suppress(StoreError):  # `recover` renames files that have no name yet
             for each in kept:
                 publish(proofs, *each.event)
         flush(proofs)

@@ -39,7 +39,7 @@ _NO_SECRET = re.compile(
     rb"[_.-]?token|(?:1|one)password$",
     re.IGNORECASE,
 )
-"""Names that end like a secret's name but are none."""
+"""Names that end like a secret's name but are not secrets."""
 
 
 def _echo(kind: bytes, camel: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
@@ -70,7 +70,7 @@ def _is_constant(name: bytes, sign: bytes, value: bytes) -> bool:
 def _is_setting(found: FoundSecret) -> bool:
     value = found.value
     done = DONE.match(found.data, found.begin)
-    if done is not None:  # with more behind it, it was a piece of what is set
+    if done is not None:  # followed by more text, it was only part of the value
         return done.end() < found.end and _GOES_ON.match(value, done.end() - found.begin) is None
     start = _NAME.match(found.before_value)
     assert start is not None
@@ -110,9 +110,9 @@ def _is_alone(found: FoundSecret, name: bytes) -> bool:
     return len(found.value) >= 6 and _PLAIN.fullmatch(found.value) is not None and not is_reference(found.value)
 
 
-# Quoted (as far as the quote or the line goes), in a JSON string's own JSON, or bare; what closes a sentence or a
-# bracket after a bare one is no part of it, and `&` only of those that cannot stand in an address. Between a name and
-# a quoted value code may say a type.
+# Quoted (up to the end of the quote or line), in JSON inside a JSON string, or bare. Punctuation that closes a sentence
+# or a bracket after a bare value is not part of it, and of these only `&` cannot be part of a URL. Between a name and a
+# quoted value code may have a type.
 _ASSIGNED, _ANY_SIGN = rb"(?:=>|:=|=|%3[Dd])", rb"(?:=>|:=|[=:]|%3[Dd])"
 _QUOTED = (
     rb"""[ \t]*:[ \t]*&?[A-Za-z_][\w.\[\]|<>]{0,30}[ \t]*=[ \t]*[bfru]?["']([^"'\\\n]+)["']"""
@@ -194,7 +194,7 @@ def _is_content(found: FoundSecret) -> bool:
 
 SETTINGS: tuple[Pattern, ...] = (
     Pattern(
-        # A phrase of several words, in a line of its own.
+        # A phrase of several words, on a line of its own.
         "password",
         rb"(?m)^[ \t]*(?:export[ \t]+)?(?i:[a-z0-9_.-]*(?:password|passwd|passphrase))[ \t]*[:=][ \t]*"
         rb"([a-z]{3,}(?:[ -][a-z]{3,}){2,9})[ \t]*$",

@@ -1,4 +1,4 @@
-"""A row of the table of secrets, and the match that its judgement gets."""
+"""A row of the table of secrets, and the match that its condition gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 DONE = re.compile(rb"\[REDACTED:[a-z0-9_]+\]")
 """The replacement of a secret."""
 
-_NEAR = 200  # bytes of a line that a judgement may look at
+_NEAR = 200  # bytes of a line that a condition may read
 
 
 class FoundSecret(NamedTuple):

@@ -18,20 +18,20 @@ from runtime.memory.redaction.token_formats import FORMS
 PATTERNS: tuple[Pattern, ...] = (*FORMS, *SETTINGS)
 """Every pattern, in the order in which they are tried: formats that name a service first, settings last."""
 
-_MEMORY = 64 << 20  # bytes that RE2 may use for one pattern before it goes on more slowly
+_MEMORY = 64 << 20  # bytes of memory that RE2 may use for one pattern before it becomes slower
 
 
 def _compile(regex: bytes, *, groups: bool = True) -> Any:
     options = re2.Options()
     options.never_capture = not groups
-    options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are; what ends a match is always ASCII
+    options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are; the end of a match is always ASCII
     options.log_errors = False
     options.max_mem = _MEMORY
     return re2.compile(regex, options)
 
 
 _COMPILED = tuple((pattern, _compile(pattern.regex)) for pattern in PATTERNS)
-# Without groups: reporting that each matched nothing takes longer than searching a text.
+# Without groups: reporting that no group matched takes longer than searching a text.
 _ANY_OF_THEM = _compile(b"|".join(rb"(?:" + pattern.regex + rb")" for pattern in PATTERNS), groups=False)
 
 

@@ -177,7 +177,7 @@ _FORMS: tuple[Pattern, ...] = (
     Pattern("url_password", rb"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@\"'<>\[]*:([^\s/@\"'<>]+)@", _is_value),
     Pattern(
         "url_password",
-        # In the URL of a database a password may hold a slash.
+        # In the URL of a database a password may contain a slash.
         rb"\b(?:postgres(?:ql)?|mysql|mariadb|mongodb(?:\+srv)?|rediss?|amqps?)(?:\+[a-z0-9]+)?://[^\s/:@\"'<>\[]*:([^\s@\"'<>]+)@",
         _is_value,
     ),
@@ -206,7 +206,7 @@ _FORMS: tuple[Pattern, ...] = (
         "session_cookie",
         rb"(?i)\b(?:PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|laravel_session|_gitlab_session)=([^\s;,\"']{16,})",
     ),
-    # Any value of a cookie that looks made up; of `Set-Cookie` the first, for its attributes follow.
+    # Any random-looking value of a cookie; of `Set-Cookie` only the first, because its attributes follow.
     Pattern(
         "session_cookie", rb"(?im)(?:^|[^-a-z])cookie\\?[\"']?[ \t]*:[ \t]*\\?[\"']?(?:[^\n;]*;[ \t]*)*?" + _COOKIE
     ),

@@ -17,7 +17,7 @@ from runtime.memory.summary.extractive import CUT
 from runtime.models.model import Model
 
 MOST_CHARACTERS: Final = 20_000
-"""Characters of all notes in a prompt: some 5,000 to 7,000 tokens of English."""
+"""Maximum characters of all notes in a prompt: some 5,000 to 7,000 tokens of English."""
 
 _SYSTEM: Final = (
     "You summarize developer activity into concise, factual bullet points. Prefer neutral tone. Avoid speculation. "
@@ -27,7 +27,7 @@ _USER: Final = "Summarize the following episodic notes for project '{project_id}
 _TOKENS_A_WORD: Final = 3
 _TOKENS_BESIDES: Final = 64
 _CHARACTERS_A_WORD: Final = 40
-# Everything that some reader takes for the end of a line, or does not show.
+# All characters that some program takes for a line end or does not show.
 _NOT_SHOWN: Final = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
@@ -65,7 +65,7 @@ def bounded(text: str, max_words: int) -> str:
     if len(words) <= max_words and len(whole) <= longest:
         return text.strip()
     kept = " ".join(words[:max_words])[: longest - 1]
-    # Judged by what comes next in the whole of it: what looks like an end may be half of a number.
+    # Decided by the following text: an apparent end of a sentence may be part of a number.
     end = max((stop for _, stop in sentences(whole, 0, len(whole)) if stop <= len(kept)), default=0)
     return kept[:end] if end >= len(kept) // 2 else kept + CUT
 

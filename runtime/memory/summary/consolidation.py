@@ -22,7 +22,7 @@ from runtime.models.model import Model, ModelRefused, ModelUnavailable
 Strategy = Literal["auto", "abstractive", "extractive"]
 
 MAX_WORDS: Final = 250
-"""Words of a summary at most, unless the call or the memory has another number."""
+"""Maximum words of a summary, unless the call or the memory has another number."""
 
 _TICK: Final = timedelta(microseconds=1)
 _locks = KeyedLock()
@@ -68,7 +68,7 @@ class Wanted:
 
 
 class MadeSummary(NamedTuple):
-    """How a summary was made: the row and the model, or none."""
+    """The method of a summary: the row and the model, or none."""
 
     provider: str | None = None
     model: str | None = None
@@ -107,10 +107,10 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
     del items[wanted.limit :]
     if not items:
         raise NothingToSummarise(
-            f"there is nothing to summarise: no {wanted.memory_type} item of the project {wanted.project_id} "
+            f"there is nothing to summarize: no {wanted.memory_type} item of the project {wanted.project_id} "
             + (f"with one of the tags {', '.join(wanted.tags)} " if wanted.tags else "")
-            + f"was kept from {rfc3339(wanted.start)} to {rfc3339(wanted.end)}",
-            hint=f"in the collection {wanted.collection}; is what happened pushed as episodic?",
+            + f"was stored from {rfc3339(wanted.start)} to {rfc3339(wanted.end)}",
+            hint=f"in the collection {wanted.collection}; check that events are pushed as episodic",
         )
     key = summary_key(wanted.project_id, wanted.start, wanted.end, (item.memory_id for item in items))
     most = _most_words(memory, wanted)
@@ -132,7 +132,7 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
 async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
     """Yield the items to summarise, oldest first, and one more than the limit if there is one. Summaries are left out
     unless their tag is asked for."""
-    # What an agent kept names no project, and is of the default one.
+    # Items written by agents name no project and belong to the default one.
     project = None if wanted.project_id == PROJECT else wanted.project_id
     scan = Scan(
         agent_id=wanted.collection,
@@ -207,7 +207,7 @@ async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_wo
                 raise
             fell_back = error.line()
     texts = [item.text for item in items]
-    # Texts may be nothing but full stops.
+    # Texts may consist of full stops only.
     return _Written(extract(texts, max_words) or bounded(" ".join(texts), max_words), MadeSummary(), fell_back)
 
 
@@ -225,12 +225,12 @@ def _chosen(memory: OpenMemory, wanted: Wanted) -> Model | None:
         return None
     if model is None:
         raise ModelUnavailable(
-            "no language model summarises this memory",
-            hint="`summarize { model ollama }` in its block, or SUMMARIZATION_PROVIDER, gives it one",
+            "this memory has no language model for summaries",
+            hint="`summarize { model ollama }` in its block, or SUMMARIZATION_PROVIDER, configures one",
         )
     if wanted.provider not in (None, model.name):
         raise ModelUnavailable(
-            f"the model {wanted.provider} is not the one that summarises this memory", hint=f"that is {model.name}"
+            f"the model {wanted.provider} is not the one configured for this memory", hint=f"that is {model.name}"
         )
     return model if wanted.model is None else model.with_model(wanted.model)
 
@@ -238,12 +238,12 @@ def _chosen(memory: OpenMemory, wanted: Wanted) -> Model | None:
 async def _abstract(model: Model, items: list[Item], wanted: Wanted, max_words: int) -> str:
     """Return the model's summary of the items. Raises ModelUnavailable, ModelRefused."""
     if not await model.reachable():
-        raise ModelUnavailable(f"the model {model.name} does not answer", hint="is it running?")
+        raise ModelUnavailable(f"the model {model.name} does not answer", hint="check that it is running")
     text = await write(
         model, items, project_id=wanted.project_id, start=wanted.start, end=wanted.end, max_words=max_words
     )
     if not text:
-        raise ModelUnavailable(f"the model {model.name} ({model.model}) answered nothing", hint="try another model")
+        raise ModelUnavailable(f"the model {model.name} ({model.model}) gave an empty answer", hint="try another model")
     return text
 
 
@@ -267,7 +267,7 @@ async def _keep(memory: OpenMemory, wanted: Wanted, key: str, there: Item | None
     """Store the summary, in place of an existing one or as a new one. If another process was faster, return the summary
     that it stored."""
     if there is not None:
-        # A person may have said more about it by tags: they stay.
+        # A person may have added tags: they are preserved.
         tags = (*there.tags, *summary.tags)
         return await memory.replace(summary.changed(memory_id=there.memory_id, timestamp=there.timestamp, tags=tags))
     written = await memory.store.append([summary])
@@ -275,5 +275,5 @@ async def _keep(memory: OpenMemory, wanted: Wanted, key: str, there: Item | None
         return written[0]
     first = await _existing(memory, wanted, key)
     if first is None:
-        raise StoreError("another process kept this summary and took it away again", hint="ask again")
+        raise StoreError("another process stored this summary and deleted it again", hint="ask again")
     return first

@@ -15,13 +15,13 @@ from typing import Final
 from runtime.memory.chunking import statements
 
 LONGEST_LINE: Final = 180
-"""Characters of a sentence in a summary at most."""
+"""Maximum characters of a sentence in a summary."""
 MOST_REPEATED: Final = 100
-"""Sentences that a chunk repeats of the previous one at most."""
+"""Maximum number of sentences that a chunk repeats from the previous one."""
 CUT: Final = "…"
 """The mark of a cut."""
 
-# `- 5 degrees` may be a negative number as well.
+# `- 5 degrees` may also be a negative number.
 _BULLET: Final = re.compile(r"\A(?:[-*+•‣] |[・●○] ?|#{1,6} )(?!\d)")
 _ENDED: Final = re.compile(r"[.!?…:;。！？｡．؟۔।॥։።፧][\"'”’»)\]*_」』）》〉]*\Z")
 
@@ -62,7 +62,7 @@ def _told(texts: Iterable[str]) -> Iterator[str]:
 
 def _sentences(text: str) -> Iterator[str]:
     for part in statements(text):
-        # White space is evened out: a sentence over two lines is one, and the same wherever its lines break.
+        # White space is normalized: a sentence over two lines is one sentence, wherever its lines break.
         sentence = _BULLET.sub("", " ".join(part.split()))
         if any(map(str.isalnum, sentence)):
             yield sentence

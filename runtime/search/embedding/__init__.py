@@ -90,7 +90,7 @@ async def open_embedding(choice: Variant | None, options: Mapping[str, object]) 
         return await cast("Open", row.opener)(options)
     except ValidationError as error:
         raise UsageError(
-            f"the embedding {row.name} is given options that it does not take",
+            f"the embedding {row.name} has invalid options",
             hint="; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in _problems(error)),
         ) from None
 

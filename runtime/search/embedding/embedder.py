@@ -21,12 +21,12 @@ class Embedder(ABC):
     for_tests: bool = False
     """True if its vectors have no meaning; shown wherever its name is."""
     at_once: int = 64
-    """Texts in one call if there are many."""
+    """Number of texts in one call if there are many."""
 
     @property
     @abstractmethod
     def dimension(self) -> int | None:
-        """Return the numbers in a vector; None until the model's first answer tells."""
+        """Return the numbers in a vector; None before the first answer of the model."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -37,7 +37,7 @@ class Embedder(ABC):
         """
 
     async def embed_question(self, text: str) -> NDArray[np.float32]:
-        """As `embed` for the one text that a search waits for; if possible not behind a batch of others."""
+        """Embed one text like `embed`, for a search that waits; if possible not behind a batch of other texts."""
         vector: NDArray[np.float32] = (await self.embed([text]))[0]
         return vector
 

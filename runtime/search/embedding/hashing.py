@@ -22,15 +22,15 @@ _WORD = re.compile(r"\w+")
 _ASCII = bytes(ord(chr(code).lower()) if _WORD.match(chr(code)) else 0 for code in range(128)) + bytes(range(128, 256))
 """The replacement of every byte: lower case for letters, 0 outside words."""
 _WORDS = 512
-"""Words that are read of a text."""
+"""Maximum number of words that are read from a text."""
 _LONGEST = 16 * 1024
-"""Characters that are read of a text, and bytes of texts that are read together."""
+"""Maximum characters that are read from a text, and bytes of texts that are processed together."""
 _FACTOR = 0x9E3779B1
 """Odd, so that it has an inverse modulo 2^32."""
 
 
 class HashingOptions(GroupModel):
-    """How large the vectors of the embedding for tests are."""
+    """Options of the embedding for tests: the size of its vectors."""
 
     dimension: int = Field(default=256, ge=8, le=4096, description="The dimension of vectors.")
 
@@ -53,7 +53,7 @@ class HashingEmbedder(Embedder):
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if len(texts) == 1 and len(texts[0]) <= _LONGEST:
-            return self._rows(texts)  # A way to another thread and back takes longer.
+            return self._rows(texts)  # Using another thread would take longer.
         return await asyncio.to_thread(self._rows, texts)
 
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -80,7 +80,7 @@ def _read(text: str) -> bytes:
     if text.isascii():
         return text.encode().translate(_ASCII)
     words = "\0".join(_WORD.findall(readable(text).casefold()))
-    return words.encode()[: 2 * _LONGEST] or b"\0"  # Without a word it says something all the same.
+    return words.encode()[: 2 * _LONGEST] or b"\0"  # Text without words is not blank either.
 
 
 def _added(texts: Sequence[bytes], dimension: int) -> NDArray[np.float64]:
@@ -90,14 +90,14 @@ def _added(texts: Sequence[bytes], dimension: int) -> NDArray[np.float64]:
     second, half, one = map(np.uint64, (0xC2B2AE3D27D4EB4F, 32, 1))
     singles, of = _words(texts)
     together = of[:-1] == of[1:]
-    # The factors are odd, so no bit is lost, and not the same, so the order counts; high bits are the well mixed ones.
+    # The factors are odd, so no bit is lost, and different, so the order matters; the high bits are well mixed.
     features = np.concatenate((singles, ((singles[:-1] ^ (singles[1:] >> half)) * second)[together])) >> half
     places = ((features >> one) % np.uint64(dimension)).astype(np.int64)
     places += np.concatenate((of, of[:-1][together])) * dimension
     signs = np.where(features & one, 1.0, -1.0)
     added: NDArray[np.float64] = np.bincount(places, signs, len(texts) * dimension).astype(np.float64)
     added = added.reshape(len(texts), dimension)
-    # Features that cancel each other out leave nothing of a text that says something.
+    # Features that cancel each other out must not leave a zero vector for a text with content.
     cancelled = ~added.any(axis=1) & np.array([each != b"" for each in texts])
     added[cancelled, 0] = 1.0
     return added

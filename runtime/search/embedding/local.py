@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AT_ONCE = 32
-"""Texts of a batch: few enough to be cancelled soon, enough to be sorted by length."""
+"""Number of texts in a batch: few enough to be cancelled soon, enough to be sorted by length."""
 _LONGEST = 8 * 1024
-"""Characters given to the tokenizer: more than 256 tokens have, and few enough, as it holds the interpreter's lock."""
+"""Maximum characters for the tokenizer: more than 256 tokens have, but limited, because it holds the interpreter's
+lock."""
 
 _NICENESS = 10
 
 
 class LocalOptions(GroupModel):
-    """There is nothing to set."""
+    """No options."""
 
 
 class _Shared:
@@ -43,7 +44,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.holders = 0
-        # A thread begins with the first that it is given.
+        # A thread starts with its first task.
         self.questions = ThreadPoolExecutor(1, thread_name_prefix="embedding local, questions")
         self.batches = ThreadPoolExecutor(1, thread_name_prefix="embedding local", initializer=_stand_back)
 
@@ -90,7 +91,7 @@ _shared = _Shared()
 
 
 def _start_anew() -> None:
-    """Forget the model: it is not used any more, or this is a forked child, which has no threads."""
+    """Forget the model: it is no longer used, or this is a forked child process, which has no threads."""
     global _shared  # noqa: PLW0603 - it is the process's own
     _shared = _Shared()
 
@@ -117,11 +118,11 @@ class LocalEmbedder(Embedder):
         loop, shared = asyncio.get_running_loop(), self._shared
         parts = []
         for start in range(0, max(len(texts), 1), _AT_ONCE):
-            # One by one, so that a question waits for no more than one of them.
+            # One by one, so that a query waits for at most one of them.
             some = texts[start : start + _AT_ONCE]
             tokens = [await loop.run_in_executor(shared.questions, shared.tokens, text) for text in some]
             parts.append(await loop.run_in_executor(shared.batches, shared.vectors, tokens))
-        # Not before the thread has done so: it takes a while the first time.
+        # After the thread has finished: loading takes a while the first time.
         import numpy as np
 
         return np.concatenate(parts)

@@ -24,7 +24,7 @@ _EMBED = "embed"
 
 
 class OllamaOptions(GroupModel):
-    """Where Ollama is, and which of its models makes the vectors."""
+    """Options of Ollama: its URL and its embedding model."""
 
     url: Url = Field(default="http://localhost:11434", description="The URL of Ollama, without `/api`.")
     model: str = Field(
@@ -37,8 +37,8 @@ class OllamaOptions(GroupModel):
         default=None,
         ge=1,
         le=16384,
-        description="The dimension of vectors. Without it that of the first answer; with it any other dimension "
-        "is refused.",
+        description="The dimension of vectors. The default is that of the first answer; with this option any other "
+        "dimension is refused.",
         examples=[768],
     )
     batch: int = Field(default=32, ge=1, le=512, description="Number of texts per request.")
@@ -71,7 +71,7 @@ class OllamaEmbedder(RemoteEmbedder):
         service = Service(self._ollama.host, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
         self._asked = options.model
-        # A name without a tag is the one tagged `latest`.
+        # A name without a tag means the tag `latest`.
         self.model = f"ollama/{options.model if ':' in options.model else f'{options.model}:latest'}"
 
     async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:

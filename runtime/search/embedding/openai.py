@@ -28,7 +28,7 @@ _WHOSE = "the embedding openai"
 
 
 class OpenAIOptions(GroupModel):
-    """Which service and model make the vectors, and the key that it wants."""
+    """Options of the service: its URL, the model, and the API key."""
 
     url: Url = Field(default=OPENAI, description="The base URL of the service; `/embeddings` is appended.")
     api_key: SecretReference | None = Field(
@@ -88,7 +88,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         caller: HttpCaller | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Raises UsageError for a key that no header may hold."""
+        """Raises UsageError for a key with characters that are invalid in a header."""
         self._openai = OpenAIService(options.url, key, _WHOSE)
         host, seconds = self._openai.host, options.timeout.total_seconds()
         service = Service(host, options.batch, options.max_characters, seconds, options.dimension)
@@ -114,7 +114,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         """Return the vectors in the order of their texts. Raises ValueError for invalid ones."""
         if any(datum.index is not None for datum in data):
             if sorted(-1 if datum.index is None else datum.index for datum in data) != list(range(len(data))):
-                raise ValueError("not one answer for each text")
+                raise ValueError("the number of answers is not the number of texts")
             data = sorted(data, key=lambda datum: datum.index or 0)
         return [_numbers(datum.embedding) for datum in data]
 

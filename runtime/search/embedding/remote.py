@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST_ANSWER = 64 * 1024 * 1024
-"""Bytes of the largest answer: 500 vectors of 4096 numbers, each with 25 characters."""
+"""Maximum bytes of an answer: 500 vectors of 4096 numbers, each with 25 characters."""
 QUESTION_SECONDS = 10.0
-"""Seconds for a single text: it is a question, and its search waits."""
+"""Timeout in seconds for a single text: it is a query, and its search waits."""
 AWAY_SECONDS = 10.0
-"""Seconds in which a service that did not answer at all is not called again."""
+"""Seconds for which a service that did not answer is not called again."""
 
 _TRIES = 3
 _REQUEST_CHARACTERS = 200_000
-"""Characters in one request, unless one text alone has more. OpenAI takes at most 300,000 tokens a request."""
+"""Maximum characters in one request, unless a single text has more. OpenAI takes at most 300,000 tokens a request."""
 _SHORTEST = 200
 _TOO_LONG = re.compile(r"context|too long|too large|maximum|max_|exceed|tokens", re.IGNORECASE)
 
@@ -63,7 +63,7 @@ class RemoteEmbedder(Embedder):
         sent = {place: readable(text[: self._service.characters]) for place, text in enumerate(texts)}
         sent = {place: text for place, text in sent.items() if not is_blank(text)}
         if texts and not sent and self._dimension is None:
-            await self._vectors(["text"])  # Only an answer says how long the zero vector is.
+            await self._vectors(["text"])  # Only an answer shows the dimension of the zero vector.
         found: dict[int, NDArray[np.float32]] = {}
         for places in _batches(sent, self._service.batch):
             found.update(zip(places, await self._vectors([sent[place] for place in places]), strict=True))
@@ -85,7 +85,7 @@ class RemoteEmbedder(Embedder):
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
-        """Turn a permanent HTTP failure into what to fix."""
+        """Convert a permanent HTTP failure to a report with the fix."""
 
     def _mismatch(self, failure: CallFailed) -> EmbeddingMismatch:
         message, hint, _ = self._refused(failure)
@@ -108,7 +108,7 @@ class RemoteEmbedder(Embedder):
     async def _shortened(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        # Each by itself: what a text becomes must not depend on those that are sent with it.
+        # Each text is cut by itself: its vector must not depend on the texts that are sent with it.
         return np.concatenate([await self._cut(text) for text in texts])
 
     async def _cut(self, text: str) -> NDArray[np.float32]:
@@ -135,7 +135,9 @@ class RemoteEmbedder(Embedder):
                 raise self._not_finite() from None  # Ollama cannot write NaN as JSON, and answers 500.
             if not failure.passing:
                 raise
-            unavailable = EmbeddingUnavailable(f"the embedding {self.name} is not there: {failure}", hint=failure.hint)
+            unavailable = EmbeddingUnavailable(
+                f"the embedding {self.name} is unavailable: {failure}", hint=failure.hint
+            )
             if failure.status is None:
                 self._away = self._clock.monotonic() + AWAY_SECONDS, unavailable
         else:
@@ -148,8 +150,8 @@ class RemoteEmbedder(Embedder):
 
         if len(answer) != count:
             raise EmbeddingMismatch(
-                f"the embedding {self.name} answered {len(answer)} vectors for {count} texts",
-                hint=f"does {self._service.host} speak its whole API?",
+                f"the embedding {self.name} returned {len(answer)} vectors for {count} texts",
+                hint=f"check that {self._service.host} supports the whole API",
             )
         dimension = self._one_dimension({len(row) for row in answer})
         with np.errstate(over="ignore"):
@@ -158,7 +160,7 @@ class RemoteEmbedder(Embedder):
             raise self._not_finite()
         self._dimension = dimension
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        # A vector of zeros has no direction, and stays what it is.
+        # A vector of zeros has no direction and stays as it is.
         rows /= np.where(lengths > 0, lengths, 1.0)
         unit: NDArray[np.float32] = rows.astype(np.float32)
         return unit
@@ -170,30 +172,31 @@ class RemoteEmbedder(Embedder):
         if wrong:
             wanted = min(known)
             raise EmbeddingMismatch(
-                f"the embedding {self.name} answered a vector of {wrong[0]} numbers, not of {wanted}"
+                f"the embedding {self.name} returned a vector of {wrong[0]} numbers, not of {wanted}"
                 + (" as declared" if declared is not None else " as before"),
-                hint=f"write `dimension {wrong[0]}`, or name the model that has {wanted}"
+                hint=f"write `dimension {wrong[0]}`, or name a model with {wanted}"
                 if declared is not None
-                else "was its model changed? then `symbi memory reindex` embeds everything again",
+                else "if its model was changed, run `symbi memory reindex` to embed everything again",
             )
         dimension = min(found)
         if dimension == 0:
             raise EmbeddingMismatch(
-                f"the embedding {self.name} answered vectors of no numbers", hint=f"is {self.model} for embeddings?"
+                f"the embedding {self.name} returned empty vectors",
+                hint=f"check that {self.model} is a model for embeddings",
             )
         return dimension
 
     def _not_finite(self) -> EmbeddingMismatch:
         return EmbeddingMismatch(
-            f"the embedding {self.name} answered numbers that are not finite",
-            hint=f"its model {self.model} does not work there: try another one",
+            f"the embedding {self.name} returned numbers that are not finite",
+            hint=f"its model {self.model} does not work there: use another one",
         )
 
     def not_vectors(self) -> EmbeddingMismatch:
         """Return the error for an answer that is not vectors."""
         return EmbeddingMismatch(
-            f"the embedding {self.name} was answered by {self._service.host} something that is not vectors",
-            hint="is the URL right?",
+            f"the embedding {self.name} got an answer from {self._service.host} that is not vectors",
+            hint="check the URL",
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def readable(text: str) -> str:
-    """Return `text` as every model and JSON can take it: pairs of surrogates become one character, others U+FFFD."""
+    """Return `text` in a form that every model and JSON accept: pairs of surrogates become one character, others
+    U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -13,5 +14,5 @@ def readable(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """True if there is nothing to embed: such a text has the zero vector, which is near to nothing."""
+    """Return True if there is nothing to embed: such a text has the zero vector, which is similar to nothing."""
     return not text.strip()

@@ -61,10 +61,10 @@ INDEXES = table_of(
 """Every kind of index, by its name in a program."""
 
 DEFAULT = "embedded"
-"""The index of a memory that names none."""
+"""The index of a memory that does not name one."""
 
 NAMELESS = "memory"
-"""The name of an index that is opened without one."""
+"""The name of an index that is opened without a name."""
 
 
 async def open_index(
@@ -91,7 +91,7 @@ async def open_index(
         given = row.options.model_validate({**options, **dict.fromkeys(resolved, "a secret")})
     except ValidationError as error:
         raise UsageError(
-            f"the index {row.name} is given options it does not take",
+            f"the index {row.name} has invalid options",
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
     opening = cast("Open", row.opener)

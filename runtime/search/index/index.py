@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 WHOLE_ID: Final = 36
-"""Characters of an id, which is a UUID."""
+"""Number of characters of an id, which is a UUID."""
 
 
 class IndexPlace(NamedTuple):
@@ -74,8 +74,8 @@ class Scored(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """As `Scored`, for the words of a question; and for each entry its share of the words' total weight, 0 to 1: 1
-    for an entry of average length with each word."""
+    """Results as in `Scored`, for the words of a question, with each entry's share of the words' total weight, 0 to 1:
+    1 for an entry of average length with each word."""
 
     keys: NDArray[np.int64]
     scores: NDArray[np.float32]

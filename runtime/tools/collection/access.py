@@ -24,13 +24,13 @@ WRITTEN_SECONDS: Final = 1.0
 
 
 class NoSuchCollection(NotFound):
-    """No collection has this name, or none that the caller may see."""
+    """There is no collection of this name, or none that the caller may see."""
 
     field = "collection"
 
 
 class Collection(NamedTuple):
-    """A collection, and the memory that it is in. `name` is its items' agent_id."""
+    """A collection, and the memory that contains it. `name`: the agent_id of its items."""
 
     memory: OpenMemory
     name: str
@@ -42,21 +42,21 @@ class Collection(NamedTuple):
 
 
 def store_of(memory: OpenMemory) -> CollectionStore:
-    """The store of a memory that is a collection."""
+    """Return the store of a memory that is a collection."""
     assert memory.collection is not None
     return memory.collection
 
 
 async def collection_memories(context: Context) -> list[OpenMemory]:
-    """Every memory that is a collection, the default one first."""
+    """Return every memory that is a collection, the default one first."""
     default = await default_memory(context)
     others = [each for each in context.memories.values() if each.collection is not None and each.name != default.name]
     return [default, *sorted(others, key=lambda each: each.name)]
 
 
 async def default_memory(context: Context) -> OpenMemory:
-    """Return the default memory: the one called `default`, else the only one, else the first by name, of the
-    collections; else the one that needs no block."""
+    """Return the default memory: the collection called `default`, else the only one, else the first by name; without
+    any, the built-in one."""
     declared = {name: each for name, each in context.memories.items() if each.collection is not None and name != STORE}
     if not declared:
         return await context.memories.collection()
@@ -64,8 +64,8 @@ async def default_memory(context: Context) -> OpenMemory:
 
 
 async def find_collection(context: Context, name: str | None) -> Collection:
-    """The collection of this name, or the default one. Raises NoSuchCollection with the nearest names, also for one
-    that is another user's alone."""
+    """Return the collection of this name, or the default one. Raises NoSuchCollection with the nearest names, also for
+    a collection that belongs only to another user."""
     default = await default_memory(context)
     if name is None or name == default.name:
         return Collection(default, default.name)
@@ -86,16 +86,16 @@ async def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
     """Return the reasons why new items cannot be found yet. Files and services are named to administrators only."""
     try:
         index = memory.index_problem or await away(memory, WRITTEN_SECONDS)
-    except TimeoutError:  # It may be busy with what was just written.
+    except TimeoutError:  # it may be indexing what was just written.
         index = None
     embedding = memory.embedding_problem
     notes = []
     for problem, told in (
-        (index, "it is kept, and is found when the index can be written again"),
-        # An index that does not answer takes no vectors either: that is one problem.
+        (index, "it is stored, and can be found after the index can be written again"),
+        # An index that does not answer stores no vectors either: that is a single problem.
         (
             embedding if embedding != index else None,
-            "it is kept, and is found by its words alone until it can be embedded",
+            "it is stored, and can be found only by its words until it can be embedded",
         ),
     ):
         if problem:

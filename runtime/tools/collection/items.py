@@ -59,11 +59,11 @@ async def update(
         raise UsageError("there is nothing to change", hint=f"give one or more of {', '.join(given)}")
     if text is not None:
         if not text.strip():
-            raise wrong("text", "it is blank", hint="forget takes the whole item away", example="The API has no limit")
+            raise wrong("text", "it is blank", hint="`forget` deletes the whole item", example="The API has no limit")
         if len(text) > LARGEST_TEXT:
-            raise wrong("text", f"it has {len(text):,} characters; {LARGEST_TEXT:,} are the most")
+            raise wrong("text", f"it has {len(text):,} characters; the maximum is {LARGEST_TEXT:,}")
         changes["chunk_hash"] = ""
-    # Two at the same time would each put back what the other one changed.
+    # Two concurrent updates would overwrite each other's changes.
     async with _turns.of(memory_id):
         item, where = await _found(context, memory_id)
         try:
@@ -83,7 +83,7 @@ async def forget(context: Context, memory_id: ItemId) -> Forgotten:
 
 
 async def _found(context: Context, memory_id: str) -> tuple[Item, Collection]:
-    """Another user's looks as if it were not there. Raises NotFound."""
+    """Return the item and its collection. Another user's item is treated as missing. Raises NotFound."""
     whose = user_filter(context, None)
     for memory in await collection_memories(context):
         item = await memory.find(memory_id, whose)
@@ -93,7 +93,7 @@ async def _found(context: Context, memory_id: str) -> tuple[Item, Collection]:
 
 
 def _none(memory_id: str) -> NotFound:
-    return NotFound(f"no collection has an item with the id {memory_id}", hint="search shows the ids of what it finds")
+    return NotFound(f"no collection has an item with the id {memory_id}", hint="search returns the ids of its hits")
 
 
 def _kept(item: Item) -> KeptMemory:

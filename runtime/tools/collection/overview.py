@@ -1,4 +1,4 @@
-"""`get-collections`, `new-collection` and `metrics`: which collections there are, and how much is in them."""
+"""`get-collections`, `new-collection` and `metrics`: the collections and their sizes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
     It uses the index and embedding of its memory. With a `dimension` the call fails if the embedding has another one.
     """
     if name in {".", ".."}:
-        raise wrong("name", "this is no name: it has more than dots", example="research")
+        raise wrong("name", "this is not a valid name: it needs more than dots", example="research")
     notes: list[str] = []
     try:
         memory, there = (await find_collection(context, name)).memory, True
@@ -93,7 +93,7 @@ async def metrics(context: Context, collection: Collection = None) -> MetricsRep
 
 
 async def counted(context: Context, memory: OpenMemory) -> list[dict[str, Any]]:
-    """The collections of a memory that the caller may see, its own first, each with how much is in it."""
+    """Return the collections of a memory that the caller may see, its own first, each with its size."""
     default = (await default_memory(context)).name
     there = {each.name: each for each in await store_of(memory).counts(user_id=user_filter(context, None))}
     there.setdefault(memory.name, CollectionCounts(memory.name, 0, 0, 0, 0))
@@ -125,8 +125,8 @@ async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, A
         waiting=None if seen is None else _waiting(memory, fields["items"] - seen.embedded),
         projects=dict(sorted(named(projects).items())),
         tags=dict(tags.most_common(MOST_TAGS)),
-        index_problem=_told(memory.index_problem, "the index is not as it should be", shown=shown),
-        embedding_problem=_told(memory.embedding_problem, "nothing is embedded just now", shown=shown),
+        index_problem=_told(memory.index_problem, "the index has a problem", shown=shown),
+        embedding_problem=_told(memory.embedding_problem, "nothing is embedded at the moment", shown=shown),
     )
 
 
@@ -159,13 +159,13 @@ def model_of(memory: OpenMemory) -> str | None:
 
 
 def dimension_of(memory: OpenMemory) -> int | None:
-    """The numbers of its vectors, as far as that is known without asking a model."""
+    """Return the dimension of its vectors, if it is known without a call of the model."""
     embedder = memory.embedder
     return None if embedder is None else embedder.dimension
 
 
 def index_of(memory: OpenMemory) -> str:
-    """The kind of its index."""
+    """Return the kind of its index."""
     return DEFAULT_INDEX if memory.block.index is None else memory.block.index.name
 
 
@@ -177,7 +177,7 @@ def state_of(context: Context, memory: OpenMemory, silent: str | None = None) ->
         return READY
     if sees_all(context):
         return "; ".join(problems)
-    return "something does not work as declared just now: what is there is kept"
+    return "something does not work as declared at the moment: stored items are preserved"
 
 
 def _told(problem: str | None, instead: str, *, shown: bool) -> str | None:
@@ -190,25 +190,25 @@ async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str]) ->
     embedder = memory.embedder
     if embedder is None:
         if wanted is not None:
-            notes.append(f"nothing makes vectors of {wanted} numbers here: it is searched by keyword only")
+            notes.append(f"there are no vectors of dimension {wanted}: searches use keywords only")
         return None
     try:
         vector = await embedder.embed_question("dimension")
     except EmbeddingMismatch as error:
-        hint = "; ".join(filter(None, (error.hint, "or set EMBEDDING_DIMENSION where the program does not say it")))
+        hint = "; ".join(filter(None, (error.hint, "or set EMBEDDING_DIMENSION if the program does not set it")))
         raise EmbeddingMismatch(str(error), hint=hint) from None
     except EmbeddingUnavailable as error:
         if wanted is not None and embedder.dimension is None:
             raise
-        notes.append(f"the embedding does not answer now: {error.line()}")
+        notes.append(f"the embedding does not answer: {error.line()}")
     else:
         assert embedder.dimension in {None, len(vector)}
     known = embedder.dimension
     if wanted is not None and known is not None and wanted != known:
         raise wrong(
             "dimension",
-            f"the embedding {embedder.name} ({embedder.model}) makes vectors of {known} numbers, not of {wanted}",
-            hint=f"leave it out or give {known}; for {wanted} set `embedding` and its `dimension` in the memory "
+            f"the embedding {embedder.name} ({embedder.model}) has vectors of dimension {known}, not {wanted}",
+            hint=f"omit it or give {known}; for {wanted} set `embedding` and its `dimension` in the memory "
             f"{memory.name}, or EMBEDDING_MODEL and EMBEDDING_DIMENSION",
             example=known,
         )

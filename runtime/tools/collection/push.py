@@ -41,8 +41,8 @@ from runtime.tools.failure import code_of, wrong
 from runtime.tools.tool import WrongParameters, aliases_of, in_full
 from runtime.tools.validation_errors import problem_of
 
-_AT_ONCE: Final = 32  # items that are cut before anybody else has a turn
-_ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own
+_AT_ONCE: Final = 32  # items that are split before other tasks run
+_ON_THE_LOOP: Final = 64 * 1024  # characters that are split without a thread
 _ALIASES: Final = aliases_of(PushedItem)
 _GIVEN: Final = ("memory_type", "tags", "source_uri")
 _locks = KeyedLock()
@@ -68,10 +68,10 @@ async def push(
     meaning as soon as it has a vector. An invalid item of `items` fails alone, and is listed in `failed`.
     """
     if (text is None) == (items is None):
-        what = "it is required, or items" if text is None else "it is given beside items: give one of the two"
+        what = "it is required, or items" if text is None else "give either text or items, not both"
         raise wrong("text", what)
     if replace and items is None and source_uri is None:
-        raise wrong("replace", "what is to be replaced is known by its source_uri, which is not given")
+        raise wrong("replace", "it requires source_uri, which identifies the chunks to replace")
     common = {"project_id": project_id, "memory_type": memory_type, "tags": tags, "source_uri": source_uri}
     known = {name: value for name, value in common.items() if value is not None}
     target = await find_collection(context, collection)
@@ -84,7 +84,7 @@ async def push(
     else:
         await work.cut_each(items, known)
     if replace:
-        # Two at the same time would each forget what the other one keeps.
+        # Two concurrent calls would each delete the chunks of the other.
         async with _locks.of((target.store.identity, target.name, context.caller.user_id)):
             await work.keep()
             await work.forget_replaced()
@@ -94,7 +94,7 @@ async def push(
 
 
 class _Chunk(NamedTuple):
-    """A chunk as an item, and the fields that an existing item keeps."""
+    """A chunk as an item, and the fields that an existing item preserves."""
 
     number: int
     item: Item
@@ -120,10 +120,10 @@ class _Push:
     failed: dict[int, FailedItem] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     sources: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    """Of each source and project that is replaced, the hashes that stay."""
+    """Hashes that stay, for each source and project that is replaced."""
 
     async def cut_each(self, items: Sequence[Any], known: dict[str, Any]) -> None:
-        """Cut those of the items that are as they should be; name the others."""
+        """Split the valid items; report the others."""
         for number, given in enumerate(items):
             try:
                 await self.cut(number, _read(given, known))
@@ -132,27 +132,27 @@ class _Push:
                     raise
                 self.fail(number, _source(given, known), error)
             if number % _AT_ONCE == _AT_ONCE - 1:
-                # What is beside it on this loop must not wait for a thousand items.
+                # Other tasks on this event loop must not wait for a thousand items.
                 await asyncio.sleep(0)
 
     async def cut(self, number: int, given: PushedItem) -> None:
-        """Cut a text into chunks that wait to be kept. Raises WrongParameters, RefusedItem."""
+        """Split a text into chunks that wait to be stored. Raises WrongParameters, RefusedItem."""
         if not given.text.strip():
             if not self.replace or given.source_uri is None:
-                raise wrong("text", "it is blank: there is nothing to keep")
-            # A file that was emptied: what was there of it is to go.
+                raise wrong("text", "it is blank: there is nothing to store")
+            # The file is empty now: its former chunks are deleted.
             self.sources.setdefault((redact(given.source_uri), given.project_id or PROJECT), set())
             return
         if len(given.text) > LARGEST_TEXT:
-            raise wrong("text", f"it has {len(given.text):,} characters; {LARGEST_TEXT:,} are the most")
+            raise wrong("text", f"it has {len(given.text):,} characters; the maximum is {LARGEST_TEXT:,}")
         if self.replace and given.source_uri is None:
-            raise wrong("source_uri", "what is to be replaced is known by it, and it is not given")
+            raise wrong("source_uri", "it identifies the chunks to replace, and is missing")
         if len(given.text) > _ON_THE_LOOP:
             items: Sequence[Item] = await asyncio.to_thread(self._items, given)
         else:
             items = self._items(given)
         if self.replace:
-            # Hashed as the store will have them: without secrets.
+            # Hashed as the store will store them: without secrets.
             items = await asyncio.to_thread(lambda: RedactedItems(map(redacted_item, items)))
             for item in items:
                 assert item.source_uri is not None
@@ -188,7 +188,7 @@ class _Push:
         repeated."""
         for begin in range(0, len(self.waiting), BATCH):
             batch = self.waiting[begin : begin + BATCH]
-            # What keeps the same fields goes together.
+            # Chunks that preserve the same fields are stored together.
             for keep in dict.fromkeys(chunk.keep for chunk in batch):
                 await self._upsert([chunk for chunk in batch if chunk.keep == keep], keep)
             self.context.progress("keeping", begin + len(batch), len(self.waiting))
@@ -204,7 +204,7 @@ class _Push:
                 source = batch[0].item.source_uri
                 self.fail(batch[0].number, None if source is None else redact(source), error)
                 return
-            # One of them is refused, and the others are not: each by itself.
+            # One of them is refused and the others are not: each is stored by itself.
             for chunk in batch:
                 await self._upsert([chunk], keep)
             return
@@ -213,7 +213,7 @@ class _Push:
         self.skipped += done.skipped
 
     def fail(self, number: int, source: str | None, error: SymbiontError) -> None:
-        """Note that an item was not kept, or not all of it."""
+        """Record that an item was not stored, or not completely."""
         path, what = error.problems[0] if isinstance(error, WrongParameters) else ((), error.line())
         where = ".".join(map(str, path)) or ("text" if isinstance(error, RefusedItem) else None)
         self.failed[number] = FailedItem(
@@ -225,12 +225,12 @@ class _Push:
         broken = {each.source_uri for each in self.failed.values()}
         for (source, project), stays in self.sources.items():
             if source in broken:
-                # What is not there any more is not known.
-                self.notes.append(f"nothing of {source} was forgotten: an item of it is not as it should be")
+                # It is unknown which chunks the source no longer has.
+                self.notes.append(f"no chunk of {source} was deleted: one of its items is invalid")
                 continue
             gone = [item.memory_id async for item in self._of(source, project) if item.chunk_hash not in stays]
             for number, memory_id in enumerate(gone):
-                # Somebody else may have forgotten it meanwhile.
+                # Another process may have deleted it meanwhile.
                 with suppress(NoSuchItem):
                     await self.target.store.detach(memory_id, self.target.name, source)
                     self.removed += 1
@@ -243,7 +243,7 @@ class _Push:
 
     async def answer(self) -> Pushed:
         """Return the result of the push."""
-        # What the same push inserted and then said more of counts as inserted.
+        # A chunk that the same push inserted and then changed counts as inserted.
         updated = [each for each in self.changed if each not in self.kept]
         written = [*self.kept, *updated]
         unfound = await collection_notes(self.context, self.target.memory) if written else ()
@@ -280,8 +280,8 @@ def _source(given: Any, known: dict[str, Any]) -> str | None:
 
 
 def _keeps(given: PushedItem, parts: int) -> frozenset[str]:
-    """Return the fields that an existing item keeps: those not given for this one. The place of a chunk is given by
-    its source."""
+    """Return the fields that an existing item preserves: those not given for this one. The source determines the
+    position of a chunk."""
     keep = {name for name in _GIVEN if getattr(given, name) is None}
     if given.source_uri is None or parts == 1:
         keep.add("provenance")

@@ -33,9 +33,9 @@ from runtime.tools.memory.types import Threshold, scores_of
 from runtime.tools.time_range import Within
 
 LONGEST_LINE: Final = 1200
-"""Characters of one hit in the context."""
+"""Maximum characters of one hit in the context."""
 LONGEST_CONTEXT: Final = 12_000
-"""Characters of the whole context."""
+"""Maximum characters of the whole context."""
 
 
 async def search(
@@ -97,7 +97,8 @@ async def search(
 
 
 def in_lines(hits: Sequence[CollectionHit]) -> str:
-    """The hits as a prompt has them: `[1] 2026-11-20 semantic, SOURCE: TEXT`, each in one line, bounded."""
+    """Return the hits as lines for a prompt: `[1] 2026-11-20 semantic, SOURCE: TEXT`, each in one line, limited in
+    length."""
     lines: list[str] = []
     room = LONGEST_CONTEXT
     for number, hit in enumerate(hits, 1):
@@ -112,6 +113,6 @@ def in_lines(hits: Sequence[CollectionHit]) -> str:
 
 
 def _one_line(text: str, longest: int) -> str:
-    """In one line, so that no text can pass itself off as another hit."""
+    """Return the text in one line, so that it cannot imitate another hit."""
     even = " ".join(text.split())
     return even if len(even) <= longest else f"{even[: longest - 1]}…"

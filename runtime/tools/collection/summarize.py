@@ -1,4 +1,4 @@
-"""`summarize`: a lasting summary of a period (the fifth design, M9)."""
+"""`summarize`: a stored summary of a period (the fifth design, M9)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from runtime.tools.time_range import EXAMPLE, Moment, TimeRange
 from runtime.tools.tool import ParameterAlias
 
 MOST_ITEMS: Final = 500
-"""Items of one summary at most."""
+"""Maximum number of items of one summary."""
 MOST_WORDS: Final = 5000
 
 
 class Period(TimeRange):
-    """From when to when."""
+    """A period of time with both ends."""
 
     start: Moment = Field(description="The earliest time, RFC 3339.", examples=[EXAMPLE["start"]])
     end: Moment = Field(description="The latest time, RFC 3339.", examples=[EXAMPLE["end"]])
@@ -201,11 +201,11 @@ def _what_to_know(done: Summary, limit: int) -> list[str]:
     if done.left_out:
         higher = f"a limit of up to {MOST_ITEMS}, or " if limit < MOST_ITEMS else ""
         notes.append(
-            f"there are more items in that time: the {limit} oldest were summarised (give {higher}a shorter time_range)"
+            f"there are more items in that time: the {limit} oldest were summarized (give {higher}a shorter time_range)"
         )
     if done.not_configured:
         notes.append(
-            f"the texts were sent to {done.made.provider} at its default address, as the call asked for a language "
-            "model and none is configured"
+            f"the texts were sent to {done.made.provider} at its default address, because the call requested a "
+            "language model and none is configured"
         )
     return notes

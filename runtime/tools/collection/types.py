@@ -1,6 +1,6 @@
-"""The parameters and results of the tools on collections, as types: what their schemas are made of.
+"""Types of the parameters and results of the tools on collections, from which their schemas are built.
 
-Names of the answer to `push` are those of the fifth design, M3; those of the payload are of its section 3.
+Names in the answer to `push` are those of the fifth design, M3; those of the payload are from its section 3.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from runtime.tools.memory.types import AGENT, UUID, Scores
 from runtime.tools.tool import ParameterAlias, schema_of
 
 MOST_ITEMS: Final = 1000
-"""Items of one push at most."""
+"""Maximum number of items of one push."""
 MOST_TAGS: Final = 100
-"""Tags that are counted in an answer."""
+"""Maximum number of tags that are counted in an answer."""
 LONGEST_QUERY: Final = 8000
-"""Characters of a query that are taken; how many are read is the search's matter."""
+"""Maximum characters of a query; the search reads fewer."""
 _OURS: Final = "symbiont:"
 
 
 def _listed(value: Any) -> Any:
-    """A tag alone as a list, and a list in JSON, as some clients send one where a text would do too, as what it is."""
+    """Return a single tag as a list, and parse a list in JSON, which some clients send in place of text."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -54,7 +54,7 @@ def _not_blank(value: str) -> str:
 
 def _theirs(value: str) -> str:
     if value.startswith(_OURS):
-        raise ValueError(f"what begins with {_OURS} is given by the daemon")
+        raise ValueError(f"names that begin with {_OURS} are reserved for the daemon")
     return _not_blank(value)
 
 
@@ -125,9 +125,7 @@ Dimension = Annotated[
 ItemId = Annotated[
     str, Field(pattern=UUID, description="The item's id, a UUID.", examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"])
 ]
-NewText = Annotated[
-    str | None, Field(description=f"What it says from now on, up to {LARGEST_TEXT:,} characters.", examples=["…"])
-]
+NewText = Annotated[str | None, Field(description=f"The new text, up to {LARGEST_TEXT:,} characters.", examples=["…"])]
 
 
 class _Strict(BaseModel):
@@ -145,7 +143,7 @@ class PushedItem(_Strict):
 
 
 Items = Annotated[
-    # Each is looked at by itself: a broken one fails alone.
+    # Each is validated by itself: an invalid one fails alone.
     list[Annotated[Any, WithJsonSchema(schema_of(PushedItem))]] | None,
     Field(
         max_length=MOST_ITEMS,
@@ -162,7 +160,7 @@ class _Result(BaseModel):
 
 
 class FailedItem(_Result):
-    """An item that was not stored, and why."""
+    """An item that was not stored, and the reason."""
 
     index: int = Field(description="Its position in `items`, counted from 0.")
     source_uri: str | None
@@ -190,7 +188,7 @@ class Pushed(_Result):
 
 
 class Payload(_Result):
-    """The universal payload: one thing remembered."""
+    """The universal payload of an item."""
 
     memory_id: str
     project_id: str | None = Field(description="null: no project, as for items from a delivery.")

@@ -50,7 +50,7 @@ async def asked_user(context: Context, name: str | None) -> str | None:
 
 
 def named(context: Context, memory: str | None) -> list[OpenMemory]:
-    """The memory of this name, or all. Raises NotFound with the nearest names."""
+    """Return the memory of this name, or all. Raises NotFound with the nearest names."""
     memories = context.memories
     if memory is None:
         return list(memories.values())
@@ -89,14 +89,14 @@ async def home(context: Context, agent: str, memory: str | None = None) -> OpenM
 
 
 async def everywhere(context: Context, agent: str | None, memory: str | None = None) -> list[tuple[OpenMemory, str]]:
-    """Every memory and agent that remembers in it: of one agent, or of all."""
+    """Return every memory and agent with items in it: of one agent, or of all."""
     if agent is not None:
         return [(each, agent) for each in await places(context, agent, memory)]
     return [(each, name) for each in named(context, memory) for name in sorted(await each.store.agents())]
 
 
 def kept(item: Item, memory: OpenMemory) -> KeptItem:
-    """The item with the memory's name."""
+    """Return the item with the memory's name."""
     return KeptItem.model_construct(**dict(item), memory=memory.name)
 
 
@@ -112,17 +112,17 @@ def shown(context: Context, agent: str, place: ItemLocation | None) -> tuple[str
 
 
 def moment(context: Context, text: str | None, name: str) -> datetime | None:
-    """The time that the parameter `name` says. Raises UsageError."""
+    """Return the time in the parameter `name`. Raises UsageError."""
     return None if text is None else read_moment(text, name, context.clock)
 
 
 def tags_of(*tags: Iterable[str]) -> frozenset[str]:
-    """All of them, each once."""
+    """Return all tags, each once."""
     return frozenset().union(*tags)
 
 
 def items_of(memory: OpenMemory, agent: str, user: str | None) -> AsyncIterator[Item]:
-    """An agent's items that are the user's, or everybody's."""
+    """Yield an agent's items that belong to the user, or to any user."""
     return memory.store.scan(Scan(agent_id=agent, user_id=user))
 
 

@@ -1,4 +1,4 @@
-"""Everything that is remembered, a page at a time, so that another store can be given all of it."""
+"""`memory_export`: all items, a page at a time, for import into another store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from runtime.tools.memory.types import (
 )
 
 LARGEST_PAGE = 4 * 1024 * 1024
-"""Characters of text after which a page is full."""
+"""Number of characters of text after which a page is full."""
 
 
 async def memory_export(
@@ -54,7 +54,7 @@ async def memory_export(
         if begin is not None and at < begin.part:
             continue
         try:
-            # No cursor counts or names what is another's.
+            # A cursor never contains counts or names of other users' data.
             items = [item for item, _ in await where.store.read(part) if whose in (None, item.user_id)]
         except FsyncFailed:
             raise
@@ -85,7 +85,7 @@ class _Place(NamedTuple):
 
     @classmethod
     def read(cls, cursor: str) -> _Place:
-        """Raises UsageError."""
+        """Parse a cursor. Raises UsageError."""
         memory, agent, part, seen, last = read_cursor(cursor, str, str, str, int, str, longest=LONGEST_CURSOR)
         assert isinstance(seen, int)
         return cls((str(memory), str(agent), str(part)), seen, str(last))
@@ -100,7 +100,7 @@ class _Place(NamedTuple):
 
 
 class _Page:
-    """Results gathered for one answer."""
+    """The results collected for one answer."""
 
     def __init__(self, limit: int) -> None:
         self.items: list[ExportedItem] = []

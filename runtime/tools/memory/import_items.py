@@ -46,7 +46,7 @@ async def memory_import(
     targets: dict[tuple[str | None, str], OpenMemory] = {}
     for number, given in enumerate(items):
         try:
-            # Finding secrets in a long text takes a while.
+            # Finding secrets in a long text takes a while, so it runs in a thread.
             line = await asyncio.to_thread(_line, context, number, given, agent)
             target = memory or line.memory, line.item.agent_id
             if target not in targets:
@@ -80,7 +80,7 @@ class _Line(NamedTuple):
 
 
 def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | None) -> _Line:
-    """Raises UsageError, RefusedItem."""
+    """Validate one line. Raises UsageError, RefusedItem."""
     try:
         own = {"memory": given.get("memory") or "", "user_id": given.get("user_id") or context.caller.user_id}
         read = ExportedItem.model_validate({**given, **own, "memory_id": given.get("memory_id") or ""})
@@ -91,19 +91,19 @@ def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | 
         )
         raise UsageError("; ".join(told)) from None
     if not read.text.strip():
-        raise UsageError("text: there is none")
+        raise UsageError("text: it is missing")
     if len(read.text) > LARGEST_TEXT:
-        # Before secrets are looked for in it.
+        # Checked before the text is searched for secrets.
         raise UsageError(f"text: {len(read.text):,} characters are too many", hint=f"at most {LARGEST_TEXT:,}")
     if read.user_id != context.caller.user_id and not sees_all(context):
-        raise UsageError(f"it is {read.user_id}'s", hint="another user's needs the scope admin")
+        raise UsageError(f"it is {read.user_id}'s", hint="an item of another user requires the scope admin")
     ours = [each for each in (read.source_uri, *read.other_sources) if each is not None and each.startswith(OURS)]
     if ours and not sees_all(context):
-        raise UsageError(f"source_uri: what begins with {OURS} needs the scope admin")
+        raise UsageError(f"source_uri: values that begin with {OURS} require the scope admin")
     fields = dict(read)
     name, copies, own_id = fields.pop("memory"), fields.pop("copy_number"), fields["memory_id"]
-    # What it becomes for another agent is a copy. And whoever does not see all would learn from an id that is not kept
-    # that another user's item has it.
+    # For another agent it becomes a copy. And for a caller who does not see all items, a refused id would reveal that
+    # another user's item has it.
     if not sees_all(context) or agent not in {None, read.agent_id} or not is_id(own_id):
         fields["memory_id"] = ""
     if agent is not None:
@@ -112,12 +112,12 @@ def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | 
 
 
 def _in_turn(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
-    """The lines in groups, each after those that its items name as their sources."""
+    """Yield the lines in groups; each group follows the items that its items name as sources."""
     waiting = list(lines)
     while waiting:
         ids = {line.own_id for line in waiting}
         ready = [line for line in waiting if ids.isdisjoint(set(line.item.source_memory_ids) - {line.own_id})]
-        # Of some that name one another none is first.
+        # Items that name one another have no order.
         yield ready or waiting
         numbers = {line.number for line in ready or waiting}
         waiting = [line for line in waiting if line.number not in numbers]
@@ -142,10 +142,10 @@ class _Import:
         self._context = context
         self._gates = gates
         self._changed: dict[str, str] = {}
-        """The ids of items that have another one now."""
+        """New ids of items whose id changed."""
 
     def mapped(self, line: _Line) -> _Line:
-        """The line with the ids that its item's sources have now."""
+        """Return the line with the new ids of its item's sources."""
         sources = tuple(self._changed.get(each, each) for each in line.item.source_memory_ids)
         if sources == line.item.source_memory_ids:
             return line
@@ -194,8 +194,8 @@ class _Import:
             if known is not None:
                 self._take(line, known, stored=False)
             elif where.store.keeps_ids and line.item.memory_id in there.by_id:
-                taken = f"the id {line.item.memory_id} is that of another item here, or of this one changed since"
-                self.refuse(line.number, UsageError(taken, hint="what is there stays as it is"))
+                taken = f"the id {line.item.memory_id} belongs to another item here, or to a changed copy of this one"
+                self.refuse(line.number, UsageError(taken, hint="the existing item is not changed"))
             else:
                 there.add(line)
                 new.append(line)
@@ -213,7 +213,7 @@ class _Import:
             else:
                 left.append(line)
         if left:
-            # The store holds the same as a set, and has it with another time or other tags.
+            # The store contains the same item as part of a set, with another time or other tags.
             held = await _held(where, left)
             for line in left:
                 self._take(line, held.get(_said(line.item)), stored=False)
@@ -278,7 +278,7 @@ Equality = tuple[object, ...]
 
 
 def equality(item: Item) -> Equality:
-    """Return the key of equal items: everything but their ids and the spacing of their texts."""
+    """Return the key of equal items: all fields except ids and the spacing of texts."""
     return (
         *(item.agent_id, item.user_id, item.memory_type, item.project_id, item.timestamp, item.source_uri),
         *(item.chunk_hash, item.tags, item.source_memory_ids, item.provenance),

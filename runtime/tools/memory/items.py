@@ -117,15 +117,15 @@ async def memory_forget(context: Context, memory_id: MemoryId, memory: MemoryNam
 async def _to_change(
     context: Context, memory_id: str, memory: str | None, capability: Capability
 ) -> tuple[Item, OpenMemory]:
-    """The only item with this id, in a store that can do so. Raises NotFound, Conflict, Unsupported."""
+    """Return the only item with this id, in a store with the capability. Raises NotFound, Conflict, Unsupported."""
     found = await _found(context, memory_id, None, memory)
     if len({id(where.store) for _, where in found}) > 1:
-        # One agent may have said the same in several: an id is made of what is said.
+        # The same agent may have the same text in several memories: an id depends on the text.
         several = ", ".join(where.name for _, where in found)
         raise Conflict(f"several memories have an item with the id {memory_id}: {several}", hint="name one of them")
     item, where = found[0]
     if capability not in where.store.capabilities:
-        raise Unsupported(f"the memory {where.name} is append-only: no item of it is ever changed or deleted")
+        raise Unsupported(f"the memory {where.name} is append-only: its items cannot be changed or deleted")
     return item, where
 
 
@@ -141,15 +141,13 @@ async def _found(
     if not found:
         raise _none(begins)
     if len({item.memory_id for item, _ in found}) > 1:
-        raise UsageError(f"several ids begin with {begins}", hint="give more of it: `symbi memory list` shows them")
+        raise UsageError(f"several ids begin with {begins}", hint="give a longer one: `symbi memory list` shows ids")
     return found
 
 
 def _none(memory_id: str) -> NotFound:
     which = "the id" if len(memory_id) == WHOLE_ID else "an id that begins with"
-    return NotFound(
-        f"nothing with {which} {memory_id} is remembered", hint="an edit of its text gives an item a new id"
-    )
+    return NotFound(f"there is no item with {which} {memory_id}", hint="an edit of its text gives an item a new id")
 
 
 def _cursor(item: Item) -> str:
@@ -160,4 +158,4 @@ def _before(ticks: Any, memory_id: Any) -> Position:
     try:
         return Position(_FIRST + ticks * _TICK, memory_id)
     except OverflowError:
-        raise UsageError("the cursor is not one that a list answered", hint="begin without one") from None
+        raise UsageError("the cursor is not from a previous answer", hint="start without a cursor") from None

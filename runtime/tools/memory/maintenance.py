@@ -96,10 +96,10 @@ async def memory_purge(
     for each in found:
         if "remove" not in each.store.capabilities:
             raise Unsupported(
-                f"the memory {each.name} keeps {each.block.store.name}, which are never deleted",
+                f"the memory {each.name} stores {each.block.store.name}, which are never deleted",
                 hint=f"name the memory to purge: {able}"
                 if able
-                else "delete its folder by hand, with no daemon running, if you must",
+                else "if necessary, delete its folder by hand while no daemon runs",
             )
         stats, index = await each.store.stats(agent), await _index(each, agent)
         if stats.agents:
@@ -123,10 +123,10 @@ async def _purge_user(
             count = sum([1 async for _ in each.store.scan(Scan(agent_id=agent, user_id=user_id))])
         else:
             count, problems = await each.forget_user(user_id, agent)
-            notes += [f"the index of {each.name} may still hold some: {problem}" for problem in problems]
+            notes += [f"the index of {each.name} may still contain some: {problem}" for problem in problems]
         remote = each.block.store.options.get("remote")
         if count and remote is not None:
-            notes.append(f"copies that the memory {each.name} has sent to {remote.name} stay there")
+            notes.append(f"copies that the memory {each.name} has sent to {remote.name} are not deleted")
         if count:
             found.append(Purged(memory=each.name, files=0, items=count))
     if not dry_run:
@@ -174,7 +174,7 @@ async def _verified(memory: OpenMemory, agent: str) -> VerifiedStores:
         except FsyncFailed:
             raise
         except StoreError as error:
-            # One that is known already names its file.
+            # A known problem already names its file.
             if not any(each.severity == "error" and each.file in str(error) for each in problems):
                 said.append(Difficulty(file=part.name, message=error.line(), severity="error"))
     return VerifiedStores(agent=agent, memory=memory.name, files=files, items=items, problems=said)
@@ -208,7 +208,7 @@ async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemoryState:
     except FsyncFailed:
         raise
     except StoreError:
-        # It names files, which only administrators may see.
+        # The message names files, which only administrators may see.
         items, problems = None, [Difficulty(file="", message="it cannot be read", severity="error")]
     else:
         items = len(found)

@@ -1,4 +1,4 @@
-"""Everything of one memory into another, so that it is searched by another index or kept under another name."""
+"""`memory_move`: copies a memory into another one, to search it with another index or store it under another name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = structlog.get_logger("symbiont.memory")
 ROUNDS: Final = 5
 """Maximum number of passes that copy changes made during the copy."""
 NAMED: Final = 20
-"""Items that are named at most of those that could not be moved."""
+"""Maximum number of items that are named among those that could not be moved."""
 
 From = Annotated[str, Field(min_length=1, max_length=64, description="The memory to copy.", examples=["notes"])]
 Into = Annotated[str, Field(min_length=1, max_length=64, description="The memory to copy into.", examples=["archive"])]
@@ -81,10 +81,10 @@ async def memory_move(
     """
     origin, goal = await _named(context, "source", source), await _named(context, "target", target)
     if origin is goal or origin.store.identity == goal.store.identity:
-        raise wrong("target", f"it is {source}, which is to be moved", hint="name another memory")
+        raise wrong("target", f"it is {source}, the memory to copy", hint="name another memory")
     if goal.collection is None:
         raise Unsupported(
-            f"the memory {goal.name} keeps {goal.block.store.name}, which give items ids of their own",
+            f"the memory {goal.name} stores {goal.block.store.name}, which assign new ids to items",
             hint=f"symbi memory export --memory {source} --output FILE; symbi memory import FILE --memory {target}",
         )
     moves = [_Move(context, origin, goal, name, dry_run=dry_run) for name in await _agents(origin, agent)]
@@ -107,7 +107,7 @@ async def memory_move(
 
 
 async def _named(context: Context, field: str, name: str) -> OpenMemory:
-    """The memory of this name, the one without a block too. Raises NotFound with the nearest names."""
+    """Return the memory of this name, or the built-in one. Raises NotFound with the nearest names."""
     memories = context.memories
     if name in memories:
         return memories[name]
@@ -128,7 +128,7 @@ async def _agents(origin: OpenMemory, agent: str | None) -> list[str]:
 
 
 async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> list[str]:
-    """Bring the index up to date, and make vectors; return the problems."""
+    """Bring the index up to date and embed its items; return the problems."""
     problems = [line for line in [goal.index_problem] if line]
     for agent in agents:
         problems += (await goal.sync(agent, context.progress)).problems
@@ -139,7 +139,7 @@ async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> l
     except FsyncFailed:
         raise
     except SymbiontError as error:
-        problems.append(f"not everything has a vector: {error.line()}")
+        problems.append(f"some items have no vector: {error.line()}")
     return list(dict.fromkeys(problems))
 
 
@@ -164,7 +164,7 @@ class _Move:
         self._goal = goal
         self._agent = agent
         self._dry_run = dry_run
-        # Items that clients push have the name of their memory as agent_id.
+        # Items pushed by clients have the name of their memory as agent_id.
         own = origin.collection is not None and agent == origin.name
         self.into = goal.name if own else agent
         self._parts: dict[str, list[_Seen]] = {}
@@ -198,7 +198,7 @@ class _Move:
 
     async def _copy_part(self, part: Part) -> None:
         read = [item for item, _ in await self._origin.store.read(part)]
-        # What a person wrote into a file by hand may hold secrets; no store takes them.
+        # Files edited by hand may contain secrets, which no store accepts.
         items = await asyncio.to_thread(self._as_there, read)
         self._parts[part.name] = seen = await asyncio.to_thread(_all_seen, items)
         there = await self._there(items)
@@ -208,7 +208,7 @@ class _Move:
             if found is None:
                 new.append(item)
             elif found != known.digest and item.memory_id in self._copied:
-                # It was changed after it was copied a moment ago.
+                # It changed after it was copied a moment ago.
                 await self._goal.store.replace(item)
             elif found != known.digest:
                 self._different.add(item.memory_id)
@@ -247,12 +247,13 @@ class _Move:
             sha256=None,
             indexed=None,
             embedded=None,
-            problems=[f"{self._goal.name} has something else under the id {each}" for each in named],
+            problems=[f"{self._goal.name} has another item with the id {each}" for each in named],
         )
         return row if self._dry_run else await self._verified(row, wanted)
 
     async def _verified(self, row: MovedAgent, wanted: dict[str, _Seen]) -> MovedAgent:
-        """Return the row completed from what the other memory and its index have now; differences are problems."""
+        """Return the row completed from the current state of the other memory and its index; differences are
+        problems."""
         goal, problems = self._goal.name, list(row.problems)
         found, same_text, count = await self._found(wanted)
         kept = {key: seen.digest for key, seen in wanted.items() if key not in self._equal | self._different}
@@ -304,5 +305,5 @@ def _seen(item: Item) -> _Seen:
 
 
 def _sha256(digests: dict[str, bytes]) -> str:
-    """Of the digests of all items in the order of their ids."""
+    """Return a hash of the digests of all items in the order of their ids."""
     return hashlib.sha256(b"".join(digests[key] for key in sorted(digests))).hexdigest()

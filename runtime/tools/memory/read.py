@@ -61,9 +61,9 @@ async def memory_search(
     """Search what an agent remembers, by meaning and by words.
 
     The score of a hit orders the hits of one memory. `parts` are the contributions of meaning (`vector`), words
-    (`keyword`), neighbouring items (`neighbours`), `author` and `date` to it. `relevance`, from 0 to 1, tells how well
-    the hit itself fits: with a `score_threshold` of 0.55 a question about an unknown topic finds nothing. `notes`
-    report limitations, for instance that vectors were not available.
+    (`keyword`), neighbouring items (`neighbours`), `author` and `date` to it. `relevance`, from 0 to 1, is how well the
+    hit itself fits: with a `score_threshold` of 0.55 a question about an unknown topic finds nothing. `notes` report
+    limitations, for instance that vectors were not available.
     """
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
     wanted = EntryFilter(
@@ -83,8 +83,8 @@ async def memory_search(
     notes: dict[str, None] = {}
     for each in await places(context, agent, memory):
         found = await each.search(asked, context.progress)
-        # Scores of two memories cannot be compared. Each memory's hits keep their order; its first hit is sorted by the
-        # highest of its relevances, its second by the next one.
+        # Scores of different memories are not comparable. Each memory's hits keep their order; its first hit is sorted
+        # by the highest of its relevances, its second by the next one.
         standing = sorted((hit.relevance for hit in found.hits), reverse=True)
         hits += [(stands, each, hit) for stands, hit in zip(standing, found.hits, strict=True)]
         notes.update(dict.fromkeys(shown_notes(context, each, found.notes)))

@@ -1,4 +1,4 @@
-"""The parameters and results of the memory tools, as types: what their schemas are made of."""
+"""Types of the parameters and results of the memory tools, from which their schemas are built."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class Scores(_Result):
 
 
 def scores_of(hit: FoundHit) -> dict[str, Any]:
-    """The fields of `Scores`."""
+    """Return the fields of `Scores`."""
     return {name: getattr(hit, name) for name in ("score", "relevance", "cosine", "keyword_share")} | {
         "parts": dict(hit.parts)
     }

@@ -1,4 +1,4 @@
-"""Tool that writes one item to an agent's memory."""
+"""The tool that writes one item to an agent's memory."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ async def memory_write(
     When the call returns, the item is on disk. A fact, pattern or procedure that exists already is not written again.
     """
     if not text.strip():
-        raise UsageError("the text is empty", hint="there is nothing to remember")
+        raise UsageError("the text is empty", hint="there is nothing to store")
     if source_uri is not None and source_uri.startswith(OURS):
-        raise UsageError(f"source_uri: what begins with {OURS} is given by the daemon")
+        raise UsageError(f"source_uri: values that begin with {OURS} are reserved for the daemon")
     where = await home(context, agent, memory)
     kind, more = TYPES[type]
-    # In a collection everything that is written by hand belongs to a project.
+    # In a collection every item written by hand belongs to a project.
     of_none = None if where.collection is None else PROJECT
     item = Item(
         project_id=project or of_none,
@@ -91,9 +91,7 @@ async def memory_write(
         ),
     )
     if gates and "gates" not in where.store.capabilities:
-        raise UsageError(
-            f"a write to the memory {where.name} has no gates to close", hint=f"leave out {', '.join(sorted(gates))}"
-        )
+        raise UsageError(f"the memory {where.name} has no gates", hint=f"leave out {', '.join(sorted(gates))}")
     may_show(context, where, sources)
     if dry_run:
         try:
@@ -110,8 +108,8 @@ async def memory_write(
 
 
 def may_show(context: Context, where: OpenMemory, sources: Sequence[str]) -> None:
-    """Raise UsageError for a source that would make a gate look for files of this machine, and so reveal which
+    """Raise UsageError for a source that would make a gate check for files on this machine, and so reveal which
     exist."""
     named = [source for source in sources if source.startswith("/")]
     if named and "gates" in where.store.capabilities and not sees_all(context):
-        raise UsageError(f"sources: {named[0]} is a file of the daemon's machine", hint="that needs the scope admin")
+        raise UsageError(f"sources: {named[0]} is a file of the daemon's machine", hint="this requires the scope admin")

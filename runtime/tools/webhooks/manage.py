@@ -50,11 +50,11 @@ async def webhook_create(
     user = context.caller.user_id
     if agent is not None and agent not in context.agents:
         near = difflib.get_close_matches(agent, context.agents, n=3, cutoff=0.5)
-        known = f"did you mean {' or '.join(near)}?" if near else "the program that runs declares them, or names none"
+        known = f"did you mean {' or '.join(near)}?" if near else "agents are declared in the program"
         raise UsageError(f"no agent is called {agent!r}", hint=known)
     made, secret = await context.webhooks.create(user, title, agent, verified=not insecure_allow_unverified)
     await _changed(context, "made", made.id)
-    # Only a daemon takes note of what it did not accept.
+    # Only a daemon records requests that were not accepted.
     listens = context.audit is not None
     notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]
     return NewWebhook(**_fields(made, context), secret=secret, notes=notes)
@@ -119,7 +119,7 @@ async def webhook_get_audit_log(
     webhook = await _mine(context, webhook_id)
     before = None if cursor is None else str(read_cursor(cursor, str)[0])
     if context.audit is not None:
-        # What came in a moment ago is there to be seen.
+        # Requests that arrived a moment ago are included.
         await context.audit.flush()
     found = await page(context.database, webhook.user_id, webhook.id, limit + 1, before)
     shown = found[:limit]
@@ -130,8 +130,8 @@ async def webhook_get_audit_log(
 
 
 async def _mine(context: Context, webhook_id: str) -> DynamicWebhook:
-    """Return the caller's webhook, or with the scope `admin` that of any user. Raises NotFound for another user's as
-    for a missing one."""
+    """Return the caller's webhook, or with the scope `admin` that of any user. Raises NotFound for another user's
+    webhook as for a missing one."""
     found = await context.webhooks.get(user_filter(context, None), webhook_id)
     if found is None:
         raise _not_found(webhook_id)
@@ -143,7 +143,7 @@ def _not_found(webhook_id: str) -> NotFound:
 
 
 async def _changed(context: Context, done: str, webhook_id: str, *, there: bool = True) -> None:
-    """Note a change and let it count before it is answered. Raises NotFound unless the webhook was `there`."""
+    """Record a change, and apply it before it is answered. Raises NotFound unless the webhook was `there`."""
     if not there:
         raise _not_found(webhook_id)
     caller = context.caller
@@ -151,7 +151,7 @@ async def _changed(context: Context, done: str, webhook_id: str, *, there: bool 
     try:
         await context.routes.refresh()
     except Unavailable as error:
-        # It is stored; the routes follow as soon as the database answers again.
+        # The change is stored; the routes follow as soon as the database is available again.
         log.warning("change_not_applied", webhook=webhook_id, reason=str(error))
 
 

@@ -1,4 +1,4 @@
-"""The parameters and results of the webhook tools, as types: what their schemas are made of."""
+"""Types of the parameters and results of the webhook tools, from which their schemas are built."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dslc.blocks.values.duration import read_duration
 LONGEST_OVERLAP = timedelta(days=30)
 
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-# Neither control characters nor those that turn the direction of text or are not seen at all: a title is shown on
-# terminals, and tells a webhook from others. The two joiners (U+200C, U+200D) are letters' and emojis'.
+# No control characters, and no characters that change the direction of text or are invisible: a title identifies a
+# webhook on terminals. The two joiners (U+200C, U+200D) are part of letters and emojis.
 _NO_CONTROL = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"

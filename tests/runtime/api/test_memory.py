@@ -422,7 +422,7 @@ async def test_no_gate_tells_a_user_which_files_the_machine_has(app: App, tmp_pa
         for name in ("there", "not-there"):
             body = {"text": "done", "memory": "audit", "sources": [str(tmp_path / name)]}
             reply = await app.ask(user, "POST", "/v1/memory/reviewer/items", body)
-            answers.append(json.dumps(refused(reply, 422, "that needs the scope admin")).replace(name, ""))
+            answers.append(json.dumps(refused(reply, 422, "this requires the scope admin")).replace(name, ""))
         assert answers[0] == answers[1]
         await remember(app, admin, "done", memory="audit", sources=[str(tmp_path / "there")])
 

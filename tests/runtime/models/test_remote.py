@@ -69,7 +69,7 @@ async def absence(model: Model) -> ModelUnavailable:
     with pytest.raises(ModelUnavailable) as caught:
         await model.generate("What happened?", max_tokens=10)
     assert KEY not in f"{caught.value.line()} {caught.value.__cause__!r} {caught.value.__context__!r}"
-    assert f"the model {model.name} is not there" in str(caught.value)
+    assert f"the model {model.name} is unavailable" in str(caught.value)
     assert isinstance(caught.value, Retry)
     return caught.value
 
@@ -169,7 +169,7 @@ async def test_a_service_that_is_not_there_is_unavailable(opened: Open, service:
     told = await absence(model)
 
     assert "localhost:1" in str(told)
-    assert told.hint == "is it running?"
+    assert told.hint == "check that it is running"
 
 
 async def test_a_service_that_takes_too_long_is_unavailable(opened: Open, service: Service) -> None:
@@ -307,7 +307,7 @@ async def test_a_model_that_is_not_in_the_table_is_refused() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 async def test_options_that_it_does_not_take_are_named(name: str) -> None:
-    with pytest.raises(UsageError, match=f"the model {name} is given options that it does not take") as caught:
+    with pytest.raises(UsageError, match=f"the model {name} has invalid options") as caught:
         await open_model(Variant(name=name), {"temprature": 1})
     assert "temprature" in str(caught.value.hint)
 

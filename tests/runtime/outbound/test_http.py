@@ -194,7 +194,7 @@ async def test_nobody_there_is_said_with_the_host(caller: HttpCaller, sleepless:
     async with serving(said({})) as server:
         url = server.url
     failure = await failure_of(caller, url, tries=2)
-    assert failure.line() == f"{url.split('/')[2]} cannot be reached: connection refused (is it running?)"
+    assert failure.line() == f"{url.split('/')[2]} cannot be reached: connection refused (check that it is running)"
     assert failure.status is None
     assert failure.passing
     assert len(sleepless.waits) == 1

@@ -21,7 +21,7 @@ _OPEN = f"{MARK} {{"
 _CLOSE = "} -->"
 GUARD = f"{_OPEN}{_CLOSE}"
 """An empty annotation. It replaces removed text that kept a comment open (see `opaque`)."""
-_UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes what is below U+0020
+_UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes characters below U+0020
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):

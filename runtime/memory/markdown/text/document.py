@@ -23,7 +23,7 @@ _UPDATED = "Updated:"
 
 
 class MarkdownSection(NamedTuple):
-    """A section of items: their memory type, and the tags that its name stands for."""
+    """A section of items: their memory type, and the tags that its name implies."""
 
     name: str
     memory_type: MemoryType

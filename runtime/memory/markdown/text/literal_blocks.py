@@ -17,7 +17,7 @@ class Inseparable(ValueError):  # noqa: N818 - it says what is in the way
 
     def __init__(self, line: int) -> None:
         """`line`: of the item, counted from 1."""
-        super().__init__(f"line {line} keeps a code block or a comment before it from being closed further below")
+        super().__init__(f"line {line} prevents a code block or a comment before it from being closed further below")
         self.line = line
 
 

@@ -11,7 +11,7 @@ from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import stamp
 from runtime.memory.store_types import Append, Part
 
-_TIMES = 4096  # records of which the time is remembered more exactly than their names say
+_TIMES = 4096  # number of records whose exact times are cached; their names have only seconds
 
 
 class DayTail:

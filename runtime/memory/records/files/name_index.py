@@ -19,8 +19,8 @@ from runtime.memory.files import lock
 from runtime.memory.files.folder import Folder
 from runtime.memory.records.files.record import read_name
 
-_SETTLED = 100_000_000  # nanoseconds after which a change would have another time: a folder's clock ticks coarsely
-_SURE = 1_000_000_000  # the same after a write of ours, which hides what someone else did meanwhile
+_SETTLED = 100_000_000  # nanoseconds after which a change gets another timestamp: a folder's timestamps are coarse
+_SURE = 1_000_000_000  # the same after our own write, which hides concurrent changes of others
 _SUM = 1 << 128
 STAMP = 16
 """Bytes of a stamp."""

@@ -25,7 +25,7 @@ NOT_CONFIGURED = "not_configured"
 PENDING = "pending"
 """The `remote_store_error` of a record that was not yet tried to be sent."""
 LARGEST = 64 * 1024 * 1024
-"""Bytes of the largest file that is read as a record."""
+"""Maximum bytes of a file that is read as a record."""
 
 _NAME = re.compile(
     r"([0-9]{4})([0-9]{2})([0-9]{2})_[0-9]{6}_"
@@ -151,11 +151,11 @@ def decode(name: str, agent_id: str, data: bytes | None) -> Record:
     if given != _checksum(fields):
         raise DamagedRecord("its checksum is not that of its content: it was changed after it was written")
     if fields.get("agent_id", agent_id) != agent_id:
-        raise DamagedRecord("it is another agent's")
+        raise DamagedRecord("it belongs to another agent")
     try:
         item = _item(fields, agent_id)
     except (ValidationError, KeyError, TypeError, ValueError, OverflowError):
-        raise DamagedRecord("its fields are none that this version reads") from None
+        raise DamagedRecord("this version cannot read its fields") from None
     if name != name_of(item):
         raise DamagedRecord("its date is not the one in its name")
     return Record(fields, item)
@@ -163,22 +163,22 @@ def decode(name: str, agent_id: str, data: bytes | None) -> Record:
 
 def _fields(data: bytes | None) -> dict[str, Any]:
     if data is None:
-        raise DamagedRecord("it is gone")
+        raise DamagedRecord("it is missing")
     if not data.strip(b"\0 \t\r\n"):
         raise DamagedRecord("it is empty")
     try:
         fields = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise DamagedRecord("it is not whole: what is in it is not JSON") from None
+        raise DamagedRecord("it is incomplete: its content is not JSON") from None
     if not isinstance(fields, dict):
-        raise DamagedRecord("what is in it is no JSON object")
+        raise DamagedRecord("its content is not a JSON object")
     return fields
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("it has a duplicate key")
     return found
 
 

@@ -18,12 +18,12 @@ from runtime.secrets.secret import Secret
 
 _TRIES = 2  # "retry once"
 _LARGEST_ANSWER = 1024 * 1024
-# What says that the address or the key is wrong, whatever the record.
+# Statuses that mean a wrong address or key, whatever the record.
 _OPTIONS_ARE_WRONG = frozenset({401, 402, 403, 404, 405, 407, 410, 421, 426})
 
 
 class ContextStreamOptions(BaseModel):
-    """Where ContextStream is, and how it knows who sends."""
+    """Options of ContextStream: its address, key and project."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -55,9 +55,9 @@ def open_contextstream(options: Mapping[str, object], clock: Clock) -> ContextSt
     except ValueError:
         good = False
     if not good:
-        raise RemoteOff("its url is no http or https address")
+        raise RemoteOff("its url is not an http or https address")
     if not key.isascii() or not key.isprintable():
-        raise RemoteOff("its api_key holds what no header may hold")
+        raise RemoteOff("its api_key contains characters that are invalid in a header")
     timeout = options.get("timeout", timedelta(seconds=10))
     assert isinstance(timeout, timedelta)
     return ContextStream(url, key, str(options.get("project", "")), timeout.total_seconds(), clock)
@@ -88,7 +88,7 @@ class ContextStream:
             )
         except CallFailed as failure:
             if failure.status is not None and 200 <= failure.status < 300:
-                return  # it has it; what it says about it does not matter
+                return  # it accepted the record; the content of its answer does not matter
             message = " ".join(failure.line().split())
             failed = NotSent(message, _outlook(failure), status=failure.status, retry_after=failure.retry_after)
             raise failed from None

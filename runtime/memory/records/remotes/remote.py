@@ -9,13 +9,13 @@ Outlook = Literal["later", "never", "changed"]
 
 
 class RemoteOff(Exception):  # noqa: N818 - it says what is the case
-    """Nothing can be sent with these options; the text says why, without secrets."""
+    """The options do not allow sending; the text contains the reason, without secrets."""
 
 
 class NotSent(Exception):  # noqa: N818
     """A record was not accepted. The text is one line without anything that was sent.
 
-    `status`: of the answer, None without one. `retry_after`: seconds in which the service wants no other call.
+    `status`: of the answer, None without one. `retry_after`: seconds for which the service asks not to be called.
     """
 
     def __init__(

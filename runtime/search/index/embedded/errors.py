@@ -15,10 +15,10 @@ _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 _READS_TOO_LITTLE = {sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
 _HINTS = {
     sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "make room on the disk, or look at what the system's log says of it",
-    sqlite3.SQLITE_CANTOPEN: "check the rights on the file and its folder",
-    sqlite3.SQLITE_READONLY: "check the rights on the file and its folder",
-    sqlite3.SQLITE_PERM: "check the rights on the file and its folder",
+    sqlite3.SQLITE_IOERR: "make room on the disk, or check the system's log",
+    sqlite3.SQLITE_CANTOPEN: "check the permissions of the file and its folder",
+    sqlite3.SQLITE_READONLY: "check the permissions of the file and its folder",
+    sqlite3.SQLITE_PERM: "check the permissions of the file and its folder",
     sqlite3.SQLITE_BUSY: "another process uses the file: stop it",
 }
 
@@ -31,11 +31,13 @@ def judged(error: Exception, name: str) -> DamagedIndex | IndexFailed:
         return DamagedIndex(str(error))
     return IndexFailed(
         f"the index {name} could not be read or written: {error}",
-        hint=_HINTS.get(kind, "delete it while nothing uses it: it is made again from the store"),
+        hint=_HINTS.get(kind, "delete it while no process uses it: it is rebuilt from the store"),
     )
 
 
 def os_failed(error: OSError, name: str) -> IndexFailed:
     """Return the error to raise instead of an OSError."""
     reason = (error.strerror or "it cannot be opened").lower()
-    return IndexFailed(f"the index {name} cannot be made: {reason}", hint="check the rights on its folder and its room")
+    return IndexFailed(
+        f"the index {name} cannot be created: {reason}", hint="check the permissions of its folder and the free space"
+    )

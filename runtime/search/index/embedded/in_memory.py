@@ -158,7 +158,7 @@ class IndexInMemory:
             at = microseconds(before[0])
             keys, tied = keys[time[keys] < at], keys[time[keys] == at]
         if len(keys) > limit:
-            # Ids are in the file alone: those are read of what may be among the newest.
+            # Ids are stored only in the file: they are read for entries that may be among the newest.
             keys = keys[time[keys] >= np.partition(time[keys], -limit)[-limit]]
         ids = self._ids([*keys.tolist(), *tied.tolist()])
         order = sorted(((int(time[key]), name, key) for key, name in ids.items()), reverse=True)

@@ -16,7 +16,7 @@ from runtime.search.index.embedded.sqlcipher import ERRORS, connect
 
 _BUSY_SECONDS = 10
 _LONGEST_LOG = 8 * 1024 * 1024
-"""Bytes of the write-ahead log from which on it is copied into the file."""
+"""Size in bytes at which the write-ahead log is copied into the file."""
 _ASIDE = ("-wal", "-shm", "-journal")
 _READABLE = b"SQLite format 3\0"
 """The beginning of a file that is not sealed (sqlite.org/fileformat.html)."""
@@ -36,7 +36,7 @@ class IndexFile:
         self.path = path
         self.name = "in memory" if path is None else str(path)
         self._key = key
-        # The log of a process that was killed may hold what was forgotten since.
+        # The log of a killed process may contain data that has been deleted since.
         self._old_log = path is not None and _size(Path(f"{path}-wal")) > 0
         self._open: list[sqlite3.Connection] = []
         try:
@@ -63,7 +63,7 @@ class IndexFile:
         try:
             yield partial(self.writing.execute, "COMMIT")
         finally:
-            # A full disk has SQLite roll back by itself.
+            # On a full disk SQLite rolls back by itself.
             with contextlib.suppress(*ERRORS):
                 if self.writing.in_transaction:
                     self.writing.execute("ROLLBACK")
@@ -77,7 +77,7 @@ class IndexFile:
         """Copy a long log into the file, while others read."""
         if self.path is None:
             return
-        # What cannot be copied stays in the log, and is copied another time.
+        # Pages that cannot be copied stay in the log, and are copied later.
         with contextlib.suppress(*ERRORS):
             if _size(Path(f"{self.path}-wal")) > _LONGEST_LOG:
                 self.writing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -136,7 +136,7 @@ class IndexFile:
         if not found and not version:
             return False
         if version != schema.VERSION:
-            raise DamagedIndex(f"its schema is {version}, that of this program {schema.VERSION}")
+            raise DamagedIndex(f"its schema version is {version}, not {schema.VERSION}")
         if not found.issuperset(schema.NAMES):
             raise DamagedIndex("tables are missing")
         return True
@@ -167,12 +167,12 @@ def overwrite_readable(path: Path) -> bool:
 
     Further copies in the file system or on the disk (copies on write, spare blocks) are out of reach.
     """
-    with _overwriting:  # or a sealed file that was made in its place meanwhile would be taken for it
+    with _overwriting:  # otherwise a sealed file created in its place meanwhile would be taken for it
         try:
             with path.open("rb") as file:
                 if file.read(len(_READABLE)) != _READABLE:
                     return False
-            # The file last: after a kill in between the rest is found by it.
+            # The main file is deleted last: after a kill in between, the others are found through it.
             for suffix in (*_ASIDE, ""):
                 _overwrite(Path(f"{path}{suffix}"))
         except FileNotFoundError:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 _DENSE = 0.4
-"""The share of a range of rows from which on multiplying all of them is faster than gathering the wanted ones."""
+"""The share of wanted rows in a range above which multiplying all rows is faster than gathering the wanted ones."""
 
 
 class Matrix:
@@ -58,13 +58,13 @@ def unit(vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32], dimension
         sizes = ", ".join(sorted("x".join(map(str, shape)) for shape in found))
         expected = f"{dimension} numbers each" if dimension else "as many numbers each"
         raise EmbeddingMismatch(
-            f"the embedding gave vectors of {sizes} numbers where {expected} were expected",
-            hint="was its model changed? name another one, or build the index again: symbi memory reindex",
+            f"the embedding returned vectors of {sizes} numbers, but {expected} were expected",
+            hint="if its model was changed, name another one, or rebuild the index: symbi memory reindex",
         )
     rows = np.asarray(vectors, np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     if not np.isfinite(lengths).all():
-        raise EmbeddingMismatch("the embedding gave vectors that are no numbers", hint="look at its own log")
+        raise EmbeddingMismatch("the embedding returned vectors with invalid numbers", hint="check its log")
     lengths[lengths == 0] = 1
     normed: Vector = (rows / lengths[:, None]).astype(np.float32)
     return normed

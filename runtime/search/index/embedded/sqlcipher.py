@@ -15,7 +15,7 @@ from runtime.search.errors import IndexFailed
 
 try:
     sqlcipher: Any = import_module("sqlcipher3.dbapi2")
-except ImportError:  # there is no wheel for this machine, and it was not built
+except ImportError:  # this machine has no wheel, and the package was not built
     sqlcipher = None
 
 PAGE_BYTES: Final = 8192
@@ -42,7 +42,7 @@ def connect(path: Path | None, key: bytes | None, timeout: float) -> sqlite3.Con
         )
     connection = sqlcipher.connect(str(path), **options)
     for pragma in (
-        "cipher_log_level = NONE",  # it would write to stderr
+        "cipher_log_level = NONE",  # by default it writes to stderr
         f"key = \"x'{key.hex()}'\"",
         "cipher_compatibility = 4",
         f"cipher_page_size = {PAGE_BYTES}",

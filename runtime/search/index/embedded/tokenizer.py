@@ -21,7 +21,7 @@ Phrase = tuple[str, ...]
 _KEPT_WORDS = 10_000
 _KEPT_NUMBERS = 8_000_000  # 64 MB of postings
 _LONGEST_WORD = 1_000  # characters
-_PLACE = 24  # bits of a word's place in a text, which has less than 2^21 of them
+_PLACE = 24  # bits of a word's position in a text, which has fewer than 2^21 words
 
 
 class Tokenizer:
@@ -86,7 +86,7 @@ class Occurrences:
 
 
 def _single(term: str, connection: sqlite3.Connection) -> Postings:
-    # Keys joined in SQLite and read by numpy: several times quicker than a row of Python for each.
+    # Keys are joined in SQLite and parsed by numpy: several times faster than one row per key in Python.
     sql = "SELECT group_concat(iif(col = 'text', doc, -doc)) FROM occurrences WHERE term = ?"
     places = keys_of(connection.execute(sql, (term,)).fetchone()[0])
     return _counted(places[places > 0], -places[places < 0])

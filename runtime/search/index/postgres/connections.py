@@ -22,9 +22,9 @@ Work = Callable[[Any], Awaitable[T]]
 
 TRIES: Final = 3
 _SLACK = 5.0
-"""Seconds after the server's own limit when a statement is given up here too: the server may be gone."""
+"""Seconds after the server's own limit at which a statement is cancelled here too: the server may be gone."""
 _IDLE_SECONDS = 60
-"""Seconds that a transaction may be idle: a stopped daemon must not hold the lock for ever."""
+"""Maximum seconds that a transaction may be idle: a stopped daemon must not hold the lock forever."""
 _log = structlog.get_logger("symbiont.index")
 
 
@@ -115,7 +115,9 @@ class IndexConnections:
                 raise
             except RebuildNeeded as error:
                 if not left:
-                    raise IndexFailed(f"the index in {self.shown} is gone as soon as it is made: {error}") from None
+                    raise IndexFailed(
+                        f"the index in {self.shown} disappears immediately after its creation: {error}"
+                    ) from None
                 self._let_go(error.pool)
             except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
                 if left and lost(error):
@@ -132,7 +134,7 @@ class IndexConnections:
             if pool.get_idle_size() == 0 and pool.get_size() >= self._size:
                 raise IndexFailed(
                     f"the index in {self.shown}: all {self._size} connections are busy",
-                    hint="raise `pool`, or look at what keeps the server busy",
+                    hint="raise `pool`, or check the load of the server",
                 ) from None
             raise
         try:
@@ -200,7 +202,7 @@ class IndexConnections:
             "search_path": f"{quoted(self.schema)}, {quoted(self.made.vector_schema)}",
             "statement_timeout": str(int(self.seconds * 1000)),
             "idle_in_transaction_session_timeout": str(_IDLE_SECONDS * 1000),
-            # Compiling a query takes longer than these take to run.
+            # Compiling a query takes longer than executing these.
             "jit": "off",
         }
 

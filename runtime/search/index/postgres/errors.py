@@ -22,8 +22,8 @@ _HINTS = (
     ("53100", "make room on the server's disk"),
     ("53300", "raise the server's max_connections, or lower `pool`"),
     ("53", "the server lacks memory or room"),
-    ("57014", "raise `timeout`, or look at what keeps the server busy"),
-    ("XX", "drop the schema: it is made again from the store"),
+    ("57014", "raise `timeout`, or check the load of the server"),
+    ("XX", "drop the schema: it is rebuilt from the store"),
 )
 
 
@@ -51,16 +51,18 @@ def failed(error: BaseException, shown: str) -> IndexFailed:
     """Return the error to raise; `shown` names the server and database, without a password."""
     what = f"the index in {shown}"
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
-        return IndexFailed(f"{what}: no answer in time", hint="is the server up, and is `timeout` long enough?")
+        return IndexFailed(
+            f"{what}: no answer in time", hint="check that the server is running, and that `timeout` is long enough"
+        )
     if isinstance(error, (asyncpg.DataError, UnicodeEncodeError, ValueError)) and not isinstance(error, OSError):
-        # Its text may quote what was to be written.
-        return IndexFailed(f"{what} refuses a text that is no Unicode, or a number out of bounds")
+        # Its text may quote data that was to be written.
+        return IndexFailed(f"{what} refuses text that is not valid Unicode, or a number out of range")
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
-        hint = next((hint for code, hint in _HINTS if state.startswith(code)), "look at the server's log")
+        hint = next((hint for code, hint in _HINTS if state.startswith(code)), "check the server's log")
         return IndexFailed(f"{what}: {_first_line(error)}", hint=hint)
     return IndexFailed(
-        f"{what} cannot be reached: {_first_line(error)}", hint="is the server running, and the URL right?"
+        f"{what} cannot be reached: {_first_line(error)}", hint="check that the server is running, and the URL"
     )
 
 

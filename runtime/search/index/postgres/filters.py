@@ -17,7 +17,7 @@ class Where:
         self._conditions: list[str] = []
 
     def add(self, condition: str, value: Any) -> None:
-        """Add a condition in which `?` stands for the value."""
+        """Add a condition in which `?` is replaced by the value."""
         self.values.append(value)
         self._conditions.append(condition.replace("?", f"${len(self.values)}"))
 

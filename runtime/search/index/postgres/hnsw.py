@@ -18,7 +18,8 @@ FROM_VECTORS: Final = 10_000
 """The number of vectors at which the index is built: comparing fewer takes a few milliseconds."""
 LONGEST_VECTOR: Final = 2_000
 LONGEST_HALFVEC: Final = 4_000
-"""Numbers of a vector that HNSW takes as 16-bit numbers, since pgvector 0.7 (github.com/pgvector/pgvector#hnsw)."""
+"""Maximum dimension of vectors that HNSW indexes as 16-bit numbers, since pgvector 0.7
+(github.com/pgvector/pgvector#hnsw)."""
 
 
 class Graph(NamedTuple):

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ON_THE_LOOP = 50
-"""Texts whose words are counted without a thread."""
+"""Maximum number of texts whose words are counted without a thread."""
 _FOLD_EVERY = 50
-"""Writes after which their counts are added up; also at the first."""
+"""Number of writes after which their counts are added up; also done after the first write."""
 _log = structlog.get_logger("symbiont.index")
 
 
@@ -46,7 +46,7 @@ async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
         url = url.reveal().decode(errors="replace")
     assert isinstance(url, str)
     if is_reference(url):
-        raise UsageError("the url of the index postgres could not be resolved", hint="is the secret set?")
+        raise UsageError("the url of the index postgres could not be resolved", hint="check that the secret is set")
     schema = options.schema_ or f"symbiont_{place.name}"[:63]
     server = IndexConnections(url, schema, place.name, pool=options.pool, seconds=options.timeout.total_seconds())
     return PostgresIndex(server, options)
@@ -217,7 +217,7 @@ class PostgresIndex(Index):
             self._problem = None
         except (IndexFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
             reason = error.line() if isinstance(error, IndexFailed) else self.server.failed(error).line()
-            self._problem = f"no HNSW index could be made, and every vector is compared: {reason}"
+            self._problem = f"no HNSW index could be built, so all vectors are compared: {reason}"
             _log.warning("hnsw_build_failed", reason=reason)
         finally:
             self._building = None

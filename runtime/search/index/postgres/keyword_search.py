@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TOTALS = "SELECT coalesce(sum(entries), 0)::bigint, coalesce(sum(size), 0)::bigint FROM totals p WHERE "
-# Columns joined to bytes in PostgreSQL and read by numpy: several times quicker than a row of Python for each.
+# Columns are joined to bytes in PostgreSQL and parsed by numpy: several times faster than one row per key in Python.
 _SINGLE = """
 SELECT string_agg(int8send(q.number), ''), string_agg(int8send(w.key), ''), string_agg(int8send(p.before), ''),
     string_agg(int8send(p.after), ''), string_agg(int8send(coalesce((w.often ->> q.stem)::bigint, 4294967296)), '')
@@ -132,7 +132,7 @@ async def _measured(connection: Any, postings: Sequence[Postings], wanted: Entry
 
 
 def _sums(postings: Sequence[Postings], measured: _Measured, entries: int, size: int) -> Sums:
-    """As `bm25.scores`, for the measured entries only."""
+    """Return scores and shares as `bm25.scores` does, for the measured entries only."""
     sums = Sums(len(measured.keys), entries, size)
     for word in postings:
         counts = _counts(word, measured.keys)

@@ -17,7 +17,7 @@ _OWN = Form(
 
 
 class PostgresOptions(GroupModel):
-    """Which PostgreSQL holds the index, and how its vectors are searched."""
+    """Options of the index: the PostgreSQL server, and how its vectors are searched."""
 
     url: SecretReference = Field(
         description="The server and database, as `postgresql://USER:PASSWORD@HOST:PORT/NAME`. It contains a "

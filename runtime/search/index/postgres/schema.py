@@ -102,7 +102,7 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> CreatedT
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(schema))
         await _schema(connection, schema, shown)
-        # Unqualified names are in the schema; pgvector may be in any.
+        # Unqualified names are in the schema; pgvector may be in any schema.
         await connection.execute(f"SET LOCAL search_path = {quoted(schema)}, {quoted(where)}")
         state = await _state(connection, schema, name, shown)
         if state != "":
@@ -193,16 +193,16 @@ async def _state(connection: Any, schema: str, name: str, shown: str) -> str | N
             meta = {}
     if meta.get("product") != "symbiont index":
         raise IndexFailed(
-            f"the index in {shown}: the schema {schema} holds tables that are not of this index",
+            f"the index in {shown}: the schema {schema} contains tables that do not belong to this index",
             hint="name another `schema`, or drop that one",
         )
     if meta.get("of") != name:
         raise IndexFailed(
-            f"the index in {shown}: the schema {schema} holds the index of another memory, {meta.get('of')}",
-            hint="name another `schema`, or drop that one: an index is made again from its store",
+            f"the index in {shown}: the schema {schema} contains the index of another memory, {meta.get('of')}",
+            hint="name another `schema`, or drop that one: an index is rebuilt from its store",
         )
     if meta.get("version") != VERSION:
-        return f"its tables are those of version {meta.get('version')}, this program has {VERSION}"
+        return f"its tables have version {meta.get('version')}, not {VERSION}"
     missing = [table for table in _TABLES if table not in found]
     return f"tables are missing: {', '.join(missing)}" if missing else ""
 

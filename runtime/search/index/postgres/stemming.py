@@ -12,9 +12,10 @@ from typing import NamedTuple
 from runtime.search.index.embedded.schema import TOKENIZE
 
 _LONGEST = 200
-"""Bytes of a stem that are stored unchanged; PostgreSQL takes up to 2046."""
+"""Maximum bytes of a stem that is stored unchanged; PostgreSQL accepts up to 2046."""
 _ROOM = 700_000
-"""Bytes of one entry's different stems; PostgreSQL takes up to 1 MiB. Of a longer text the rarest are left out."""
+"""Maximum bytes of one entry's different stems; PostgreSQL accepts up to 1 MiB. Of a longer text the rarest are
+omitted."""
 
 Spelled = dict[str, tuple[int, int]]
 

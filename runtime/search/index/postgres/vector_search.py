@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEW: Final = 5_000
-"""Entries that pass a filter and are all compared, in a few milliseconds."""
+"""Maximum number of filtered entries that are all compared, in a few milliseconds."""
 MOST: Final = 1_000
-"""Candidates that HNSW returns at most, unless it can continue (`hnsw.ef_search`)."""
+"""Maximum number of candidates that HNSW returns, unless it can continue (`hnsw.ef_search`)."""
 ITERATIVE: Final = (0, 8)
 """The version of pgvector since which HNSW continues until enough entries pass a filter."""
 
@@ -31,7 +31,7 @@ _PLAN: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_merge
 """Makes the planner use the graph, whatever its estimated cost."""
 
 _JOINED = "FROM vectors v JOIN places p USING (key) WHERE "
-# Added to, the distance is not what is indexed: everything is compared.
+# With an addition, the distance does not match the index, so all entries are compared.
 _EXACT = f"SELECT v.key, v.vector <#> $1::real[]::vector {_JOINED}{{where}} ORDER BY (v.vector <#> $1::real[]::vector) + 0, v.key LIMIT $2"  # noqa: E501
 _FEW = f"SELECT count(*) FROM (SELECT FROM places p WHERE {{where}} LIMIT {FEW + 1}) found"  # noqa: S608
 _SHARE = "SELECT count(*), (SELECT greatest(sum(entries), 1)::float8 FROM totals) FROM places p WHERE {where}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AT_ONCE = 1000
-"""Rows in one statement."""
+"""Maximum number of rows in one statement."""
 
 _ENTRIES = """
 INSERT INTO entries (key, id, hash, says, stands, part, circle, text, "group", line, rest, other_sources, tags)
@@ -186,7 +186,7 @@ async def embed(
     EmbeddingMismatch."""
     meta = await model_of(connection)
     if meta is not None and meta[0] != model:
-        return 0  # Another daemon uses another model, and was first.
+        return 0  # Another daemon with another model was first.
     found = unit([vector for _, vector in vectors], meta[1] if meta is not None else dimension)
     rows = await connection.fetch(
         "SELECT key, id, hash FROM entries WHERE id = ANY($1::text[])", [kept(one.id) for one, _ in vectors]
@@ -197,7 +197,7 @@ async def embed(
     if not places:
         return 0
     if meta is None:
-        # A graph of other vectors takes none of these, and to make one at the end is quicker.
+        # A graph over other vectors accepts none of these, and building one at the end is faster.
         for (graph,) in await connection.fetch(GRAPHS):
             await connection.execute(f"DROP INDEX {graph}")
     await connection.executemany(
@@ -306,7 +306,7 @@ def _maybe(text: str | None) -> str | None:
 async def _remove(connection: Any, keys: list[int]) -> None:
     if keys:
         await connection.execute(_REMOVE, keys)
-        # Who is gone, as a user or an author, is not named by counts that cancel out either.
+        # Counts that cancel out must not name deleted users or authors either.
         await fold(connection)
 
 

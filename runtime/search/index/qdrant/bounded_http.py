@@ -8,11 +8,11 @@ from typing import Final, cast
 import httpx
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""The largest answer: 500 candidates with their payloads are a few megabytes."""
+"""Maximum bytes of an answer: 500 candidates with their payloads are a few megabytes."""
 
 
 class TooLarge(httpx.DecodingError):
-    """An answer that is larger than any expected one, or compressed, which was not requested."""
+    """An answer that is larger than expected, or compressed, which was not requested."""
 
 
 class Bounded(httpx.AsyncHTTPTransport):
@@ -23,7 +23,7 @@ class Bounded(httpx.AsyncHTTPTransport):
         response = await super().handle_async_request(request)
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             await response.aclose()
-            raise TooLarge("the answer is compressed, which was not asked for", request=request)
+            raise TooLarge("the answer is compressed, which was not requested", request=request)
         response.stream = _Counted(cast("httpx.AsyncByteStream", response.stream), request)
         return response
 

@@ -25,12 +25,12 @@ T = TypeVar("T")
 log = structlog.get_logger("symbiont.index")
 
 AT_ONCE: Final = 256
-"""Points that are written, deleted or read in one call."""
+"""Maximum number of points written, deleted or read in one call."""
 _TRIES: Final = 2
-"""The server may have closed a kept connection: then the call is repeated once."""
+"""Errors of a reused connection that the server may have closed: the call is repeated once."""
 _SHOWN: Final = 200
 _OWNER, _MODEL, _MADE = "symbiont_index", "symbiont_model", "symbiont_made"
-_RECOVERS = "nothing is lost: it goes on by itself when the server answers again"
+_RECOVERS = "nothing is lost: it continues automatically when the server answers again"
 
 
 class CollectionGone(IndexFailed):
@@ -88,14 +88,14 @@ class Collection:
                 )
             wrong = _misfit(info, dimension)
             if mine and said.get(_MADE) and (wrong or said.get(_MODEL) != model):
-                log.info("collection_recreated", collection=self._name, reason=wrong or "the model is another")
+                log.info("collection_recreated", collection=self._name, reason=wrong or "the model has changed")
                 await self._call(lambda: self._client.delete_collection(self._name))
                 info = None
             elif wrong:
                 raise IndexFailed(
-                    f"{self.shown} {wrong}, and the embedding {model} makes vectors of {dimension} numbers",
-                    hint='name another `collection "…"`, or delete this one there if nobody needs it: it was not made '
-                    "here, so it is left alone",
+                    f"{self.shown} {wrong}, and the embedding {model} returns vectors of {dimension} numbers",
+                    hint='name another `collection "…"`, or delete this one on the server if it is unused: it was '
+                    "not created here, so it is left alone",
                 )
             else:
                 await self._take_over(model, said, mine=mine or known)
@@ -119,7 +119,7 @@ class Collection:
             return
         if not mine and (count := await self.count()):
             raise IndexFailed(
-                f"{self.shown} holds {count} points that are not this memory's",
+                f"{self.shown} contains {count} points of other data",
                 hint='name another one: `collection "…"`',
             )
         if mine and said.get(_MODEL) is not None:
@@ -242,10 +242,10 @@ class Collection:
             except TimeoutError as error:
                 failure = self._unreachable(error)
             except QdrantException:
-                failure = IndexFailed(f"Qdrant at {self._server.host} has too much to do", hint=_RECOVERS)
+                failure = IndexFailed(f"Qdrant at {self._server.host} is overloaded", hint=_RECOVERS)
             except (ApiException, OSError, ValueError) as error:
                 failure = self._unreachable(error)
-            # Outside of the handler: what was caught holds the answer, and perhaps what was sent.
+            # Outside of the handler: the caught exception contains the answer, and perhaps the request.
             raise failure
 
     def _refused(self, status: int, content: bytes) -> IndexFailed:
@@ -254,17 +254,17 @@ class Collection:
             case 401 | 403:
                 return IndexFailed(
                     f"Qdrant at {host} does not accept the key (it answered {status})",
-                    hint="write `api_key` with a reference to a key that is good"
+                    hint="write `api_key` with a reference to a valid key"
                     if self._server.key is None
-                    else "is `api_key` still good, and may it write to the collection?",
+                    else "check that `api_key` is valid and may write to the collection",
                 )
             case 404:
-                return CollectionGone(f"{self.shown} is not there{detail}", hint="it is made again by itself")
+                return CollectionGone(f"{self.shown} is missing{detail}", hint="it is created again automatically")
             case 429 | 500 | 502 | 503 | 504:
                 return IndexFailed(f"Qdrant at {host} answered {status}{detail}", hint=_RECOVERS)
         return IndexFailed(
-            f"Qdrant at {host} refuses what it is asked (it answered {status}{detail})",
-            hint="is `url` that of a Qdrant, 1.16 or later?",
+            f"Qdrant at {host} refuses the request (it answered {status}{detail})",
+            hint="check that `url` is that of a Qdrant, 1.16 or later",
         )
 
     def _unreachable(self, error: BaseException) -> IndexFailed:
@@ -274,10 +274,10 @@ class Collection:
             reason = f"cannot be reached: {_reason(error)}"
         else:
             return IndexFailed(
-                f"Qdrant at {self._server.host} answered something that is no answer of Qdrant's",
-                hint="is `url` right, and is nothing else in between?",
+                f"Qdrant at {self._server.host} sent an answer that is not from Qdrant",
+                hint="check `url`, and proxies in between",
             )
-        return IndexFailed(f"Qdrant at {self._server.host} {reason}", hint=f"is it running? {_RECOVERS}")
+        return IndexFailed(f"Qdrant at {self._server.host} {reason}", hint=f"check that it is running; {_RECOVERS}")
 
     def _detail(self, content: bytes) -> str:
         """Return the server's error text in one line, without the key."""
@@ -317,11 +317,11 @@ def _reason(error: BaseException) -> str:
         ("name or service not known", "there is no host of that name"),
         ("nodename nor servname", "there is no host of that name"),
         ("no address associated", "there is no host of that name"),
-        ("temporary failure in name", "its name cannot be looked up just now"),
+        ("temporary failure in name", "its name cannot be resolved at the moment"),
         ("certificate", "its certificate is not trusted"),
-        ("wrong version number", "it does not speak TLS: is it `http://`?"),
+        ("wrong version number", "it does not use TLS: write `http://`"),
         ("disconnected", "it closed the connection"),
     ):
         if told in text:
             return meant
-    return "the connection broke off"
+    return "the connection was closed"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("symbiont.index")
 
 AWAY_SECONDS: Final = 10.0
-"""Seconds after a failed call in which changes are not sent while a caller waits; they are sent later."""
+"""Seconds after a failed call during which changes are not sent while a caller waits; they are sent later."""
 
 GRACE_SECONDS: Final = 600.0
 """Seconds that an unknown point is left alone: another daemon may have just made it, or the store has not been read
@@ -98,7 +98,7 @@ class QdrantIndex(EmbeddedIndex):
     async def use_model(self, model: str | None, dimension: int | None) -> None:
         self._model, self._dimension = model, dimension
         if model is not None and await self._sync_state.others_than(model, dimension):
-            # Their points are deleted when the collection is prepared for the new model, before anything is asked.
+            # Their points are deleted when the collection is prepared for the new model, before any query.
             await self._sync_state.forget()
             self._prepared = None
 
@@ -171,7 +171,7 @@ class QdrantIndex(EmbeddedIndex):
         await self._collection.close()
         await super().close()
 
-    # What keeps the collection as it should be.
+    # Synchronization of the collection.
 
     async def _tell(self, stale: bool) -> None:
         """Send changes to the server if that is possible at once; otherwise `tend` does it later."""
@@ -285,7 +285,7 @@ class QdrantIndex(EmbeddedIndex):
 
     @contextlib.asynccontextmanager
     async def _telling(self) -> AsyncIterator[None]:
-        """Note if the server does what it is asked."""
+        """Record if the server executes the calls inside."""
         try:
             yield
         except IndexFailed as error:

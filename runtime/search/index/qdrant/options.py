@@ -34,7 +34,7 @@ PORT: Final = 6333
 
 
 class QdrantOptions(GroupModel):
-    """Which Qdrant holds the vectors and the payload, and in which collection."""
+    """Options of the index: the Qdrant server, and the collection with the vectors and the payload."""
 
     url: Url = Field(
         default="http://127.0.0.1:6333",
@@ -116,7 +116,7 @@ def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:
     return AsyncQdrantClient(
         url=options.url,
         port=PORT,
-        # As a header: given as an option, the client would warn at every start, outside our log.
+        # Set as a header: with the client's option it would warn at every start, outside our log.
         headers={} if key is None else {"api-key": key},
         timeout=int(-(-options.timeout.total_seconds() // 1)),
         check_compatibility=False,
@@ -134,13 +134,13 @@ def _key(given: Any) -> str | None:
         return None
     if isinstance(given, str):
         if is_reference(given):
-            raise UsageError("the key of the index qdrant could not be resolved", hint="is the secret set?")
+            raise UsageError("the key of the index qdrant could not be resolved", hint="check that the secret is set")
         given = Secret(given.encode(), "written in the program")
     assert isinstance(given, Secret)
-    # A file or a variable often ends in a line's end.
+    # A file or a variable often ends with a line end.
     text = given.reveal().strip()
     if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
-        raise UsageError(f"the key of the index qdrant, {given.origin}, holds what no key may hold")
+        raise UsageError(f"the key of the index qdrant, {given.origin}, contains characters that are invalid in a key")
     return text.decode("ascii")
 
 
@@ -153,4 +153,4 @@ def _exposed(url: str) -> str | None:
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(host).is_loopback:
             return None
-    return f"the key goes to {host} over http://, where everybody on the way can read it: write https://"
+    return f"the key goes to {host} over http://, where others on the network can read it: write https://"

@@ -74,7 +74,7 @@ def filter_of(wanted: EntryFilter) -> models.Filter | None:
 
 
 def among(wanted: EntryFilter, points: list[str]) -> models.Filter:
-    """As `filter_of`, for these points only."""
+    """Return the filter of `filter_of`, limited to these points."""
     from qdrant_client import models
 
     conditions: list[Any] = [models.HasIdCondition(has_id=list(points))]
@@ -93,7 +93,7 @@ def _rfc3339(time: datetime) -> str:
 
 
 def more_of(rest: str) -> dict[str, Any]:
-    """Return further fields of an item, such as `source_memory_ids`, which the maker of the entry stored as JSON."""
+    """Return further fields of an item, such as `source_memory_ids`, which are stored in the entry as JSON."""
     try:
         found = json.loads(rest) if rest else None
     except ValueError:

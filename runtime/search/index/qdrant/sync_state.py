@@ -67,12 +67,12 @@ class SyncState:
 
         return await self._access.write(work)
 
-    # What changes entries, and notes which points that makes stale.
+    # Changes of entries, which record the points that become stale.
 
     async def put(
         self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]
     ) -> tuple[IndexChange, bool]:
-        """As `Index.put`, and True if it made anything stale."""
+        """Call `Index.put`; also return True if points became stale."""
 
         def work(loaded: IndexInMemory) -> tuple[tuple[IndexChange, bool], Apply]:
             before = _seen(loaded, [*_of_parts(loaded, [part]), *_of_ids(loaded, entries)])
@@ -84,7 +84,7 @@ class SyncState:
     async def grow(
         self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]
     ) -> tuple[bool, bool]:
-        """As `Index.grow`, and True if it made anything stale."""
+        """Call `Index.grow`; also return True if points became stale."""
 
         def work(loaded: IndexInMemory) -> tuple[tuple[bool, bool], Apply]:
             seen = _seen(loaded, _of_ids(loaded, entries))
@@ -94,7 +94,7 @@ class SyncState:
         return await self._access.write(work)
 
     async def drop(self, parts: Sequence[str]) -> tuple[int, bool]:
-        """As `Index.drop`, and True if it made anything stale."""
+        """Call `Index.drop`; also return True if points became stale."""
 
         def work(loaded: IndexInMemory) -> tuple[tuple[int, bool], Apply]:
             seen = _seen(loaded, _of_parts(loaded, parts))
@@ -103,7 +103,7 @@ class SyncState:
 
         return await self._access.write(work)
 
-    # Points that are made.
+    # Creation of points.
 
     async def intend(self, waiting: Sequence[Pending]) -> tuple[dict[str, IndexEntry], int]:
         """Return the unchanged entries among these, by id. Their points are stale until they are marked with the
@@ -159,7 +159,7 @@ class SyncState:
 
         await self._access.write(work)
 
-    # What turns out to be otherwise over there.
+    # Differences found on the server.
 
     async def others_than(self, model: str, dimension: int | None) -> bool:
         """True if there are marks of another model, or of another dimension if that is given."""
@@ -231,7 +231,7 @@ class SyncState:
 
         return await self._access.write(work)
 
-    # What a search needs.
+    # Queries of a search.
 
     async def count(self) -> int:
         """Return the number of entries with a mark."""
@@ -335,7 +335,7 @@ def _note(loaded: IndexInMemory, before: _Seen) -> bool:
     embedded = loaded.rows.embedded
     token = _token()
     _make_stale(loaded, [name for key, name in differ.items() if embedded[key]], token)
-    # Their points are being made just now.
+    # Their points are being created at this moment.
     sql = "UPDATE stale SET token = ? WHERE id = ?"
     loaded.file.writing.executemany(sql, ((token, name) for key, name in differ.items() if not embedded[key]))
     return bool(differ)

@@ -104,7 +104,7 @@ def test_a_wrong_search_says_which_option_is_wrong(daemon: Daemon) -> None:
     for options, said in (
         (["--limit", "0"], "symbi: --limit: "),
         (["--limit", "1000"], "for example --limit 5"),
-        (["--since", "yesterday"], "symbi: --since: 'yesterday' is no time"),
+        (["--since", "yesterday"], "symbi: --since: 'yesterday' is not a time"),
         (["--since", "2026-02-01", "--until", "2026-01-01"], "symbi: --since: its end is before its start"),
         (["--tag", " "], "symbi: --tag: a tag is blank"),
         (["--threshold", "-1"], "symbi: --threshold: "),

@@ -224,8 +224,8 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
     refused(daemon.symbi(*search, " "), 2, "nothing to search for")
     refused(daemon.symbi(*search, "x", "--limit", "0"), 2, "--limit")
     refused(daemon.symbi(*search, "x", "--limit", "101"), 2, "--limit")
-    refused(daemon.symbi(*search, "x", "--since", "yesterday"), 2, "'yesterday' is no time", "7d")
-    refused(daemon.symbi(*search, "x", "--until", "2026-02-30"), 2, "'2026-02-30' is no time")
+    refused(daemon.symbi(*search, "x", "--since", "yesterday"), 2, "'yesterday' is not a time", "7d")
+    refused(daemon.symbi(*search, "x", "--until", "2026-02-30"), 2, "'2026-02-30' is not a time")
     refused(daemon.symbi(*search, "x", "--type", "facts"), 2, "'facts' is not one of")
     refused(daemon.symbi(*search, "x" * 3000), 2, "symbi: QUERY: ")
     refused(daemon.symbi("memory", "list", "0"), 2, "0 is not in the range")
@@ -350,7 +350,7 @@ def test_an_embedding_that_is_away_is_told(root: Path) -> None:
     good(symbi("memory", "write", "reviewer", "Bluebird flies", root=root))
     found = symbi("memory", "search", "reviewer", "bluebird", root=root)
     assert "Bluebird flies" in good(found)
-    assert "note: searched by keyword only: the embedding ollama is not there" in found.stderr
+    assert "note: searched by keyword only: the embedding ollama is unavailable" in found.stderr
 
 
 def test_a_damaged_index_is_made_anew_by_the_next_search(run: Symbi, tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_another_content_under_the_same_id_is_named_and_left(empty: Daemon) -> N
     assert answer["good"] is False
     assert answer["agents"][0]["different_ids"] == [key]
     done = empty.symbi("memory", "move", "notes", "archive")
-    refused(done, 1, f"archive has something else under the id {key}")
+    refused(done, 1, f"archive has another item with the id {key}")
     texts = {next(iter(exported(empty, name).values()))["text"] for name in ("notes", "archive")}
     assert texts == {"One.", "Changed."}
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_moved_is_refused(empty: Daemon) -> None:
     good(empty.symbi("push", "-", "--collection", "notes", input="One."))
     refused(empty.symbi("memory", "move", "notes", "diary"), 1, "the memory diary keeps markdown", "memory export")
     refused(empty.symbi("memory", "move", "notes", "records"), 1, "the memory records keeps records")
-    refused(empty.symbi("memory", "move", "notes", "notes"), 2, "symbi: TO: it is notes, which is to be moved")
+    refused(empty.symbi("memory", "move", "notes", "notes"), 2, "symbi: TO: it is notes, the memory to copy")
     refused(empty.symbi("memory", "move", "note", "archive"), 2, "symbi: FROM: no memory is called 'note'", "notes?")
     refused(empty.symbi("memory", "move", "notes", "archiv"), 2, "symbi: TO: no memory is called 'archiv'", "archive?")
     refused(empty.symbi("memory", "move", "notes", "archive", "--agent", "note"), 2, "symbi: --agent: ", "notes?")

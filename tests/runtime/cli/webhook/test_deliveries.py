@@ -107,7 +107,7 @@ def test_a_delivery_is_shown_as_it_came(tmp_path: Path) -> None:
         (("show", "0190"), 2, "there is no delivery 0190"),
         (("show", "0"), 2, "several deliveries begin with 0: 0"),
         (("deliveries", "--name", "github-event"), 2, "did you mean github-events?"),
-        (("deliveries", "--since", "yesterday"), 2, "since: 'yesterday' is no time"),
+        (("deliveries", "--since", "yesterday"), 2, "since: 'yesterday' is not a time"),
         (("deliveries", "--status", "lost"), 2, "'lost' is not one of"),
         (("redeliver",), 2, "name deliveries by their ids, or a range of them"),
         (("redeliver", "0190", "--since", "2h"), 2, "name deliveries by their ids, or a range of them"),

@@ -67,12 +67,12 @@ async def test_verify_finds_what_was_tampered_with_renamed_taken_away_or_put_the
     for file, why in (
         (files[0].name, "checksum"),
         (files[1].name, "no id"),
-        ("hidden.json", "not called as a record is"),
+        ("hidden.json", "not the name of a record"),
         (files[4].name.replace("20260214", "20260215"), "date"),
         (files[5].name, "empty"),
     ):
         assert any(line.startswith(file) and why in line for line in said.splitlines()), said
-    assert said.count("was kept, and is gone") == 2
+    assert said.count("was stored, and is missing") == 2
     assert "Fact" not in said
 
 

@@ -65,7 +65,7 @@ async def test_a_file_in_the_place_of_a_folder_above_is_an_error(store: RecordsS
     store.root.parent.parent.mkdir(parents=True, exist_ok=True)
     store.root.parent.write_text("mine")
     (problem,) = await store.ready()
-    assert (problem.severity, "is no folder" in problem.message) == ("error", True)
+    assert (problem.severity, "is not a folder" in problem.message) == ("error", True)
 
 
 async def test_an_agents_folder_that_others_may_look_into_is_said(store: RecordsStore, folder: Path) -> None:

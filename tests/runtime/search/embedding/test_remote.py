@@ -92,7 +92,7 @@ async def absence(embedder: Embedder, texts: list[str] | None = None) -> Embeddi
     with pytest.raises(EmbeddingUnavailable) as caught:
         await embedder.embed(TEXTS if texts is None else texts)
     assert KEY not in caught.value.line()
-    assert f"the embedding {embedder.name} is not there" in str(caught.value)
+    assert f"the embedding {embedder.name} is unavailable" in str(caught.value)
     return caught.value
 
 
@@ -150,7 +150,7 @@ async def test_another_dimension_than_was_declared_is_refused(opened: Open, serv
     refused = await refusal(embedder)
 
     assert str(refused) == (
-        f"the embedding {service.kind} answered a vector of {DIMENSION} numbers, not of 768 as declared"
+        f"the embedding {service.kind} returned a vector of {DIMENSION} numbers, not of 768 as declared"
     )
     assert f"dimension {DIMENSION}" in str(refused.hint)
 
@@ -211,7 +211,7 @@ async def test_what_is_not_a_vector_is_refused(opened: Open, service: Service, r
 async def test_an_answer_of_another_shape_is_refused(opened: Open, service: Service, body: Any) -> None:
     service.answers.append(says(200, json.dumps(body)))
 
-    assert f"{service.host} something that is not vectors" in str(await refusal(opened()))
+    assert f"{service.host} that is not vectors" in str(await refusal(opened()))
 
 
 async def test_what_is_not_json_is_refused(opened: Open, service: Service) -> None:
@@ -237,7 +237,7 @@ async def test_nobody_there_is_unavailable_and_not_asked_again_for_a_while(
     embedder = opened(url=url)
     absent = await absence(embedder)
     assert "cannot be reached: connection refused" in absent.line()
-    assert "is it running?" in absent.line()
+    assert "check that it is running" in absent.line()
     waited = len(sleepless.waits)
     assert waited == 2
     assert (await absence(embedder)).line() == absent.line()

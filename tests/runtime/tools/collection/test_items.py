@@ -90,7 +90,7 @@ async def test_secrets_are_taken_out_of_a_new_text(ask: Asked) -> None:
         ({}, None, "nothing to change"),
         ({"text": ""}, "text", "blank"),
         ({"text": " \n"}, "text", "blank"),
-        ({"text": "x" * (LARGEST_TEXT + 1)}, "text", "1,048,576 are the most"),
+        ({"text": "x" * (LARGEST_TEXT + 1)}, "text", "the maximum is 1,048,576"),
         ({"text": 5}, "text", "string"),
         ({"memory_type": "fact"}, "memory_type", "'episodic'"),
         ({"tags": [1]}, "tags.0", "string"),

@@ -298,6 +298,6 @@ async def test_a_collection_without_an_embedding_is_searched_by_keyword(tmp_path
         assert (made["embedding"], made["dimension"]) == (None, None)
         assert "keyword only" in made["notes"][0]
         (listed, _) = (await ask("get-collections"))["collections"]
-        assert listed["state"] == "something does not work as declared just now: what is there is kept"
+        assert listed["state"] == "something does not work as declared at the moment: stored items are preserved"
         (listed, _) = (await ask("get-collections", OWNER_CALLER))["collections"]
         assert "telepathy" in listed["state"]

@@ -156,7 +156,7 @@ async def test_an_item_that_the_store_refuses_fails_alone(ask: Asked, monkeypatc
         ({}, "text", "or items"),
         ({"text": "a", "items": [{"text": "b"}]}, "text", "one of the two"),
         ({"text": " "}, "text", "blank"),
-        ({"text": "x" * (LARGEST_TEXT + 1)}, "text", "1,048,576 are the most"),
+        ({"text": "x" * (LARGEST_TEXT + 1)}, "text", "the maximum is 1,048,576"),
         ({"text": "a", "memory_type": "fact"}, "memory_type", "'episodic', 'semantic' or 'procedural'"),
         ({"text": "a", "tags": [1]}, "tags.0", "string"),
         ({"text": "a", "tags": {"a": 1}}, "tags", "array"),

@@ -236,7 +236,7 @@ async def test_an_index_that_does_not_answer_is_a_provider_that_is_away(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object) -> Any:
-        raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer", hint="is it running?")
+        raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer", hint="check that it is running")
 
     monkeypatch.setattr(ask.app.memories["notes"].indexer.index, "authors", away)
     failure = await ask.failure("search", OWNER_CALLER, query_text="walnut")
@@ -263,7 +263,7 @@ async def test_an_embedding_that_is_away_is_said_and_words_decide(tmp_path: Path
 async def test_a_push_says_what_keeps_it_from_being_found(tmp_path: Path) -> None:
     declared = Memory(name="notes", store=Variant(name="collection"), embedding=Variant(name="telepathy"))
     async with asking(tmp_path, declared) as ask:
-        told = "it is kept, and is found by its words alone until it can be embedded"
+        told = "it is stored, and can be found only by its words until it can be embedded"
         assert (await ask("push", text="The walnut"))["notes"] == [told]
         (note,) = (await ask("push", OWNER_CALLER, text="The walnut"))["notes"]
         assert note.startswith(told)
@@ -274,13 +274,13 @@ async def test_a_push_and_health_ask_an_index_elsewhere_whether_it_is_there(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object) -> Any:
-        raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer", hint="is it running?")
+        raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer", hint="check that it is running")
 
     assert (await ask("push", OWNER_CALLER, text="Before"))["notes"] == []
     index = ask.app.memories["notes"].indexer.index
     monkeypatch.setattr(index, "reachable", away)
     # Nobody has searched or embedded since: that it went away is not known yet.
-    told = "it is kept, and is found when the index can be written again"
+    told = "it is stored, and can be found after the index can be written again"
     assert (await ask("push", text="Meanwhile"))["notes"] == [told]
     (note,) = (await ask("push", OWNER_CALLER, text="Meanwhile"))["notes"]
     assert "10.0.0.7" in note

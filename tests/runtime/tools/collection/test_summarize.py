@@ -444,7 +444,7 @@ async def test_items_that_the_limit_left_out_are_told(app: App, ways: tuple[str,
     assert (await summarize(app, limit=3, strategy=ways[0]))["notes"] == []
     for way in ways:
         (note,) = (await summarize(app, limit=2, strategy=way))["notes"]
-        assert "the 2 oldest were summarised" in note
+        assert "the 2 oldest were summarized" in note
         assert "500" in note
 
 
@@ -600,7 +600,7 @@ async def test_abstractive_without_its_model_is_provider_unavailable(
         failed = await failing(summarize(app, strategy="abstractive"))
 
         assert failed.code == "provider_unavailable"
-        assert failed.line() == "provider_unavailable: the model ollama does not answer (is it running?)"
+        assert failed.line() == "provider_unavailable: the model ollama does not answer (check that it is running)"
         assert (await call(app, "search", {"query_text": "deploy", "tags": ["summary"]}))["hits"] == []
 
 

@@ -116,7 +116,7 @@ async def test_a_record_is_neither_changed_nor_forgotten(ask: Asked, tool: str, 
     record = await remember_in(ask, "audit", "The walnut plan")
     failure = await ask.failure(tool, memory_id=record, **more)
     assert failure.code == "invalid_params"
-    assert failure.message == "the memory audit is append-only: no item of it is ever changed or deleted"
+    assert failure.message == "the memory audit is append-only: its items cannot be changed or deleted"
     reply = await ask.app.ask(
         await ask.app.token("root", "admin"),
         "DELETE" if tool == "memory_forget" else "PATCH",
@@ -167,7 +167,7 @@ async def test_a_beginning_that_several_ids_have_is_refused(ask: Asked) -> None:
 async def test_an_edit_that_says_what_another_item_of_a_collection_says_is_refused(ask: Asked) -> None:
     one = await remember_in(ask, "archive", "The walnut plan", project_id="p")
     await remember_in(ask, "archive", "The hazel plan", project_id="p")
-    assert "says this already" in (await ask.failure("memory_edit", memory_id=one, text="The hazel  plan")).message
+    assert "already has this text" in (await ask.failure("memory_edit", memory_id=one, text="The hazel  plan")).message
 
 
 async def test_a_blank_text_is_refused(ask: Asked) -> None:

@@ -105,7 +105,7 @@ async def test_an_embedding_that_is_away_is_told(app: Moving, monkeypatch: pytes
 
     monkeypatch.setattr(app.memories["archive"], "embed", away)
     answer = await move(app)
-    assert answer.problems == ["not everything has a vector: nobody answers"]
+    assert answer.problems == ["some items have no vector: nobody answers"]
     assert answer.agents[0].problems == ["3 entries of archive in the index of archive have no vector"]
     assert not answer.good
     monkeypatch.undo()

@@ -106,7 +106,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "503": (answering(503), "answered 503: it went wrong"),
     "429": (too_much, "too much to do"),
     "401": (answering(401), "does not accept the key (it answered 401)"),
-    "403": (answering(403), "is `api_key` still good"),
+    "403": (answering(403), "check that `api_key` is valid"),
     "400": (answering(400, "no\nsuch"), "it answered 400: no such"),
     "a page": (page, "no answer of Qdrant's"),
     "an answer of another service": (another_answer, "no answer of Qdrant's"),
@@ -165,7 +165,7 @@ async def test_a_server_that_is_not_there_is_named_with_what_to_do(url: str) -> 
         with pytest.raises(IndexFailed) as failed:
             await near(index, "one")
         assert url.partition("//")[2] in failed.value.line()
-        assert "is it running?" in failed.value.line()
+        assert "check that it is running" in failed.value.line()
         with pytest.raises(IndexFailed):
             await embed(index)
         assert await said(index, "one") == ["e0"]
@@ -198,7 +198,7 @@ async def test_a_dimension_that_the_server_says_is_another_is_named(index: Index
 
     params = models.VectorParams(size=5, distance=models.Distance.COSINE)
     await server.local.create_collection(NAME, vectors_config=params)
-    with pytest.raises(IndexFailed, match="takes vectors of 5 numbers, and the embedding large makes vectors of 3"):
+    with pytest.raises(IndexFailed, match="takes vectors of 5 numbers, and the embedding large returns vectors of 3"):
         await index.embedded(vectors(await index.pending(10), 3))
     with pytest.raises(IndexFailed, match="takes vectors of 5 numbers"):
         await index.nearest(vector("one", 3), EVERYTHING, 3)

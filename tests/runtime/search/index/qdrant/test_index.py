@@ -551,7 +551,7 @@ async def test_a_collection_that_holds_what_is_not_ours_is_left_alone(index: Ind
     point = models.PointStruct(id=1, vector=vector("x").tolist(), payload={"memory_id": "theirs"})
     await server.local.upsert(NAME, [point])
     await index.put("log", "reviewer", "1", talk("one"))
-    with pytest.raises(IndexFailed, match="holds 1 points that are not this memory's"):
+    with pytest.raises(IndexFailed, match="contains 1 points of other data"):
         await embed(index)
     with contextlib.suppress(IndexFailed):
         await index.clear()
@@ -567,7 +567,7 @@ async def test_a_memory_with_points_elsewhere_takes_nobodys_collection(server: Q
     await server.local.upsert("theirs", [point])
     index = await opened(server, tmp_path / "notes.db", collection="theirs")
     for ask in (index.tend, index.tend, lambda: near(index, "one")):
-        with pytest.raises(IndexFailed, match="holds 1 points that are not this memory's"):
+        with pytest.raises(IndexFailed, match="contains 1 points of other data"):
             await ask()
     await index.clear()
     assert set(await server.points("theirs")) == {"theirs"}
