@@ -62,8 +62,8 @@ def test_a_line_that_is_no_message_is_answered_so_and_ends_nothing(owner: Lines,
 @pytest.mark.parametrize(
     ("line", "asked", "what"),
     [
-        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', 1, "no JSON-RPC 2.0 message"),
-        (b'{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", "no JSON-RPC 2.0 message"),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', 1, "not a JSON-RPC 2.0 message"),
+        (b'{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", "not a JSON-RPC 2.0 message"),
     ],
 )
 def test_a_wrong_line_is_answered_to_the_request_that_it_was_meant_for(

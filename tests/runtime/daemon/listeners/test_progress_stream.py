@@ -16,7 +16,7 @@ from aiohttp.test_utils import make_mocked_request
 from runtime.api.admin.protocol import ROOT_HEADER
 from runtime.cli import client
 from runtime.daemon.listeners import progress_stream
-from runtime.daemon.listeners.progress_stream import Work
+from runtime.daemon.listeners.progress_stream import Operation
 from runtime.errors import SymbiontError, UsageError
 from runtime.mcp import admin_link
 from runtime.memory.indexing.progress import Progress
@@ -27,7 +27,7 @@ Told = list[tuple[str, int, int]]
 
 
 @asynccontextmanager
-async def served(folder: Path, work: Work) -> AsyncIterator[str]:
+async def served(folder: Path, work: Operation) -> AsyncIterator[str]:
     """The path of a socket that answers everything with `work`."""
     application = web.Application()
 

@@ -123,7 +123,7 @@ def test_a_restart_with_a_broken_program_serves_the_last_good_one(tmp_path: Path
         assert last_error(daemon)
         check = program_check(daemon)
         assert check["status"] == "RED"
-        assert "the last good one runs" in check["text"]
+        assert "the last valid one runs" in check["text"]
         write_program(tmp_path)
         until(lambda: not mounted(daemon) and not last_error(daemon))
         assert program_check(daemon)["status"] == "GREEN"
