@@ -1,6 +1,7 @@
-"""The one part of the build that pyproject.toml cannot say: the optional parser for editors, `grammar._tree_sitter`.
+"""The part of the build that pyproject.toml cannot express: the optional parser for editors, `grammar._tree_sitter`.
 
-Without a C compiler everything else is built and installed; `grammar.language` says what is missing to whoever asks.
+Without a C compiler everything else is built and installed; `grammar.language` then raises an error that says what is
+missing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import sysconfig
 
 from setuptools import Extension, setup
 
-# One build serves every CPython from 3.11 on. Interpreters without the lock have no such interface yet.
+# A single build works on every CPython from 3.11 on. Free-threaded interpreters do not have this interface yet.
 STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 setup(

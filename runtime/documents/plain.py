@@ -9,8 +9,8 @@ from runtime.documents.encoding import decoded
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
 """Front matter before a text: the convention of Jekyll, YAML between lines of three dashes."""
-# Each takes the rest of its line: a pattern that leaves out what stands at the end tries every place where that may
-# begin, and a long line would take hours.
+# Each matches the rest of its line: a pattern with optional text at the end would be tried at every possible beginning
+# of that text, and a long line would take hours.
 _TITLE = re.compile(r"^title:(.*[^ \t\n].*)$", re.MULTILINE)
 _HEADING = re.compile(r"^#[ \t]+([^ \t\n].*)$", re.MULTILINE)
 _FENCED = re.compile(r"^(```+|~~~+).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)

@@ -46,8 +46,8 @@ async def ask(
     except (*_NOBODY, BlockingIOError):
         raise OwnerGone(asked=False) from None
     except OSError as error:
-        told = f"the admin socket {address} cannot be used: {error.strerror or error}"
-        raise BackendFailure({"code": "provider_unavailable", "message": told}) from None
+        message = f"the admin socket {address} cannot be used: {error.strerror or error}"
+        raise BackendFailure({"code": "provider_unavailable", "message": message}) from None
     try:
         body = json.dumps(dict(parameters)).encode()
         head = (
@@ -97,9 +97,9 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             parts.append(rest)
 
 
-def _failed(told: Mapping[str, Any]) -> BackendFailure:
+def _failed(error: Mapping[str, Any]) -> BackendFailure:
     """Return the failure of an operation's error; errors of older versions have no code."""
-    code = "invalid_params" if told.get("exit_code") == 2 else "provider_unavailable"
-    known = {"code": code, "message": told.get("message", "it failed")}
-    hint = {"hint": told["hint"]} if told.get("hint") else {}
-    return BackendFailure(told.get("failure") or known | hint)
+    code = "invalid_params" if error.get("exit_code") == 2 else "provider_unavailable"
+    known = {"code": code, "message": error.get("message", "it failed")}
+    hint = {"hint": error["hint"]} if error.get("hint") else {}
+    return BackendFailure(error.get("failure") or known | hint)

@@ -42,9 +42,9 @@ class BackendFailure(Exception):  # noqa: N818 - it says what is the case
 
     def line(self) -> str:
         """All fields in one line, for a model to read."""
-        told = self.failure
-        where = f"{told['field']}: " if told.get("field") else ""
-        hint = f" ({told['hint']})" if told.get("hint") else ""
-        example = told.get("example")
+        failure = self.failure
+        where = f"{failure['field']}: " if failure.get("field") else ""
+        hint = f" ({failure['hint']})" if failure.get("hint") else ""
+        example = failure.get("example")
         right = "" if example is None else f". For example: {json.dumps(example, ensure_ascii=False)}"
-        return f"{told['code']}: {where}{told['message']}{hint}{right}"
+        return f"{failure['code']}: {where}{failure['message']}{hint}{right}"

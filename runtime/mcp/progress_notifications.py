@@ -53,7 +53,7 @@ class _Steps:
         self._before = 0
         self._done = 0
         self._total = 0
-        self._told = -1
+        self._last_sent = -1
 
     def note(self, what: str, done: int, total: int) -> None:
         """Record the progress of a step."""
@@ -64,8 +64,8 @@ class _Steps:
     def news(self) -> tuple[float, float | None, str | None] | None:
         """Return the next progress notification, or None if nothing changed."""
         now = self._before + self._done
-        if now <= self._told or not self._what:
+        if now <= self._last_sent or not self._what:
             return None
-        self._told = now
+        self._last_sent = now
         total = self._before + self._total
         return float(now), float(total) if total >= now else None, self._what

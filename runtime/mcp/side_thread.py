@@ -32,9 +32,9 @@ class SideThread:
             try:
                 result = function(*given)
             except Exception as error:
-                self._tell(loop, _fail, future, error)
+                self._call_in_loop(loop, _fail, future, error)
             else:
-                self._tell(loop, _finish, future, result)
+                self._call_in_loop(loop, _finish, future, result)
 
         self._asked.put(work)
         return await future
@@ -44,10 +44,10 @@ class SideThread:
             self._asked.get()()
 
     @staticmethod
-    def _tell(loop: asyncio.AbstractEventLoop, *told: Any) -> None:
+    def _call_in_loop(loop: asyncio.AbstractEventLoop, *arguments: Any) -> None:
         # The loop may already be closed.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(*told)
+            loop.call_soon_threadsafe(*arguments)
 
 
 def _finish(future: asyncio.Future[T], result: T) -> None:

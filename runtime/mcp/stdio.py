@@ -68,14 +68,14 @@ class _Asked:
         self._open: set[str | int] = set()
         self._none = anyio.Event()
 
-    def taken(self, message: JSONRPCMessage) -> None:
+    def received(self, message: JSONRPCMessage) -> None:
         """Handle a message of the client: a request, or a cancellation."""
         if isinstance(message, JSONRPCRequest):
             self._open.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._done((message.params or {}).get("requestId"))
 
-    def told(self, message: JSONRPCMessage) -> None:
+    def sent(self, message: JSONRPCMessage) -> None:
         """Handle a message to the client."""
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
             self._done(message.id)
@@ -111,7 +111,7 @@ async def _read(
                 await refused.send(SessionMessage(_no_message(line, error)))
                 continue
             with suppress(anyio.BrokenResourceError):
-                asked.taken(message)
+                asked.received(message)
                 await to_server.send(SessionMessage(message))
         await asked.answered()
 
@@ -183,7 +183,7 @@ async def _write(to_client: Outgoing, sink: int, asked: _Asked, end: Callable[[]
             except OSError:
                 # The client has disconnected.
                 end()
-            asked.told(each.message)
+            asked.sent(each.message)
 
 
 def _write_all(sink: int, data: bytes) -> None:

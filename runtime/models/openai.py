@@ -74,8 +74,8 @@ class OpenAIModel(RemoteModel):
         self._most = "max_completion_tokens" if is_openai(options.url) else "max_tokens"
 
     async def _ask(self, prompt: str, system: str, max_tokens: int) -> str:
-        told = [{"role": "system", "content": system}] if system else []
-        messages = [*told, {"role": "user", "content": prompt}]
+        instructions = [{"role": "system", "content": system}] if system else []
+        messages = [*instructions, {"role": "user", "content": prompt}]
         body = {"model": self.model, "messages": messages, self._most: max_tokens, "stream": False}
         url, headers = self._service.url("chat/completions"), self._service.headers()
         answer = await self._post(url, body, headers=headers, seconds=self._seconds)

@@ -227,7 +227,7 @@ async def _hits(
     import numpy as np
 
     scores = np.sum(list(parts.values()), axis=0)
-    told = {name: np.round(part.astype(np.float64), DIGITS) for name, part in parts.items()}
+    rounded = {name: np.round(part.astype(np.float64), DIGITS) for name, part in parts.items()}
     order = np.lexsort((keys, -scores))
     wanted = (fit.relevance >= question.threshold) & _spoken_for(fit, parts)
     order = order[wanted[order]][: question.limit]
@@ -237,7 +237,7 @@ async def _hits(
         Hit(
             entries[key],
             round(float(scores[at]), DIGITS),
-            {name: float(part[at]) for name, part in told.items() if part[at]},
+            {name: float(part[at]) for name, part in rounded.items() if part[at]},
             float(fit.relevance[at]),
             None if np.isnan(fit.cosine[at]) else float(fit.cosine[at]),
             float(fit.keyword_share[at]),

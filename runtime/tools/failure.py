@@ -46,12 +46,12 @@ class Failure:
         import json
 
         where = f"{self.field}: " if self.field else ""
-        told = f"{self.code}: {where}{self.message}"
+        text = f"{self.code}: {where}{self.message}"
         if self.hint:
-            told += f" ({self.hint})"
+            text += f" ({self.hint})"
         if self.example is not None:
-            told = f"{told.rstrip('.')}. For example: {json.dumps(self.example, ensure_ascii=False)}"
-        return told
+            text = f"{text.rstrip('.')}. For example: {json.dumps(self.example, ensure_ascii=False)}"
+        return text
 
     def json(self) -> dict[str, Any]:
         """Return the failure as a JSON object, without fields that are None."""
@@ -108,9 +108,11 @@ def example_for(tool: Tool | None, path: tuple[str | int, ...]) -> Mapping[str, 
 def _of_parameters(error: WrongParameters, tool: Tool | None) -> Failure:
     path, what = error.problems[0]
     more = error.problems[1:]
-    told = what if not more else "; ".join([what, *(f"{_dotted(other)}: {it}" if other else it for other, it in more)])
+    message = (
+        what if not more else "; ".join([what, *(f"{_dotted(other)}: {it}" if other else it for other, it in more)])
+    )
     example = example_for(tool, path) if error.example is None else {str(path[0]): error.example}
-    return Failure("invalid_params", told, _dotted(path) or None, error.hint, example)
+    return Failure("invalid_params", message, _dotted(path) or None, error.hint, example)
 
 
 def _dotted(path: tuple[str | int, ...]) -> str:

@@ -33,8 +33,8 @@ class WrongParameters(UsageError):  # noqa: N818
     def __init__(
         self, tool: str | None, problems: tuple[ParameterError, ...], *, hint: str | None = None, example: Any = None
     ) -> None:
-        told = "; ".join(f"{'.'.join(map(str, path))}: {what}" if path else what for path, what in problems)
-        super().__init__(f"{tool}: {told}" if tool else told, hint=hint)
+        text = "; ".join(f"{'.'.join(map(str, path))}: {what}" if path else what for path, what in problems)
+        super().__init__(f"{tool}: {text}" if tool else text, hint=hint)
         self.problems = problems
         self.example = example
 

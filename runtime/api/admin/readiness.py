@@ -186,14 +186,14 @@ async def _store(name: str, memory: OpenMemory) -> Check:
         stats = await memory.store.stats()
     except SymbiontError as error:
         return Check(check, "RED", f"{memory.store.identity}: {error.line()}")
-    errors = [_told(each) for each in problems if each.severity == "error"]
+    errors = [_problem_text(each) for each in problems if each.severity == "error"]
     if errors:
         return Check(check, "RED", _listed("nothing can be stored", errors))
     where = "the database" if memory.folder is None else memory.folder
     kept = f"{memory.block.store.name} in {where}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
     said = {each.file for each in stats.problems}
     besides = [each for each in problems if each.file not in said]
-    known = [_told(each) for each in (*besides, *stats.problems)]
+    known = [_problem_text(each) for each in (*besides, *stats.problems)]
     warnings = list(dict.fromkeys([*known, *memory.unread, *memory.not_compacted]))
     if warnings:
         return Check(check, "YELLOW", f"{kept}; {_listed('needs attention', warnings)}")
@@ -201,7 +201,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
     return Check(check, "GREEN", kept if remote is None else f"{kept}; copies go to {remote.name}")
 
 
-def _told(problem: StoreProblem) -> str:
+def _problem_text(problem: StoreProblem) -> str:
     """Return the problem with the name of its file, once."""
     return problem.message if problem.file in problem.message else f"{problem.file}: {problem.message}"
 

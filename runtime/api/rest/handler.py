@@ -70,7 +70,7 @@ class RestHandler:
         except Problem as problem:
             return _refusal(problem)
         except SymbiontError as error:
-            return _refusal(_told(error, call))
+            return _refusal(_problem(error, call))
         except Exception:
             log.exception("request_failed", method=call.method, path=call.path)
             return _refusal(Problem("internal", "see the daemon's log"))
@@ -92,7 +92,7 @@ class RestHandler:
                 return ApiResponse(200, EVENTS, b"", _HEADERS, events)
             return await self._call(resource, caller, given)
         except SymbiontError as error:
-            raise _told(error, call, resource.tool, caller) from error
+            raise _problem(error, call, resource.tool, caller) from error
 
     async def _read(self, call: ApiRequest, path: str, caller: Caller) -> ApiResponse:
         if call.method not in {"GET", "HEAD"}:
@@ -103,7 +103,7 @@ class RestHandler:
             async with self._open_context(caller, no_progress) as context:
                 result = await resources.read(context, path)
         except SymbiontError as error:
-            raise _told(error, call, None, caller) from error
+            raise _problem(error, call, None, caller) from error
         return ApiResponse(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
     async def _call(self, resource: Endpoint, caller: Caller, given: Mapping[str, Any]) -> ApiResponse:
@@ -134,7 +134,7 @@ class RestHandler:
             except SymbiontError as error:
                 if not begun:
                     raise
-                yield error_event(_told(error, call, endpoint.tool, caller))
+                yield error_event(_problem(error, call, endpoint.tool, caller))
 
 
 def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
@@ -155,7 +155,7 @@ def _not_allowed(allowed: set[str]) -> Problem:
     return Problem("method_not_allowed", f"here are {methods}", headers=(("Allow", methods),))
 
 
-def _told(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
+def _problem(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
     problem = problem_of(error, tool, caller)
     if problem.status >= 500:
         log.warning("request_unavailable", path=call.path, reason=error.line())

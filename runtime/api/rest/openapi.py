@@ -144,12 +144,12 @@ def _good(result: type[BaseModel] | None, status: int = 200) -> dict[str, Any]:
 
 def _problems(kinds: Set[str]) -> dict[str, Any]:
     """Return the problem answers by status; kinds with the same status share a description."""
-    told: dict[int, list[str]] = {}
+    by_status: dict[int, list[str]] = {}
     for kind, (status, title) in TITLES.items():
         if kind in kinds:
-            told.setdefault(status, []).append(f"{title}.")
+            by_status.setdefault(status, []).append(f"{title}.")
     content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {str(status): {"description": " ".join(titles), "content": content} for status, titles in told.items()}
+    return {str(status): {"description": " ".join(titles), "content": content} for status, titles in by_status.items()}
 
 
 def _name(model: type[BaseModel]) -> str:

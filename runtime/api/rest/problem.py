@@ -103,22 +103,22 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 
     def json(self) -> dict[str, Any]:
         """Return the JSON object."""
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "type": f"urn:symbiont:problem:{self.kind}",
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
         }
         if self.hint:
-            told["hint"] = self.hint
+            document["hint"] = self.hint
         if self.code:
-            told["code"] = self.code
+            document["code"] = self.code
         if self.errors:
-            told["errors"] = [
+            document["errors"] = [
                 {"pointer": pointer, "detail": detail} | ({} if example is None else {"example": example})
                 for pointer, detail, example in self.errors
             ]
-        return told
+        return document
 
 
 def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
@@ -135,8 +135,8 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
     if isinstance(error, StoreError) and code != "invalid_params" and kind != "unavailable":
         # It names files, which only administrators may see.
         kind = "internal" if code == "provider_unavailable" else kind
-        told = "stored items cannot be read or written; see the daemon's log"
-        return Problem(kind, told, code=code)
+        detail = "stored items cannot be read or written; see the daemon's log"
+        return Problem(kind, detail, code=code)
     if kind == "unavailable":
         return Problem(kind, "try again", code=code, headers=_LATER)
     return Problem(

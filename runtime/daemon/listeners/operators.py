@@ -109,12 +109,12 @@ async def _healthz(_request: web.Request) -> web.Response:
 def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None) -> Callable[[web.Request], Any]:
     async def readyz(request: web.Request) -> web.Response:
         try:
-            told = bearer is None or await _may_read(request, bearer)
+            detailed = bearer is None or await _may_read(request, bearer)
         except Problem as problem:
             return problem_response(problem)
         state = readiness(app, serving())
         # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
-        shown = state if told else {"ready": state["ready"]}
+        shown = state if detailed else {"ready": state["ready"]}
         return web.json_response(shown, status=200 if state["ready"] else 503)
 
     return readyz
@@ -177,7 +177,7 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
-                return await streamed(request, partial(_told, app, operation, parameters), operation.tool)
+                return await streamed(request, partial(_run_tool, app, operation, parameters), operation.tool)
             async with app.pinned():
                 return web.json_response(await operation(app.admin_context(), parameters))
         except web.HTTPRequestEntityTooLarge:
@@ -193,6 +193,6 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
     return operate
 
 
-async def _told(app: App, operation: ToolOperation, parameters: dict[str, Any], progress: Progress) -> Any:
+async def _run_tool(app: App, operation: ToolOperation, parameters: dict[str, Any], progress: Progress) -> Any:
     async with app.pinned():
         return await operation(app.admin_context(), parameters, progress)

@@ -82,8 +82,8 @@ class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
     def __init__(self, root: Root) -> None:
         found = root_registry.identity(root.state)
         # The path in the file is untrusted, so it is shown only if it has no control characters.
-        told = found is not None and found.path.isprintable() and found.path != str(root.folder.resolve())
-        before = f" but in {found.path}" if found and told else ""
+        printable = found is not None and found.path.isprintable() and found.path != str(root.folder.resolve())
+        before = f" but in {found.path}" if found and printable else ""
         super().__init__(
             f"{root.state} was not created there by this user{before}: it came with a clone or a copy, was moved, or "
             "is from an earlier version",

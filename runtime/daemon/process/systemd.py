@@ -14,7 +14,7 @@ class Notifier:
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
         address = environ.get("NOTIFY_SOCKET", "")
-        # A leading @ stands in for the zero byte of the abstract namespace.
+        # A leading @ represents the zero byte of the abstract namespace.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._watchdog = _watchdog_seconds(environ)
         self._status = ""

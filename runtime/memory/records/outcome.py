@@ -28,8 +28,8 @@ def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: dat
 def write_failure(folder: Folder, work: OperationFailure, now: datetime, clock: Clock) -> None:
     """Note a failed write in `STATE.json`; an error also as evidence."""
     write = {"status": work.status, "id": None, "time": rfc3339(now), "remote": None}
-    told = {"gates": list(work.gates)} if work.status == "refused" else {"error": work.error}
-    state.write_state(folder, work.session_id, write | told)
+    reason = {"gates": list(work.gates)} if work.status == "refused" else {"error": work.error}
+    state.write_state(folder, work.session_id, write | reason)
     if work.status == "error":
         prove(folder, evidence.ERROR, uuid7(clock), now, error=work.error)
 

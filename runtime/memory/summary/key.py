@@ -17,15 +17,15 @@ def summary_key(project_id: str, start: datetime, end: datetime, source_memory_i
     """Return the sha256, in lower-case hex, of project, start and end (RFC 3339 in UTC) and the ids, joined by commas
     in the order of time. Neither the method nor the items' texts are part of it, as clients compute this key from the
     design's formula. `content_of` identifies the texts."""
-    told = "".join((project_id, rfc3339(start), rfc3339(end), ",".join(source_memory_ids)))
-    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+    text = "".join((project_id, rfc3339(start), rfc3339(end), ",".join(source_memory_ids)))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def content_of(chunk_hashes: Iterable[str], max_words: int) -> str:
     """Return what a summary was made of, for the `task` of its provenance: equal while the items' texts and the number
     of words are the same."""
-    told = hashlib.sha256("\n".join(chunk_hashes).encode()).hexdigest()[:16]
-    return f"summarize in {max_words} words, items {told}"
+    digest = hashlib.sha256("\n".join(chunk_hashes).encode()).hexdigest()[:16]
+    return f"summarize in {max_words} words, items {digest}"
 
 
 def key_tag(key: str) -> str:

@@ -90,7 +90,7 @@ async def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
         index = None
     embedding = memory.embedding_problem
     notes = []
-    for problem, told in (
+    for problem, note in (
         (index, "it is stored, and can be found after the index can be written again"),
         # An index that does not answer stores no vectors either: that is a single problem.
         (
@@ -99,7 +99,7 @@ async def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
         ),
     ):
         if problem:
-            notes.append(f"{told}: {problem}" if sees_all(context) else told)
+            notes.append(f"{note}: {problem}" if sees_all(context) else note)
     return notes
 
 

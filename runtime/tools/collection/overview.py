@@ -125,8 +125,8 @@ async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, A
         waiting=None if seen is None else _waiting(memory, fields["items"] - seen.embedded),
         projects=dict(sorted(named(projects).items())),
         tags=dict(tags.most_common(MOST_TAGS)),
-        index_problem=_told(memory.index_problem, "the index has a problem", shown=shown),
-        embedding_problem=_told(memory.embedding_problem, "nothing is embedded at the moment", shown=shown),
+        index_problem=_visible_problem(memory.index_problem, "the index has a problem", shown=shown),
+        embedding_problem=_visible_problem(memory.embedding_problem, "nothing is embedded at the moment", shown=shown),
     )
 
 
@@ -180,7 +180,7 @@ def state_of(context: Context, memory: OpenMemory, silent: str | None = None) ->
     return "something does not work as declared at the moment: stored items are preserved"
 
 
-def _told(problem: str | None, instead: str, *, shown: bool) -> str | None:
+def _visible_problem(problem: str | None, instead: str, *, shown: bool) -> str | None:
     return problem if shown or problem is None else instead
 
 

@@ -269,8 +269,8 @@ def _read(given: Any, known: dict[str, Any]) -> PushedItem:
     try:
         return PushedItem.model_validate({**known, **own})
     except ValidationError as error:
-        told = error.errors(include_url=False, include_input=False)
-        problems = tuple(problem_of(each, PushedItem, (*PushedItem.model_fields, *_ALIASES)) for each in told)
+        details = error.errors(include_url=False, include_input=False)
+        problems = tuple(problem_of(each, PushedItem, (*PushedItem.model_fields, *_ALIASES)) for each in details)
         raise WrongParameters(None, problems) from None
 
 

@@ -192,8 +192,8 @@ def _no_model(context: Context, error: SymbiontError, model: str | None) -> NoRe
 def _why_without(context: Context, done: Summary) -> list[str]:
     if done.fell_back is None:
         return []
-    told = "no language model was asked, or none answered"
-    return [f"{told}: {done.fell_back}" if sees_all(context) else told]
+    note = "no language model was asked, or none answered"
+    return [f"{note}: {done.fell_back}" if sees_all(context) else note]
 
 
 def _what_to_know(done: Summary, limit: int) -> list[str]:

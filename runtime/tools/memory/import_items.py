@@ -64,8 +64,8 @@ async def memory_import(
             assert name is not None
             await work.put(context.memories[name], group)
     counts = Counter(line.outcome for line in work.done.values())
-    told = [work.done[number] for number in range(len(items))]
-    return ImportedLines(lines=told, stored=counts["stored"], there=counts["there"], refused=counts["refused"])
+    results = [work.done[number] for number in range(len(items))]
+    return ImportedLines(lines=results, stored=counts["stored"], there=counts["there"], refused=counts["refused"])
 
 
 class _Line(NamedTuple):
@@ -85,11 +85,11 @@ def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | 
         own = {"memory": given.get("memory") or "", "user_id": given.get("user_id") or context.caller.user_id}
         read = ExportedItem.model_validate({**given, **own, "memory_id": given.get("memory_id") or ""})
     except ValidationError as error:
-        told = (
+        messages = (
             f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}".removeprefix(": ")
             for each in error.errors(include_input=False, include_url=False)
         )
-        raise UsageError("; ".join(told)) from None
+        raise UsageError("; ".join(messages)) from None
     if not read.text.strip():
         raise UsageError("text: it is missing")
     if len(read.text) > LARGEST_TEXT:

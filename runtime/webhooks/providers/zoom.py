@@ -25,7 +25,7 @@ ZOOM = Provider(
     handshake=JsonProof(
         where="$.event",
         equals="endpoint.url_validation",
-        token="$.payload.plainToken",  # noqa: S106 - where it stands
+        token="$.payload.plainToken",  # noqa: S106 - the path of the token
         token_name="plainToken",  # noqa: S106
         proof_name="encryptedToken",
     ),

@@ -1,7 +1,7 @@
 """Webhooks created through the API: the rows of the table `webhooks`, each owned by a user.
 
-Every change sets a new version in `meta`, last and in the same transaction. One small query therefore tells any daemon
-on the database if its routes are up to date. On PostgreSQL the other daemons are also notified.
+Every change sets a new version in `meta`, last and in the same transaction. So any daemon on the database checks with
+one small query if its routes are up to date. On PostgreSQL the other daemons are also notified.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class PublicKey(Scheme):
     def __post_init__(self) -> None:
         fields = self.signed
         if "timestamp" not in fields or self.form.timed:
-            raise ValueError("the timestamp stands in its own header and is signed")
+            raise ValueError("the timestamp is in its own header and is signed")
         if (self.id_header is not None) != ("id" in fields):
             raise ValueError("{id} and its header need one another")
 

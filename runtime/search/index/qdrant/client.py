@@ -311,7 +311,7 @@ def _waited(error: BaseException) -> bool:
 def _reason(error: BaseException) -> str:
     """Return a short reason that quotes nothing that was sent."""
     text = " ".join(str(error).split()).lower()
-    for told, meant in (
+    for fragment, reason in (
         ("all connection attempts failed", "the connection was refused"),
         ("connection refused", "the connection was refused"),
         ("name or service not known", "there is no host of that name"),
@@ -322,6 +322,6 @@ def _reason(error: BaseException) -> str:
         ("wrong version number", "it does not use TLS: write `http://`"),
         ("disconnected", "it closed the connection"),
     ):
-        if told in text:
-            return meant
+        if fragment in text:
+            return reason
     return "the connection was closed"

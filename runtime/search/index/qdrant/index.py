@@ -55,7 +55,7 @@ class QdrantIndex(EmbeddedIndex):
         self._one = asyncio.Lock()
         self._away_until = 0.0
         self._look_again: float | None = None
-        self._told: tuple[str, int] | None = None
+        self._owned_model: tuple[str, int] | None = None
         """The model that the collection itself names: its points may be adopted."""
         self._failure: str | None = None
 
@@ -194,7 +194,7 @@ class QdrantIndex(EmbeddedIndex):
         async with self._one:
             if wanted is not None and self._prepared != wanted:
                 ours = await self._collection.prepare(*wanted, known=await self._sync_state.are_there())
-                self._told = wanted if ours else None
+                self._owned_model = wanted if ours else None
             await self._flush()
             if wanted is not None and self._prepared != wanted:
                 await self._verify()
@@ -267,10 +267,10 @@ class QdrantIndex(EmbeddedIndex):
 
     async def _adopt(self, entries: Sequence[IndexEntry]) -> set[str]:
         """Adopt existing points of these entries; return those that cannot be."""
-        if not entries or self._told is None or self._told[0] != self._model:
+        if not entries or self._owned_model is None or self._owned_model[0] != self._model:
             return {entry.id for entry in entries}
         waiting = [Pending(entry.id, entry.hash, "") for entry in entries]
-        await self._sync_state.mark(waiting, *self._told, 0)
+        await self._sync_state.mark(waiting, *self._owned_model, 0)
         return set()
 
     async def _doubt(self) -> None:
