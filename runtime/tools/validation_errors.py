@@ -20,7 +20,7 @@ def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[st
     field = model.model_fields.get(first)
     if error["type"] == "string_pattern_mismatch" and len(path) == 1 and field is not None and field.description:
         # A pattern is not readable for people.
-        message = f"invalid; expected:  {field.description.rstrip('.')}"
+        message = f"invalid; expected: {field.description.rstrip('.')}"
     elif error["type"] == "extra_forbidden" and len(path) == 1:
         message = unknown_parameter(first, known)
     elif error["type"] == "missing":

@@ -66,8 +66,8 @@ VARIABLES: Final = {
         Variable(
             "SUMMARIZATION_PROVIDER",
             "`ollama` if a variable of Ollama or `SUMMARIZATION_MODEL` is set",
-            "The language model for summaries of memories that name none. With `none`, or if nothing is set, a summary "
-            "consists of sentences from the items.",
+            "The language model for summaries of memories that do not name one. With `none`, or if nothing is set, a "
+            "summary consists of sentences from the items.",
             choices=("ollama", _OPENAI, NONE),
         ),
         Variable("SUMMARIZATION_MODEL", "the provider's default", "The model that writes the summaries."),

@@ -54,7 +54,7 @@ def _not_blank(value: str) -> str:
 
 def _theirs(value: str) -> str:
     if value.startswith(_OURS):
-        raise ValueError(f"names that begin with {_OURS} are reserved for the daemon")
+        raise ValueError(f"values that begin with {_OURS} are reserved for the daemon")
     return _not_blank(value)
 
 

@@ -240,7 +240,7 @@ async def test_a_model_that_the_service_does_not_have_is_said(opened: Open, serv
 async def test_an_answer_that_holds_no_text_is_refused(opened: Open, service: Service, body: Any) -> None:
     service.answers.append(says(200, body))
 
-    assert "no text" in str(await refusal(opened()))
+    assert "not text" in str(await refusal(opened()))
 
 
 async def test_an_answer_that_is_no_json_is_refused(opened: Open, service: Service) -> None:

@@ -85,7 +85,7 @@ def test_both_schemes_name_the_same(scheme: str) -> None:
     "uri", ["", "memory-types", "mcp://other/projects", "file:///etc/passwd", "symbiont:/projects"]
 )
 def test_an_address_under_no_scheme_of_ours_is_not_there(uri: str) -> None:
-    with pytest.raises(NotFound, match="is no address of a resource") as missing:
+    with pytest.raises(NotFound, match="is not the address of a resource") as missing:
         path_in(uri)
     assert "symbiont://" in (missing.value.hint or "")
 
@@ -102,7 +102,7 @@ async def test_a_path_that_is_none_is_answered_with_the_nearest(ask: Asked, path
 
 
 async def test_a_project_that_is_no_text_is_not_there(ask: Asked) -> None:
-    with pytest.raises(NotFound, match="no name in UTF-8"):
+    with pytest.raises(NotFound, match="not valid UTF-8"):
         await ask.read("projects/%ff/tags")
 
 

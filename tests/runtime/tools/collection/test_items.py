@@ -95,7 +95,7 @@ async def test_secrets_are_taken_out_of_a_new_text(ask: Asked) -> None:
         ({"memory_type": "fact"}, "memory_type", "'episodic'"),
         ({"tags": [1]}, "tags.0", "string"),
         ({"project_id": ""}, "project_id", "at least 1"),
-        ({"source_uri": "symbiont:delivery/1"}, "source_uri", "given by the daemon"),
+        ({"source_uri": "symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
         ({"timestamp": "2026-01-01T00:00:00Z"}, "timestamp", "no such parameter"),
     ],
 )

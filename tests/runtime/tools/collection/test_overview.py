@@ -296,7 +296,7 @@ async def test_a_collection_without_an_embedding_is_searched_by_keyword(tmp_path
     async with asking(tmp_path, declared) as ask:
         made = await ask("new-collection", name="research", dimension=384)
         assert (made["embedding"], made["dimension"]) == (None, None)
-        assert "keyword only" in made["notes"][0]
+        assert "keywords only" in made["notes"][0]
         (listed, _) = (await ask("get-collections"))["collections"]
         assert listed["state"] == "something does not work as declared at the moment: stored items are preserved"
         (listed, _) = (await ask("get-collections", OWNER_CALLER))["collections"]

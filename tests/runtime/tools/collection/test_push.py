@@ -108,7 +108,7 @@ async def test_a_broken_item_fails_alone_and_is_named(ask: Asked) -> None:
         ({"text": "x", "tags": ["a", 7]}, "tags.1", "string"),
         ({"text": "x", "tags": [" "]}, "tags.0", "blank"),
         ({"text": "x", "project_id": ""}, "project_id", "at least 1"),
-        ({"text": "x", "source_uri": "symbiont:delivery/1"}, "source_uri", "given by the daemon"),
+        ({"text": "x", "source_uri": "symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
         ({"text": "x", "txet": 1}, "txet", "did you mean text?"),
         ({"text": 5}, "text", "string"),
         ("just text", None, "not a JSON object"),
@@ -154,7 +154,7 @@ async def test_an_item_that_the_store_refuses_fails_alone(ask: Asked, monkeypatc
     ("given", "field", "message"),
     [
         ({}, "text", "or items"),
-        ({"text": "a", "items": [{"text": "b"}]}, "text", "one of the two"),
+        ({"text": "a", "items": [{"text": "b"}]}, "text", "either text or items"),
         ({"text": " "}, "text", "blank"),
         ({"text": "x" * (LARGEST_TEXT + 1)}, "text", "the maximum is 1,048,576"),
         ({"text": "a", "memory_type": "fact"}, "memory_type", "'episodic', 'semantic' or 'procedural'"),
@@ -163,7 +163,7 @@ async def test_an_item_that_the_store_refuses_fails_alone(ask: Asked, monkeypatc
         ({"text": "a", "tags": ["x"] * 101}, "tags", "100"),
         ({"text": "a", "tags": "x" * 201}, "tags.0", "200"),
         ({"text": "a", "project_id": " "}, "project_id", "blank"),
-        ({"text": "a", "source_uri": "symbiont:delivery/7"}, "source_uri", "given by the daemon"),
+        ({"text": "a", "source_uri": "symbiont:delivery/7"}, "source_uri", "reserved for the daemon"),
         ({"text": "a", "replace": True}, "replace", "source_uri"),
         ({"text": "a", "replace": "yes"}, "replace", "boolean"),
         ({"text": "a", "project": "p", "project_id": "q"}, "project_id", "another name for project"),
@@ -217,7 +217,7 @@ async def test_replace_forgets_nothing_of_a_source_of_which_an_item_is_broken(as
     items = [{"text": "Page one, edited"}, {"text": "Page two", "memory_type": "page"}]
     answered = await ask("push", items=items, source_uri="file:///book", replace=True)
     assert answered["removed"] == 0
-    assert "nothing of file:///book was forgotten" in answered["notes"][0]
+    assert "no chunk of file:///book was deleted" in answered["notes"][0]
     assert len(await ask.texts(query_text="page")) == 3
 
 

@@ -554,7 +554,7 @@ async def test_a_summary_that_was_forgotten_is_made_again(app: App) -> None:
         ({"memory_type": "mood"}, "memory_type", "episodic"),
         ({"score_threshold": -1}, "score_threshold", "greater"),
         ({"score_threshold": 2}, "score_threshold", "less"),
-        ({"collection": "no such thing"}, "collection", "form"),
+        ({"collection": "no such thing"}, "collection", "expected"),
     ],
     ids=str,
 )
@@ -646,9 +646,9 @@ async def test_a_model_that_says_nothing_is_gone_without(app: App, ollama: Servi
     fallen = await summarize(app)
 
     assert failed.code == "provider_unavailable"
-    assert "answered nothing" in failed.message
+    assert "gave an empty answer" in failed.message
     assert fallen["summary"] == EXTRACT
-    assert "answered nothing" in fallen["notes"][0]
+    assert "gave an empty answer" in fallen["notes"][0]
 
 
 async def test_a_model_that_never_answers_is_gone_without(

@@ -84,7 +84,7 @@ async def test_a_forgotten_item_is_neither_listed_found_nor_shown(ask: Asked, me
     assert await listed(ask) == ["The hazel plan"]
     assert "walnut" not in str(await ask("memory_search", agent="reviewer", query="walnut"))
     for tool, more in (("memory_show", {}), ("memory_forget", {}), ("memory_edit", {"text": "x"})):
-        assert "nothing with the id" in (await ask.failure(tool, memory_id=gone, **more)).message
+        assert "there is no item with the id" in (await ask.failure(tool, memory_id=gone, **more)).message
 
 
 @pytest.mark.parametrize("memory", ["notes", "archive", "audit"])
