@@ -110,7 +110,7 @@ async def test_its_example_fits_its_schema_and_is_taken(tool: Tool, tmp_path: Pa
             failed = error
     # What it names is not there; nothing else may be wrong with it.
     absent = isinstance(failed, NotFound | NoSuchItem | Unsupported) or "is called" in str(failed)
-    absent = absent or "nothing to summarise" in str(failed)
+    absent = absent or "nothing to summarize" in str(failed)
     assert failed is None or absent, failed
 
 

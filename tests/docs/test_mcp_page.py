@@ -26,7 +26,7 @@ def test_every_configuration_on_the_page_is_json_that_starts_symbi_mcp() -> None
 def test_the_bounds_on_the_page_are_those_of_the_code() -> None:
     said = " ".join(PAGE.split())
     assert f"at most {over.LARGEST >> 20} MB and {over.BODY_SECONDS} seconds" in said
-    assert f"{over.AT_A_TIME} requests are under way at a time" in said
+    assert f"At most {over.AT_A_TIME} requests run at the same time" in said
     assert f"at most {over.SESSIONS} sessions" in said
     assert over.IDLE_SECONDS == 30 * 60
     assert "after half an hour" in said

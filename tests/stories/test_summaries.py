@@ -76,7 +76,7 @@ def test_the_environment_names_the_model_and_the_summary_outlives_a_kill(tmp_pat
         found = tool(daemon, token, "search", query_text="deploy", tags=["summary"])["hits"]
         assert [hit["memory_id"] for hit in found] == [done["upserted_memory_id"]]
         told = symbi("readiness", root=tmp_path).stdout
-        assert "none, as EMBEDDING_PROVIDER says" in told
+        assert "none, because of EMBEDDING_PROVIDER" in told
 
 
 def test_a_kill_while_the_model_writes_leaves_no_summary_and_the_next_call_makes_it(

@@ -130,7 +130,7 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
 
 
 async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
-    """Yield the items to summarise, oldest first, and one more than the limit if there is one. Summaries are left out
+    """Yield the items to summarize, oldest first, and one more than the limit if there is one. Summaries are left out
     unless their tag is asked for."""
     # Items written by agents name no project and belong to the default one.
     project = None if wanted.project_id == PROJECT else wanted.project_id

@@ -13,10 +13,10 @@ PAGE = (Path(__file__).parents[3] / "docs/collections.md").read_text()
 SECTION = PAGE[PAGE.index("## The store") :]
 
 
-def test_every_column_is_said_to_be_in_the_clear_or_sealed() -> None:
-    rows = re.findall(r"^\| (`[^|]*`) \| (in the clear|sealed)", SECTION, re.MULTILINE)
+def test_every_column_is_said_to_be_encrypted_or_unencrypted() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \| (unencrypted|encrypted)", SECTION, re.MULTILINE)
     said = {name: kind for names, kind in rows for name in re.findall(r"`(\w+)`", names)}
-    kept = {column.name: "sealed" if isinstance(column.type, Sealed) else "in the clear" for column in items.columns}
+    kept = {column.name: "encrypted" if isinstance(column.type, Sealed) else "unencrypted" for column in items.columns}
     assert said == kept
 
 

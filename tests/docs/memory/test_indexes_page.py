@@ -36,7 +36,7 @@ def test_what_it_says_of_qdrant_is_that_of_the_code() -> None:
         f"done within {LONGEST_WAIT_FOR_AN_INDEX:g} seconds",
     ):
         assert said in QDRANT
-    made_first = QDRANT[QDRANT.index("Payload indexes for") : QDRANT.index("are made before")]
+    made_first = QDRANT[QDRANT.index("Payload indexes for") : QDRANT.index("are created before")]
     assert set(re.findall(r"`(\w+)`", made_first)) == set(INDEXED)
 
 

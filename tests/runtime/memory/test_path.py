@@ -15,5 +15,5 @@ async def test_a_link_into_the_state_of_the_root_is_no_folder_for_memories(tmp_p
     (tmp_path / ".symbi" / "data").mkdir(parents=True)
     (tmp_path / "data").symlink_to(".symbi/data")
     for path in ("data", "data/agents", str(tmp_path / "data")):
-        with pytest.raises(UsageError, match="leads into the root's own state"):
+        with pytest.raises(UsageError, match="is inside the root's own state"):
             await open_store(Memory(name="m", path=path), tmp_path)

@@ -129,12 +129,12 @@ def test_one_thing_is_edited_and_forgotten_by_the_beginning_of_its_id(run: Symbi
     new = good(edited).strip()
     assert new != memory_id
     assert edited.stderr == "changed in the memory notes; its id is now\n"
-    refused(run("memory", "show", memory_id), 2, "nothing with the id", "gives an item a new id")
+    refused(run("memory", "show", memory_id), 2, "there is no item with the id", "gives an item a new id")
     assert "The API takes 200 requests" in good(run("memory", "show", new))
     refused(run("memory", "forget", new), 2, "“The API takes 200 requests” of reviewer in the memory notes", "--yes")
     assert good(run("memory", "forget", new[:8], "--yes")) == "deleted 1 item\n"
     assert good(run("memory", "list")) == "There are no items yet.\n"
-    refused(run("memory", "forget", new, "--yes"), 2, "nothing with the id")
+    refused(run("memory", "forget", new, "--yes"), 2, "there is no item with the id")
 
 
 def test_what_cannot_be_forgotten_is_named_and_the_rest_is_forgotten(run: Symbi) -> None:
@@ -230,7 +230,7 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
     refused(daemon.symbi(*search, "x" * 3000), 2, "symbi: QUERY: ")
     refused(daemon.symbi("memory", "list", "0"), 2, "0 is not in the range")
     refused(daemon.symbi("memory", "show", "x"), 2, "symbi: ")
-    refused(daemon.symbi("memory", "show", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"), 2, "nothing with the id")
+    refused(daemon.symbi("memory", "show", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"), 2, "there is no item with the id")
     refused(daemon.symbi("memory", "inspect", "reviewer", "--day", "2026-2-3"), 2, "is not a day", "YYYY-MM-DD")
     refused(daemon.symbi("memory", "compact"), 2, "AGENT or --all")
     refused(daemon.symbi("memory", "compact", "reviewer", "--all"), 2, "AGENT or --all")

@@ -97,12 +97,12 @@ async def test_a_postgresql_that_goes_away_is_said_and_is_used_again_when_it_is_
         await asyncio.sleep(0)
     proxy.cut()
     for work in (pushing, store.append([fact()]), store.counts(), anext(store.scan())):
-        with pytest.raises(StoreError, match="cannot be used just now"):
+        with pytest.raises(StoreError, match="is not available at the moment"):
             await work
     assert [problem.severity for problem in await store.ready()] == ["error"]
     found = await memory.search(question)
     assert found.hits[0].item.text == "The server is walnut"
-    assert "cannot be used just now" in " ".join(found.notes)
+    assert "is not available at the moment" in " ".join(found.notes)
 
     proxy.mend()
     await until(lambda: database.outage.problem is None)

@@ -219,6 +219,6 @@ async def test_a_person_who_rewrites_the_very_item_meanwhile_is_told_that_it_is_
         return replace(self, file, data, known)
 
     monkeypatch.setattr(Folder, "replace", edited_meanwhile)
-    with pytest.raises(StoreError, match="nothing with the id"):
+    with pytest.raises(StoreError, match="no item with the id"):
         await store.edit(kept.memory_id, "Changed")
     assert [one.text for one in await everything(store)] == ["Mine"]

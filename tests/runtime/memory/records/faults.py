@@ -131,7 +131,7 @@ def between(root: Path, outcome: Outcome, before: list[str], whole: list[str]) -
     assert not Counter(before) - Counter(found), found
     assert not Counter(found) - Counter(whole), found
     assert outcome == "killed" or found in (before, whole), found
-    problems = [problem for problem in RecordReader(root).verify(AGENT)[1] if "and is gone" not in problem.message]
+    problems = [problem for problem in RecordReader(root).verify(AGENT)[1] if "and is missing" not in problem.message]
     assert not problems, problems
     noted = {note.record for note in RecordReader(root).notes(AGENT)}
     for file in (root / AGENT).glob("*_*.json"):

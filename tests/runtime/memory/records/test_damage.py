@@ -103,7 +103,7 @@ async def test_what_is_taken_away_and_put_back_just_before_a_write_is_noticed(
     first, _ = record_files(folder)
     kept = first.read_bytes()
     first.unlink()
-    assert "is gone" in (await store.verify())[1][0].message
+    assert "is missing" in (await store.verify())[1][0].message
     first.write_bytes(kept)
     await store.append([fact("three", timestamp=WHEN + timedelta(days=2))])
     assert [each.text for each in await everything(store)] == ["one", "two", "three"]

@@ -288,7 +288,7 @@ async def test_another_model_file_is_refused_and_its_package_is_not_imported(pac
 
 
 async def test_a_package_without_its_model_file_is_refused(package: Path) -> None:
-    with pytest.raises(UsageError, match=r"is not the one that 1\.0\.0 ships"):
+    with pytest.raises(UsageError, match=r"is not the one of version 1\.0\.0"):
         await open_embedding(LOCAL, {})
 
 
@@ -296,7 +296,7 @@ async def test_a_model_file_that_changed_after_the_opening_is_refused_too(packag
     local._start_anew()
     opened = LocalEmbedder()
 
-    with pytest.raises(EmbeddingMismatch, match=r"is not the one that 1\.0\.0 ships"):
+    with pytest.raises(EmbeddingMismatch, match=r"is not the one of version 1\.0\.0"):
         await opened.embed(["text"])
     await opened.close()
 

@@ -168,7 +168,7 @@ async def test_vectors_of_two_dimensions_in_one_answer_are_refused(opened: Open,
 async def test_vectors_of_no_numbers_are_refused(opened: Open, service: Service) -> None:
     service.answers.append(vectors(lambda texts: [[] for _ in texts]))
 
-    assert "no numbers" in str(await refusal(opened()))
+    assert "empty vectors" in str(await refusal(opened()))
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])
@@ -323,7 +323,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_to_be_mended(kind: str, 
     async with serving(kind, tls=context) as service:
         refused = await refusal(opened(url=service.url))
         assert service.bodies == []
-    assert f"the certificate of {service.host} is not good" in str(refused)
+    assert f"the certificate of {service.host} is invalid" in str(refused)
 
 
 async def test_a_redirect_is_not_followed(opened: Open, service: Service, kind: str) -> None:

@@ -421,7 +421,7 @@ async def test_a_schema_that_is_dropped_while_it_is_used_is_made_anew(index: Ind
 async def test_tables_of_another_owner_or_memory_are_left_alone(options: Options) -> None:
     await asked(options, f"CREATE SCHEMA {options['schema']} CREATE TABLE {options['schema']}.parts (mine text)")
     index = await opened_with(options)
-    with pytest.raises(IndexFailed, match="not of this index") as failed:
+    with pytest.raises(IndexFailed, match="not belong to this index") as failed:
         await index.put("log", "reviewer", "1", talk("one"))
     assert "schema" in str(failed.value.hint)
     assert await asked(options, "SELECT count(*) FROM parts") == 0

@@ -97,19 +97,19 @@ async def flood(_request: web.Request) -> web.StreamResponse:
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
-    "a compressed answer": (bomb, "no answer of Qdrant's"),
-    "an answer without end": (flood, "no answer of Qdrant's"),
+    "a compressed answer": (bomb, "not from Qdrant"),
+    "an answer without end": (flood, "not from Qdrant"),
     "hangs": (hang, "did not answer within 1 s"),
     "closes the connection": (hang_up, "cannot be reached"),
     "stops in the middle": (half, "cannot be reached"),
     "500": (answering(500, f"panic, and your key is {KEY}"), "answered 500: panic, and your key is …"),
     "503": (answering(503), "answered 503: it went wrong"),
-    "429": (too_much, "too much to do"),
+    "429": (too_much, "is overloaded"),
     "401": (answering(401), "does not accept the key (it answered 401)"),
     "403": (answering(403), "check that `api_key` is valid"),
     "400": (answering(400, "no\nsuch"), "it answered 400: no such"),
-    "a page": (page, "no answer of Qdrant's"),
-    "an answer of another service": (another_answer, "no answer of Qdrant's"),
+    "a page": (page, "not from Qdrant"),
+    "an answer of another service": (another_answer, "not from Qdrant"),
     "leads elsewhere": (redirect, "it answered 302"),
 }
 
