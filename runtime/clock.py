@@ -1,4 +1,4 @@
-"""Time, and identifiers made of it. Code that needs the time takes a `Clock`, so that tests control it."""
+"""Time, and identifiers derived from it. Code that needs the time takes a `Clock`, so that tests control it."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def milliseconds(clock: Clock) -> int:
 
 
 def utc(unix_seconds: float) -> datetime:
-    """An aware UTC datetime for a Unix time in seconds."""
+    """Return an aware UTC datetime for a Unix time in seconds."""
     return datetime.fromtimestamp(unix_seconds, UTC)
 
 
 def rfc3339(unix_seconds: float) -> str:
-    """`2026-02-14T10:30:00Z`: UTC, whole seconds (RFC 3339 section 5.6)."""
+    """Format a Unix time as `2026-02-14T10:30:00Z`: UTC, whole seconds (RFC 3339 section 5.6)."""
     return utc(unix_seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

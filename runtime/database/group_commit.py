@@ -107,9 +107,9 @@ class GroupCommit:
     ) -> None:
         """`transact` runs a function in one write transaction (`Database.transact`).
 
-        `series` runs transactions for as long as `next_one` gives one, and reports each to `stored` or, rolled back,
-        to `failed` (`Database.series`); all of it happens in the event loop. `known`: what an error means when it is
-        about the database itself, else None.
+        `series` runs transactions for as long as `next_one` gives one, and reports each to `stored` or, rolled back, to
+        `failed` (`Database.series`); all of it happens in the event loop. `known`: translates an error of the database
+        itself to `Unavailable`, others to None.
         """
         self._transact = transact
         self._series = series

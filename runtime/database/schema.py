@@ -43,7 +43,7 @@ def _user() -> Column[str]:
 
 
 def turn_columns() -> list[Column[Any]]:
-    """Return the columns of a table whose rows are turns: what `runtime.threads.turns` claims them by.
+    """Return the columns of a table whose rows are turns, by which `runtime.threads.turns` claims them.
 
     The table also has `id` (UUID version 7), `user_id` and `agent`.
     """
@@ -309,7 +309,7 @@ items = Table(
     Index("ix_items_part", "memory", "part", "position"),
     Index("ix_items_time", "memory", "agent_id", "timestamp", "id"),
 )
-"""The items of collections: their fields in the clear, for filters, and in `content`, sealed, text, source and origin
+"""The items of collections: unencrypted fields for filters, and in `content`, sealed, text, source and origin
 as JSON."""
 
 Index(

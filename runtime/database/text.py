@@ -10,7 +10,7 @@ _json = msgspec.json.Encoder()
 
 
 def storable(text: str | None) -> str | None:
-    """Return `text` as a database accepts it: NUL and halves of surrogate pairs become U+FFFD."""
+    """Return `text` as a database accepts it: NUL and lone surrogates become U+FFFD."""
     if text is None or (text.isascii() and "\x00" not in text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")

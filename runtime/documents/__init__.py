@@ -16,7 +16,7 @@ from runtime.extension_table import table_of
 
 MIB = 1024 * 1024
 _LOOKED_AT = 1024
-"""Bytes of a file in which its kind shows."""
+"""Number of bytes at the beginning of a file that determine its kind."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ class Reader:
     def read(self, data: bytes, encoding: str | None = None) -> Document:
         """Return the text of these bytes. Raises Unreadable."""
         if self.missing:
-            raise Unreadable(
-                f"to read {self.name.upper()} something has to be installed", hint=extras.install("documents")
-            )
+            raise Unreadable(f"reading {self.name.upper()} requires further packages", hint=extras.install("documents"))
         if len(data) > self.largest:
             raise too_large(self)
         module, _, name = self.function.partition(":")
@@ -103,7 +101,7 @@ def _read_file(path: Path, encoding: str | None) -> Document:
     with open(descriptor, "rb") as file:  # noqa: PTH123 - it is open
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Unreadable("it is no file", hint="pipe what it gives into `symbi push -`")
+            raise Unreadable("it is not a file", hint="pipe its output into `symbi push -`")
         head = file.read(_LOOKED_AT)
         reader = reader_of(head, path.name)
         if status.st_size > reader.largest:

@@ -9,7 +9,7 @@ from runtime.errors import SymbiontError
 
 
 class Unreadable(SymbiontError):  # noqa: N818 - it says what is the case
-    """This file cannot be read; the text is one line without the file's name. Other files may be readable."""
+    """The file cannot be read; the text is one line without the file's name. Other files may be readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Document:
     kind: str = ""
     """The name of the reader, such as `html`."""
     problems: tuple[str, ...] = ()
-    """Why parts of it could not be read, one line each."""
+    """The reasons why parts could not be read, one line each."""
 
     @property
     def text(self) -> str:

@@ -1,6 +1,6 @@
 """Decodes bytes: in the encoding that the file declares, else UTF-8, else the encoding that a person names.
 
-Nothing is guessed: a wrong guess would be remembered as nonsense.
+The encoding is not guessed: a wrong guess would be stored as garbled text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import codecs
 from runtime.documents.document import Unreadable
 from runtime.errors import UsageError
 
-# The longer ones first: the mark of UTF-32 LE begins like that of UTF-16 LE.
+# Longer ones first: the mark of UTF-32 LE begins like that of UTF-16 LE.
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -20,17 +20,17 @@ MARKS = (
 )
 """Byte-order marks, and the codec for the text after one (Unicode Standard, section 23.8)."""
 _NO_FILES = frozenset({"idna", "punycode"})
-"""Codecs for names of hosts. The second takes quadratic time."""
+"""Codecs for host names, which are not accepted. The second takes quadratic time."""
 
 
 def encoding_named(name: str) -> str:
     """Return the codec with this `name`. Raises UsageError."""
     try:
         found = codecs.lookup(name)
-        # Codecs such as base64 and rot13 make no text of bytes.
+        # Codecs such as base64 and rot13 do not decode bytes to text.
         b"a".decode(found.name)
     except (LookupError, ValueError, TypeError):
-        raise UsageError(f"no encoding is called {name!r}", hint="for example latin-1, cp1252, shift_jis") from None
+        raise UsageError(f"unknown encoding {name!r}", hint="for example latin-1, cp1252, shift_jis") from None
     return found.name
 
 
@@ -41,13 +41,13 @@ def decoded(data: bytes, encoding: str | None = None, declared: str | None = Non
     if marked is not None:
         return _clean(_strict(data, marked))
     if b"\0" in data:
-        raise Unreadable("it is binary, and no text")
+        raise Unreadable("it is binary, not text")
     if declared is not None:
         try:
             if codecs.lookup(declared).name not in _NO_FILES:
                 return _clean(data.decode(declared))
         except (LookupError, ValueError):
-            pass  # What it declares is not so; it may be UTF-8 all the same.
+            pass  # the declared encoding is wrong; the file may still be UTF-8
     try:
         return _clean(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -71,5 +71,5 @@ def _strict(data: bytes, codec: str) -> str:
 
 def _clean(text: str) -> str:
     if "\0" in text:
-        raise Unreadable("it is binary, and no text")
+        raise Unreadable("it is binary, not text")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -13,7 +13,7 @@ from runtime.documents import ENDINGS
 
 HIDDEN = "hidden"
 LINK = "link"
-NO_FILE = "no regular file"
+NO_FILE = "not a regular file"
 
 
 class FoundFile(NamedTuple):
@@ -28,12 +28,12 @@ class FolderSearch:
     """The files below some paths, in the order of their names, each once.
 
     In a folder, hidden files and folders (such as `.git`) are skipped, and so are links, which may lead anywhere and
-    back, and files with an ending that no reader has. Paths that were given themselves are always taken.
+    back, and files with an ending that no reader has. Paths that were given themselves are always used.
     """
 
     places: list[FoundFile] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
-    """Numbers of skipped files and folders, by ending, and under `hidden`, `link` and `no regular file` (a socket, a
+    """Numbers of skipped files and folders, by ending, and under `hidden`, `link` and `not a regular file` (a socket, a
     named pipe)."""
     failed: list[tuple[str, str]] = field(default_factory=list)
     """Paths that cannot be accessed, and why."""
@@ -46,7 +46,7 @@ class FolderSearch:
                 path = Path(shown).resolve(strict=True)
                 is_folder = path.is_dir()
             except (OSError, RuntimeError, ValueError) as error:
-                # Python 3.11 and 3.12 say of a loop of links that it is a RuntimeError.
+                # Python 3.11 and 3.12 raise RuntimeError for a loop of links.
                 self.failed.append((shown, _reason(error)))
                 continue
             if is_folder:
@@ -68,7 +68,7 @@ class FolderSearch:
             waiting += reversed(inner)
 
     def _wanted(self, entries: Sequence[os.DirEntry[str]], name: str) -> Iterator[os.DirEntry[str]]:
-        """Take the files, and return the folders."""
+        """Collect the files, and return the folders."""
         for entry in entries:
             if entry.name.startswith("."):
                 self.passed_over[HIDDEN] += 1

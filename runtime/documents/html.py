@@ -20,14 +20,14 @@ _LOOKED_AT = 1024
 """Bytes in which a page must declare its encoding (HTML Standard, section 4.2.5.4)."""
 
 MOST_TAGS = 200_000
-"""Tags of a page at most: each takes a fraction of a millisecond."""
+"""Maximum number of tags of a page: each takes a fraction of a millisecond."""
 MOST_ATTRIBUTES = 400_000
-"""Attributes of all its tags at most: each takes most of a kilobyte during reading."""
+"""Maximum number of attributes of all tags: each takes nearly a kilobyte during reading."""
 _NEVER = (
     "script, style, noscript, template, iframe, object, embed, svg, canvas, math annotation, dialog,"
     "input, select, button, textarea"
 )
-"""Elements that are no text of the page."""
+"""Elements that are not text of the page."""
 _NAVIGATION = (
     "nav, [role=navigation], [role=search], [role=banner], [role=contentinfo], [role=menu],[hidden], [aria-hidden=true]"
 )
@@ -35,16 +35,16 @@ _AROUND = "header, footer, aside"
 """Elements around the main text, unless they are a part of it: an article has a header of its own."""
 _BLANKS = re.compile(r"\n{3,}")
 
-# Python's parser looks through all that follows for the end of each tag or comment that has none.
+# For each tag or comment without an end, Python's parser searches the whole rest of the page.
 MOST_UNENDED = 20
-"""Tags and comments without an end that a page of any size may have."""
+"""Number of unclosed tags and comments that are accepted in a page of any size."""
 MOST_LOOKED_THROUGH = 20_000_000
-"""Characters to search for the ends of further ones: about a second."""
+"""Maximum characters to search for the ends of further ones: about a second."""
 _TAG = re.compile(r"<[A-Za-z][^<>]*+")
 _QUOTED = re.compile(r"\"[^\"<>]*+\"|'[^'<>]*+'")
 _UNENDED = re.compile(r"<[A-Za-z/!?][^<>]*+(?=<|\Z)")
 _NO_TAGS = re.compile(r"<!--(?:.*?-->)?|<(script|style)\b.*?(?:</\1|\Z)", re.IGNORECASE | re.DOTALL)
-"""Comments, and code, in which `<` begins no tag."""
+"""Comments and code, in which `<` does not begin a tag."""
 
 
 def read_html(data: bytes, encoding: str | None) -> Document:
@@ -53,7 +53,7 @@ def read_html(data: bytes, encoding: str | None) -> Document:
     found = _DECLARED.search(data[:_LOOKED_AT])
     declared = found[1].decode("ascii") if found else None
     if declared is not None and declared.casefold() in {"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"}:
-        # What is called so on the web is windows-1252 (Encoding Standard, section 4.2).
+        # On the web this name means windows-1252 (Encoding Standard, section 4.2).
         declared = "cp1252"
     text = decoded(data, encoding, declared)
     if text.count("<") > MOST_TAGS:
@@ -66,7 +66,7 @@ def read_html(data: bytes, encoding: str | None) -> Document:
 
     try:
         with warnings.catch_warnings():
-            # It warns of text that looks like an address or like XML: it is read as what it was said to be.
+            # The library warns of text that looks like an address or like XML; the declared format is used.
             warnings.simplefilter("ignore")
             page = BeautifulSoup(text, "html.parser")
             title = _title(page)
@@ -74,7 +74,7 @@ def read_html(data: bytes, encoding: str | None) -> Document:
     except RecursionError:
         raise Unreadable("its elements are nested too deep") from None
     except ParserRejectedMarkup:
-        raise Unreadable("it is no HTML that can be read", hint="a `<![` in it begins nothing that is known") from None
+        raise Unreadable("it is not readable HTML", hint="it contains an unknown `<![` construct") from None
 
 
 def _attributes(text: str) -> int:
@@ -119,7 +119,7 @@ def _content(page: BeautifulSoup) -> Tag:
 def _markdown(content: Tag) -> str:
     from markdownify import ATX, MarkdownConverter
 
-    # Text is to be found and read as it was written, so nothing in it is escaped.
+    # Text is searched and read as it was written, so it is not escaped.
     converter = MarkdownConverter(
         heading_style=ATX,
         bullets="-",

@@ -38,14 +38,14 @@ def read_pdf(data: bytes, _encoding: str | None) -> Document:
             try:
                 passages.append(_clean(reader.pages[number].extract_text()))
             except Exception as error:
-                # A damaged file fails in as many ways as there are objects in it.
+                # A damaged file fails in many ways, with any type of error.
                 passages.append(None)
                 problems.append(f"page {number + 1} cannot be read ({type(error).__name__})")
         title = _title(reader)
     if not any(passages):
         raise Unreadable(
             problems[0] if problems else f"there is no text in its {count:,} page{'s' * (count != 1)}",
-            hint=None if problems else "is it scanned? its text has to be recognised first",
+            hint=None if problems else "if it is scanned, recognize its text (OCR) first",
         )
     return Document(tuple(passages), title, "page", problems=tuple(problems))
 
@@ -57,13 +57,13 @@ def _opened(data: bytes) -> tuple[PdfReader, int]:
 
     try:
         reader = PdfReader(io.BytesIO(data))
-        # Most that are encrypted only forbid to print or to change them, and open with an empty password.
+        # Most encrypted files only forbid printing or changes, and open with an empty password.
         locked = reader.is_encrypted and not reader.decrypt("")
         count = 0 if locked else len(reader.pages)
     except DependencyError as error:
-        raise Unreadable(f"it is encrypted in a way that cannot be read here: {error}") from None
+        raise Unreadable(f"its encryption is not supported: {error}") from None
     except Exception as error:
-        raise Unreadable(f"it is no PDF that can be read ({type(error).__name__}: {_line(error)})") from None
+        raise Unreadable(f"it is not a readable PDF ({type(error).__name__}: {_line(error)})") from None
     if locked:
         raise Unreadable("it is encrypted and asks for a password", hint="save it without one, then push that")
     if count > MOST_PAGES:
@@ -78,11 +78,12 @@ def _title(reader: PdfReader) -> str | None:
         about = reader.metadata
         return " ".join(str(about.title).split()) or None if about is not None and about.title else None
     except Exception:
-        return None  # Nothing hangs on it.
+        return None  # only used for messages
 
 
 def _clean(text: str) -> str:
-    """Remove characters that no text has: fonts without a map to Unicode leave NULs and lone surrogates."""
+    """Remove characters that are never part of text: fonts without a map to Unicode produce NULs and lone
+    surrogates."""
     text = text.replace("\0", "").replace("\u00ad\n", "").replace("\u00ad", "")
     return text.encode("utf-8", "replace").decode("utf-8").strip()
 

@@ -14,7 +14,7 @@ from runtime.tools.tool import Tool
 
 _ERROR: Final = {
     "title": "Error",
-    "description": "Instead of a result, when the call failed.",
+    "description": "The error, in place of a result, if the call failed.",
     "type": "object",
     "properties": {
         "code": {"type": "string"},
@@ -63,7 +63,7 @@ def _with_error(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resources(row: Resource) -> Iterator[dict[str, Any]]:
-    """A readable under each of its addresses."""
+    """Yield a resource under each of its addresses."""
     for uri in row.uris:
         yield {
             "uriTemplate" if row.parameters else "uri": uri,

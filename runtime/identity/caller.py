@@ -19,7 +19,7 @@ class Forbidden(SymbiontError):  # noqa: N818
     """The caller is known but lacks the permission. `scope` is the scope that it needs."""
 
     def __init__(self, scope: Scope) -> None:
-        super().__init__(f"this needs a token with the scope {scope}", hint="make one with `symbi token create`")
+        super().__init__(f"this needs a token with the scope {scope}", hint="create one with `symbi token create`")
         self.scope = scope
 
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Final
 
 OTHER: Final = "other"
-"""Counts values that are not in the table. That should not happen, and adds no series if it does."""
+"""Counts values that are not in the table. This should not happen, and adds no further series."""
 
 
 class Counter:

@@ -33,42 +33,44 @@ class Metrics:
     def __init__(self, reasons: Iterable[str] = ()) -> None:
         """`reasons`: every reason for which a request can be refused."""
         self.deliveries = DeliveryCounter(
-            "symbiont_deliveries_total", "Requests for a webhook, by what became of them.", VERDICTS, DYNAMIC
+            "symbiont_deliveries_total", "Requests for a webhook, by verdict.", VERDICTS, DYNAMIC
         )
         self.refusals = Counter(
             "symbiont_refusals_total", "Requests refused on the public listener, by reason.", "reason", reasons
         )
         self.delivery_seconds = Histogram(
-            "symbiont_delivery_seconds", "From a delivery's whole head to the answer that accepts it.", _SECONDS
+            "symbiont_delivery_seconds",
+            "Seconds from the complete head of an accepted delivery to its answer.",
+            _SECONDS,
         )
         self.body_bytes = Histogram("symbiont_body_bytes", "Sizes of the bodies of accepted deliveries.", _BYTES)
         self.inbox_depth = Gauge(
             "symbiont_inbox_depth", "Accepted deliveries that are not handled yet, by state.", "state"
         )
         self.inbox_oldest = Gauge(
-            "symbiont_inbox_oldest_seconds", "How long the delivery has waited that could have run first."
+            "symbiont_inbox_oldest_seconds", "Seconds for which the oldest unclaimed delivery has been due."
         )
-        self.dead_letters = Gauge("symbiont_dead_letters", "DeliveryCounter that were given up on and are still kept.")
+        self.dead_letters = Gauge("symbiont_dead_letters", "Dead letters that are still stored.")
         self.runs = Counter("symbiont_runs_total", "Attempts at runs that ended, by outcome.", "outcome", OUTCOMES)
-        self.run_seconds = Histogram("symbiont_run_seconds", "How long attempts at runs took.", _LONG_SECONDS)
+        self.run_seconds = Histogram("symbiont_run_seconds", "Seconds that attempts at runs took.", _LONG_SECONDS)
         self.reloads = Counter(
-            "symbiont_reloads_total", "Looks at the program's files after a change, by result.", "result", RELOADS
+            "symbiont_reloads_total", "Reads of the program's files after a change, by result.", "result", RELOADS
         )
         self.reload_seconds = Histogram(
-            "symbiont_reload_seconds", "From reading a program's files to serving it.", _LONG_SECONDS
+            "symbiont_reload_seconds", "Seconds from reading a program's files to serving it.", _LONG_SECONDS
         )
         self.reload_successful = Gauge(
-            "symbiont_last_reload_successful", "1 while the program's files are what is served, 0 while they are wrong."
+            "symbiont_last_reload_successful", "1 while the program's files are served, 0 while they are invalid."
         )
         self.generation = Gauge("symbiont_generation", "The number of the program that is served, from 1.")
-        self.webhooks = Gauge("symbiont_webhooks", "Webhooks, by whether they are mounted.", "state")
+        self.webhooks = Gauge("symbiont_webhooks", "Webhooks, by state: mounted or not.", "state")
         self.connections = Gauge("symbiont_connections", "Open connections of senders.")
         self.storage_up = Gauge("symbiont_storage_up", "1 while deliveries can be stored, 0 while they are refused.")
         self.commit_seconds = Histogram(
-            "symbiont_commit_seconds", "How long transactions took, until they were on disk.", _SECONDS
+            "symbiont_commit_seconds", "Seconds that transactions took, until they were on disk.", _SECONDS
         )
         self.commit_writes = Histogram(
-            "symbiont_commit_writes", "How many writes were stored together in one transaction.", _PIECES
+            "symbiont_commit_writes", "Number of writes stored together in one transaction.", _PIECES
         )
 
     def committed(self, writes: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Secrets are references, `secret://BACKEND/PATH`, resolved when a generation is built. Each backend is one file."""
+"""Secrets: references `secret://BACKEND/PATH`, resolved when a generation is built. Each backend is one file."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ class BackendUnavailable(Unresolved):
 
 
 class Session(Protocol):
-    """Something that a backend is logged in to."""
+    """A backend's login session."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ async def in_thread(function: Callable[[], T], seconds: float) -> T:
             result = function()
         except Exception as error:
             failure = error
-        # The loop may be closed by now.
+        # The loop may already be closed.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, failure)
 

@@ -7,18 +7,18 @@ from runtime.secrets.backend import BackendUnavailable, SecretBackend, SecretCon
 from runtime.secrets.blocking_call import in_thread
 
 TIMEOUT_SECONDS = 10.0
-"""A locked keyring may wait for a dialog that is not visible to anyone."""
+"""Seconds to wait: a locked keyring may show a dialog that nobody can see."""
 
 
 async def read(path: str, context: SecretContext) -> bytes:
     service, _, user = path.rpartition("/")
     if not service or not user:
-        raise Unresolved(f"{path} names no user", hint="write secret://keyring/SERVICE/USER")
+        raise Unresolved(f"{path} does not name a user", hint="write secret://keyring/SERVICE/USER")
     try:
         value = await in_thread(lambda: _ask(service, user), TIMEOUT_SECONDS)
     except TimeoutError:
         raise BackendUnavailable(
-            f"the keyring did not respond in {TIMEOUT_SECONDS:.0f} s", hint="is it locked and waiting for its password?"
+            f"the keyring did not respond in {TIMEOUT_SECONDS:.0f} s", hint="it may be locked and wait for its password"
         ) from None
     if value is None:
         raise Unresolved(f"the keyring has no password of {user} at {service}", hint=f"keyring set {service} {user}")

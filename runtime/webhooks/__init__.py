@@ -1,1 +1,1 @@
-"""Webhooks: who sends them, how they are proved, which are wanted."""
+"""Webhooks: senders, verification of requests, filters, and deliveries."""

@@ -1,1 +1,1 @@
-"""How the schema came to be; each revision is written out and never changed once released."""
+"""Revisions of the schema; a released revision never changes."""

@@ -91,7 +91,7 @@ class VaultClient:
         if not isinstance(fields, dict):
             raise Unresolved(
                 f"Vault's response for {place} is not a secret of KV version {version}",
-                hint="is SYMBIONT_VAULT_KV the version of the mount?",
+                hint="check that SYMBIONT_VAULT_KV is the version of the mount",
             )
         return fields
 
@@ -99,11 +99,11 @@ class VaultClient:
         """Return the KV version of the mount, by the request that `vault kv` uses (permitted to the user interface)."""
         mount = self._settings.mount
         try:
-            answer = self._request("GET", f"sys/internal/ui/mounts/{mount}", f"look at the mount {mount}")
+            answer = self._request("GET", f"sys/internal/ui/mounts/{mount}", f"read the mount {mount}")
         except Denied as error:
             # Vault responds the same for a mount that does not exist.
             raise Denied(
-                str(error), hint=f"does the mount {mount} exist? SYMBIONT_VAULT_MOUNT names another one"
+                str(error), hint=f"check that the mount {mount} exists; SYMBIONT_VAULT_MOUNT sets another one"
             ) from None
         if value_at(answer, "data", "type") not in {"kv", "generic"}:
             raise Unresolved(f"the mount {mount} of Vault is not a KV store")
@@ -112,7 +112,7 @@ class VaultClient:
     def _given(self, text: str) -> Grant:
         """Return the configured token with its lifetime, if Vault permits the lookup."""
         try:
-            answer = self._request("GET", "auth/token/lookup-self", "look at the token")
+            answer = self._request("GET", "auth/token/lookup-self", "look up the token")
         except Denied:
             return Grant(text, None, False)
         return _grant(text, answer, "data", "ttl")
@@ -136,7 +136,8 @@ class VaultClient:
             status = getattr(answer, "status_code", 0)
             reply = f"redirects (status {status})" if 300 <= status < 400 else f"returned no JSON (status {status})"
             raise Unresolved(
-                f"{self._settings.shown} {reply}: is it a Vault?", hint="VAULT_ADDR must name the active server itself"
+                f"{self._settings.shown} {reply}: check that it is a Vault",
+                hint="VAULT_ADDR must name the active server itself",
             )
         return answer
 

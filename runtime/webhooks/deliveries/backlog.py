@@ -12,11 +12,11 @@ from runtime.database.errors import Unavailable
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
 
 FRESH_SECONDS: Final = 1.0
-"""How long a result is reused before the database is asked again."""
+"""Seconds for which a result is reused before the next query."""
 
 
 class Backlog(NamedTuple):
-    """Of the whole database, whichever daemon accepted them."""
+    """The backlog of the whole database, whichever daemon accepted the deliveries."""
 
     states: dict[str, int]
     """Deliveries by state: `queued`, `running`, `agent_gone`."""

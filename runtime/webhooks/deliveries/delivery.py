@@ -28,7 +28,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     body_sha256: str | None = None
     """Hexadecimal; computed at receipt for every delivery."""
     agent: str | None
-    """The agent it is for; None: it is only kept."""
+    """The agent that it is for; None: it is only stored."""
     event: str | None = None
     provider_delivery_id: str | None = None
     """The sender's own id; the same one again gets the first one's answer."""
@@ -38,7 +38,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Unix seconds when a copy of a request with `replay_key` is too old anyway: its timestamp plus the tolerance."""
     content_type: str | None = None
     headers: HeaderPairs = ()
-    """The chosen ones, see `runtime.webhooks.audit.audit.chosen_headers`."""
+    """The headers for the audit, see `runtime.webhooks.audit.audit.chosen_headers`."""
     received: HeaderPairs = ()
     """All headers as received, without secrets; stored with the body."""
     source: str | None = None

@@ -55,7 +55,7 @@ class Inbox(TurnQueue[ClaimedDelivery]):
         self._headers = msgspec.json.Decoder(HeaderPairs)
 
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[ClaimedDelivery | str]:
-        # Large bodies are for `load`: this blocks the event loop, or all other writers.
+        # Large bodies are read by `load`, because this blocks the event loop, or all other writers.
         small = [(row.id,) for row in rows if row.size <= OFF_THE_LOOP]
         found = bulk.find(connection, bodies, ("delivery_id",), ("body", "headers_size"), small)
         sealed = {row[0]: (row[1], row[2]) for row in found}

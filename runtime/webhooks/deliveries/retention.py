@@ -31,7 +31,7 @@ from runtime.webhooks.deliveries.storage_usage import FULL, StorageUsage
 log = structlog.get_logger("symbiont.retention")
 
 CHUNK = 500
-"""The most rows that one transaction deletes."""
+"""Maximum number of rows that one transaction deletes."""
 
 CHUNK_BYTES = 8 * 1024 * 1024
 """Approximate bytes of bodies that one transaction deletes."""
@@ -40,7 +40,7 @@ GIVEN_BACK = 128
 """Transactions of one pruning that return space to the file system: 128 MiB."""
 
 KEY_MARGIN_MS = 86_400_000
-"""Replay keys are kept a day longer than a copy of their request would be fresh, so no request is refused because a
+"""Replay keys are stored a day longer than a copy of their request would be fresh, so no request is refused because a
 clock was set back by less. Requests older than a deleted key are refused: see `Retention`."""
 
 PRUNE_SECONDS = 600.0
@@ -48,7 +48,7 @@ FULL_SECONDS = 5.0
 """Seconds between attempts to make room while deliveries are refused for lack of it."""
 
 GIVE_WAY_SECONDS: Final = 1.0
-"""Seconds that one transaction which makes room waits for deliveries to be stored, at most."""
+"""Maximum seconds that a transaction which frees space waits for deliveries to be stored."""
 PRESSURE: Final = 16
 """Queued writes from which on deliveries arrive faster than they are stored."""
 

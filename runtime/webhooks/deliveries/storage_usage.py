@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 KEEP_BYTES: Final = 256 * 1024 * 1024
-"""Bytes kept by default of handled deliveries."""
+"""Default maximum bytes of handled deliveries."""
 
 FULL: Final = 4
 """Multiple of that size which may wait before deliveries are refused: waiting deliveries and dead letters are never

@@ -87,7 +87,8 @@ def compile_filters(
 
 
 def compile_filter(rule: Condition) -> Holds:
-    """Compile a rule: its comparisons, at least one of each `any`, none of its `not`. Raises ValueError as above."""
+    """Compile a rule: its comparisons, at least one of each `any`, none of its `not`. Raises ValueError for an invalid
+    path or pattern."""
     parts: list[Holds] = []
     if rule.json_path is not None:
         parts.append(_on_path(rule.json_path, rule))
@@ -96,7 +97,7 @@ def compile_filter(rule: Condition) -> Holds:
     parts += [_any([compile_filter(inner) for inner in group.filter]) for group in getattr(rule, "any", ())]
     parts += [_not(compile_filter(inner)) for inner in getattr(rule, "not_", ())]
     if not parts:
-        raise ValueError("a filter says nothing")
+        raise ValueError("a filter has no condition")
     return parts[0] if len(parts) == 1 else _all(parts)
 
 

@@ -44,7 +44,7 @@ def check_family(algorithms: Sequence[str]) -> None:
     """Raise ValueError unless `algorithms` are of one family: a key is never used as a key of another kind."""
     if not algorithms or not any(set(algorithms) <= set(family) for family in FAMILIES):
         families = "; ".join(", ".join(family) for family in FAMILIES)
-        raise ValueError(f"the algorithms are of one family: {families}")
+        raise ValueError(f"the algorithms must be of one family: {families}")
 
 
 def keys_of_secret(secret: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
@@ -59,7 +59,7 @@ def keys_of_secret(secret: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ..
     found = _keys_of_set(text, algorithms) if text.startswith(b"{") else _pem_keys(text, algorithms)
     if not found:
         hint = "; for a shared secret set algorithms to HS256" if not text.startswith((b"{", b"-----")) else ""
-        raise ValueError(f"the secret is no key for {', '.join(algorithms)}: PEM, or a JWK{hint}")
+        raise ValueError(f"the secret is not a key for {', '.join(algorithms)}: PEM, or a JWK{hint}")
     return found
 
 
@@ -76,7 +76,7 @@ def _hmac_key(secret: bytes, algorithms: Sequence[str]) -> JwtKey:
     try:
         value = text_key(get_default_algorithms()["HS256"].prepare_key(secret))
     except InvalidKeyError:
-        message = "the secret is a public key or a JWK, which is no HMAC key: set algorithms to what it verifies"
+        message = "the secret is a public key or a JWK, which is not an HMAC key: set algorithms to those of the key"
         raise ValueError(message) from None
     shortest = max(int(name[2:]) for name in algorithms) // 8
     if len(secret) < shortest:
@@ -112,7 +112,7 @@ def _keys_of_set(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
 
 
 def _any_algorithm(member: dict[str, Any]) -> str | None:
-    """The algorithm hint with which PyJWT reads a key that has no known `alg`."""
+    """Return the algorithm hint with which PyJWT reads a key that has no known `alg`."""
     return {"RSA": "RS256", "OKP": "EdDSA"}.get(str(member.get("kty")))
 
 

@@ -62,7 +62,7 @@ def ed25519_key(secret: bytes) -> Key:
     if private is not None:
         public = private.public_key()
     if not isinstance(public, Ed25519PublicKey):
-        raise ValueError(f"the secret is no Ed25519 key: {_ED25519_HINT}")
+        raise ValueError(f"the secret is not an Ed25519 key: {_ED25519_HINT}")
     raw = public.public_bytes_raw()
     if bytes((*raw[:31], raw[31] & 0x7F)) in _SMALL_ORDER:
         raise ValueError("the secret is an Ed25519 key that proves nothing (a point of small order)")
@@ -78,7 +78,7 @@ def p256_key(secret: bytes) -> Key:
     if private is not None:
         public = private.public_key()
     if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(public.curve, ec.SECP256R1):
-        raise ValueError(f"the secret is no P-256 key: {_P256_HINT}")
+        raise ValueError(f"the secret is not a P-256 key: {_P256_HINT}")
     verify, algorithm = public.verify, ec.ECDSA(hashes.SHA256())
     sign = None
     if isinstance(private, ec.EllipticCurvePrivateKey):
@@ -127,4 +127,4 @@ def _base64(text: bytes, hint: str) -> bytes:
     try:
         return base64.b64decode(b"".join(text.split()), validate=True)
     except binascii.Error:
-        raise ValueError(f"the secret is no such key: {hint}") from None
+        raise ValueError(f"the secret is not such a key: {hint}") from None

@@ -41,7 +41,7 @@ def text_key(secret: bytes) -> bytes:
     """Return the secret's own bytes as the key. Raises ValueError, without the secret, for a public key or a
     certificate: these are not secret, so anyone could sign with them."""
     if secret.lstrip().startswith(_PUBLIC):
-        raise ValueError("the secret is a public key, which everybody has: no HMAC is made with it")
+        raise ValueError("the secret is a public key, which is not secret, so it cannot be an HMAC key")
     return secret
 
 

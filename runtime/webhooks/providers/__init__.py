@@ -158,7 +158,8 @@ PROVIDERS: Mapping[str, Provider] = table_of(
 
 
 def find_provider(provider: str | Provider) -> Provider:
-    """The row of that name; a row is itself. Raises ValueError with the nearest name: never a silent `custom`."""
+    """Return the row of that name; a row is returned unchanged. Raises ValueError with the nearest name: never a silent
+    `custom`."""
     if isinstance(provider, Provider):
         return provider
     row = PROVIDERS.get(provider)

@@ -50,7 +50,7 @@ class Busy(Retry):
 
 
 class Full(Busy):
-    """So many accepted deliveries are unhandled that the disk would fill up."""
+    """Refused: so many accepted deliveries are unhandled that the disk would fill up."""
 
     retry_after = 60
     reason = "inbox_full"

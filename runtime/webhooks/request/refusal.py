@@ -39,25 +39,25 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "untrusted_certificate": _WRONG,  # not the sender's, not valid now, or too weak
         "outdated_signature": _WRONG,  # a signature version with a broken hash
         "unwanted_sender": _WRONG,  # the proof is valid, but of another issuer, audience, account or topic
-        "wrong_verify_token": Reason(403, "wrong_verify_token", "the verify token is not the one of this webhook"),
+        "wrong_verify_token": Reason(403, "wrong_verify_token", "the verify token is not that of this webhook"),
         "stale": Reason(401, "stale", "the request's timestamp is too old"),
         "future": Reason(401, "future", "the request's timestamp is in the future"),
         "replayed": Reason(401, "replayed", "the request was received before"),
-        "ambiguous_header": Reason(400, "ambiguous_header", "a header that decides was sent twice"),
+        "ambiguous_header": Reason(400, "ambiguous_header", "a header used for a decision was sent twice"),
         "malformed_event": Reason(400, "malformed_event", "the event is not short printable text"),
         "malformed_delivery_id": Reason(400, "malformed_delivery_id", "the delivery id is not short printable text"),
         "invalid_json": Reason(400, "invalid_json", "the body is not JSON"),
         "invalid_form": Reason(400, "invalid_form", "the body is not the form this provider sends"),
         "duplicate_key": Reason(400, "duplicate_key", "the body has a key twice in one object"),
         "too_deep": Reason(400, "too_deep", "the body is nested too deeply"),
-        "too_complex": Reason(400, "too_complex", "the body has more parts than a filter may look at"),
+        "too_complex": Reason(400, "too_complex", "the body has more parts than a filter may examine"),
         "not_a_handshake": Reason(
-            400, "not_a_handshake", "by this method only the sender's own questions are answered, and this is none"
+            400, "not_a_handshake", "this method is only for the sender's handshakes, and the request is not one"
         ),
         "incomplete_body": Reason(400, "incomplete_body", "the body ended too early"),
-        "address_not_allowed": Reason(403, "forbidden", "this address may not send here"),
-        "not_found": Reason(404, "not_found", "nothing is here"),
-        "method_not_allowed": Reason(405, "method_not_allowed", "the method is not allowed here"),
+        "address_not_allowed": Reason(403, "forbidden", "this address is not allowed"),
+        "not_found": Reason(404, "not_found", "not found"),
+        "method_not_allowed": Reason(405, "method_not_allowed", "the method is not allowed"),
         "timeout": Reason(408, "timeout", "the request took too long to arrive"),
         "body_too_large": Reason(413, "body_too_large", "the body is too large"),
         "compressed_body": Reason(415, "compressed_body", "a compressed body is not accepted"),
@@ -67,7 +67,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "overloaded": Reason(503, "overloaded", "too many deliveries wait; try again"),
         "unavailable": Reason(503, "unavailable", "deliveries cannot be stored now; try again"),
         "key_unavailable": Reason(503, "unavailable", "the sender's key cannot be fetched now; try again"),
-        "internal": Reason(500, "internal_error", "something went wrong here; try again later"),
+        "internal": Reason(500, "internal_error", "internal error; try again later"),
     }
 )
 

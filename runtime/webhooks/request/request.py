@@ -1,4 +1,4 @@
-"""A request as the checks see it: raw, without anything parsed."""
+"""A request for verification: raw, without anything parsed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Keys = Callable[[str], bytes | None]
 
 
 def no_keys(url: str) -> bytes | None:
-    """A lookup that finds nothing."""
+    """Return None: a lookup without documents."""
     return None
 
 

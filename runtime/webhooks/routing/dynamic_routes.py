@@ -86,7 +86,7 @@ class DynamicRoutes:
         return self.mounts.get(row.id) if self._updated.get(row.id) == row.updated_at else None
 
     def _warn(self, mounts: Mapping[str, MountedWebhook]) -> None:
-        """Log what the owner of each new or changed webhook must know."""
+        """Log warnings for the owner of each new or changed webhook."""
         for webhook_id, entry in mounts.items():
             if self.mounts.get(webhook_id) is entry:
                 continue

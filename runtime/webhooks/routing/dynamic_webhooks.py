@@ -25,7 +25,7 @@ from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 
 PER_USER: Final = 100
-"""The most webhooks that one user may have."""
+"""Maximum number of webhooks of one user."""
 
 PROVIDER: Final = "swarmlet"
 UNVERIFIED: Final = b"unverified"
@@ -225,7 +225,7 @@ def _renew(connection: Connection) -> None:
 
 
 def _later(now: int) -> Any:
-    """`updated_at` of a change: always later than the previous one, even if the clock was set back."""
+    """Return `updated_at` of a change: always later than the previous one, even if the clock was set back."""
     return case((webhooks.c.updated_at >= now, webhooks.c.updated_at + 1), else_=now)
 
 

@@ -103,13 +103,13 @@ class Hmac(Scheme):
         if timed != ("timestamp" in fields):
             raise ValueError("a timestamp is sent and signed, or neither: {timestamp} and its header need one another")
         if timed and self.timestamp_path is not None:
-            raise ValueError("a timestamp is in a header or in the body, not in both")
+            raise ValueError("a timestamp is either in a header or in the body")
         if (timed or self.timestamp_path is not None) != (self.tolerance is not None):
             raise ValueError("a timestamp needs a tolerance, and a tolerance a timestamp")
         if (self.id_header is not None) != ("id" in fields):
             raise ValueError("{id} and its header need one another")
         if self.more_headers and self.form.timed:
-            raise ValueError("a header that holds the timestamp too is the only one")
+            raise ValueError("a header that also contains the timestamp must be the only one")
 
     @property
     def signed(self) -> tuple[str, ...]:

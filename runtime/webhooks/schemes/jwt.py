@@ -68,7 +68,7 @@ class Jwt(Scheme):
     def __post_init__(self) -> None:
         check_family(self.algorithms)
         if self.jwks_url is not None and self.algorithms[0].startswith("HS"):
-            raise ValueError("keys that are published are no HMAC keys: set algorithms to what they verify")
+            raise ValueError("published keys are not HMAC keys: set algorithms to those of the keys")
 
     @property
     def signed(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class Jwt(Scheme):
         except ValueError:
             if self.jwks_url is None:
                 raise
-            raise CannotSign("only the sender can sign: it publishes its keys and keeps the private ones") from None
+            raise CannotSign("only the sender can sign: it publishes its public keys only") from None
         if key.signer is None:
             raise CannotSign(
                 "a public key verifies and cannot sign: a test delivery needs the private key as its secret"

@@ -119,7 +119,7 @@ def test_a_page_with_many_words_in_quotes_is_read() -> None:
 
 
 def test_a_page_that_the_parser_gives_up_is_refused() -> None:
-    refused(b"<html><![foo [ x", "no HTML that can be read")
+    refused(b"<html><![foo [ x", "not readable HTML")
 
 
 def test_a_page_with_some_tags_without_an_end_is_read() -> None:
@@ -169,7 +169,7 @@ def test_other_encodings_are_never_guessed_but_named() -> None:
     refused(b"\xff\xfe\x00\xd8", "not UTF-16", name="a.txt")
     refused("記憶ー".encode("euc-jp"), "it is not ASCII", encoding="ascii", name="a.txt")
     for wrong in ("nothing", "base64", "rot13", "a\0b"):
-        with pytest.raises(UsageError, match="no encoding is called"):
+        with pytest.raises(UsageError, match="unknown encoding"):
             encoding_named(wrong)
 
 
@@ -209,9 +209,9 @@ def test_an_encrypted_pdf_is_read_when_it_asks_for_no_password(algorithm: str) -
 
 def test_a_broken_pdf_is_one_clear_line() -> None:
     good = pdf(["one"], ["two"])
-    refused(b"%PDF-1.7\nnothing", "it is no PDF that can be read")
-    refused(b"%PDF-", "it is no PDF that can be read")
-    refused(good[:300], "it is no PDF that can be read")
+    refused(b"%PDF-1.7\nnothing", "it is not a readable PDF")
+    refused(b"%PDF-", "it is not a readable PDF")
+    refused(good[:300], "it is not a readable PDF")
     refused(pdf([], []), "there is no text in its 2 pages", "scanned")
     refused(pdf(), "it has no pages")
     # With its table of places elsewhere it can be mended, and is.
@@ -273,7 +273,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    refused(tmp_path / "pipe.txt", "it is no file")
+    refused(tmp_path / "pipe.txt", "it is not a file")
     refused(tmp_path, "directory")
     refused(tmp_path / "gone.txt", "no such file")
 
@@ -306,8 +306,8 @@ assert not {"bs4", "markdownify", "pypdf"} & set(sys.modules)
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "fine",
-        f"to read HTML something has to be installed ({extras.install('documents')})",
-        f"to read PDF something has to be installed ({extras.install('documents')})",
+        f"reading HTML requires further packages ({extras.install('documents')})",
+        f"reading PDF requires further packages ({extras.install('documents')})",
     ]
 
 

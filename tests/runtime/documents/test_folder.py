@@ -36,7 +36,7 @@ def test_files_come_in_order_and_what_is_passed_over_is_counted(tmp_path: Path) 
     found = search(tmp_path)
     shown = [os.path.relpath(place.shown, tmp_path) for place in found.places]
     assert shown == ["b.md", "a/1.html", "a/2.TXT", "a/deep/x.pdf"]
-    assert found.passed_over == Counter({".png": 2, "hidden": 2, "link": 2, "no ending": 1, "no regular file": 2})
+    assert found.passed_over == Counter({".png": 2, "hidden": 2, "link": 2, "no ending": 1, "not a regular file": 2})
     assert not found.failed
 
 

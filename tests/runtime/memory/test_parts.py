@@ -85,7 +85,7 @@ async def test_a_part_that_is_gone_holds_nothing(store: MarkdownStore, folder: P
 @pytest.mark.parametrize("name", ["reviewer/../memory.md", "reviewer/notes.md", "other/memory.md", "", "memory.md"])
 async def test_what_is_no_part_is_not_read(store: MarkdownStore, name: str) -> None:
     await store.append([fact(), fact(agent_id="other")])
-    with pytest.raises(StoreError, match="no part"):
+    with pytest.raises(StoreError, match="not a part"):
         await store.read(Part(name, "reviewer", ""))
 
 

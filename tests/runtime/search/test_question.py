@@ -32,7 +32,7 @@ def test_weights_with_which_nothing_is_found_are_refused(vector: float, keyword:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_search_for_no_hits_is_refused(limit: int) -> None:
-    with pytest.raises(UsageError, match="finds nothing"):
+    with pytest.raises(UsageError, match="is invalid"):
         Question(text="tea", now=NOW, limit=limit)
 
 

@@ -83,8 +83,8 @@ def test_a_password_of_the_keyring_is_a_secret(tmp_path: Path) -> None:
         "value hünter 2 keyring symbiont/github",
         "value by its URL keyring https://example.com/a/hook",
         "unresolved the keyring has no password of gitlab at symbiont (keyring set symbiont gitlab)",
-        "unresolved symbiont names no user (write secret://keyring/SERVICE/USER)",
-        "unresolved symbiont/ names no user (write secret://keyring/SERVICE/USER)",
+        "unresolved symbiont does not name a user (write secret://keyring/SERVICE/USER)",
+        "unresolved symbiont/ does not name a user (write secret://keyring/SERVICE/USER)",
         "unresolved the secret from keyring symbiont/blank is blank",
     ]
 

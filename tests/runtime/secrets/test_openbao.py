@@ -121,7 +121,7 @@ async def test_what_is_not_given_says_why(text: str, reason: str, reader: dict[s
 
 
 async def test_a_wrong_mount_or_token_says_so(server: OpenBao, reader: dict[str, str], database: Database) -> None:
-    for mount, told in (("nowhere", "does the mount nowhere exist"), ("transit", "transit")):
+    for mount, told in (("nowhere", "check that the mount nowhere exists"), ("transit", "transit")):
         with pytest.raises(Unresolved) as caught:
             await ask("secret://vault/x", {**reader, "SYMBIONT_VAULT_MOUNT": mount}, database)
         assert told in caught.value.line()

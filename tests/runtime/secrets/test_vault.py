@@ -67,7 +67,7 @@ async def reason(context: SecretContext, text: str = "secret://vault/hook") -> s
             (404, {"data": {"data": None, "metadata": {"deletion_time": "2026-02-14T10:30:00Z"}}}),
             "newest version of secret/hook in Vault was deleted",
         ),
-        ((307, b"http://127.0.0.1:9/v1/elsewhere"), "redirects (status 307): is it a Vault?"),
+        ((307, b"http://127.0.0.1:9/v1/elsewhere"), "redirects (status 307): check that it is a Vault"),
         ((200, b"<html>a proxy</html>"), "returned no JSON (status 200)"),
         ((204, b""), "returned no JSON (status 204)"),
         ((200, []), "returned no JSON"),

@@ -1,1 +1,1 @@
-"""Sample deliveries: one JSON file a provider, made and loaded by `sample`."""
+"""Sample deliveries: one JSON file for each provider, loaded by `sample`."""

@@ -152,7 +152,7 @@ def test_each_broken_file_is_named_and_the_others_are_pushed(push: Push, tmp_pat
     for said in (
         "latin.txt: it is not UTF-8: byte 4",
         "binary.md: it is binary",
-        "broken.pdf: it is no PDF that can be read",
+        "broken.pdf: it is not a readable PDF",
         "gone.md: no such file or folder",
         "loop: ",
     ):
@@ -169,7 +169,7 @@ def test_what_cannot_be_meant_is_refused(daemon: Daemon, push: Push, tmp_path: P
     (tmp_path / "b.md").write_text("B.")
     refused(push(tmp_path, "--source-uri", "https://example.com"), 2, "--source-uri is for a single file")
     refused(push("-", tmp_path), 2, "`-` (standard input) cannot be combined")
-    refused(push(tmp_path, "--encoding", "nothing"), 2, "no encoding is called 'nothing'")
+    refused(push(tmp_path, "--encoding", "nothing"), 2, "unknown encoding 'nothing'")
     refused(push(tmp_path, "--tag", "x" * 300), 2, "symbi: --tag: ")
     refused(daemon.symbi("push", str(tmp_path), "--collection", "notse"), 2, "--collection: ", "notes")
     refused(daemon.symbi("push"), 2, "PATH")

@@ -280,7 +280,7 @@ async def test_an_entry_that_holds_what_is_put_nowhere_is_kept_and_told_and_one_
     done = await store.compact("reviewer", older_than=WHEN.date() + timedelta(days=30))
     assert (done.flushed, done.deleted) == (0, 1)
     (problem,) = done.problems
-    assert (problem.severity, "1 expired entries are kept" in problem.message) == ("warning", True)
+    assert (problem.severity, "1 expired entries are not deleted" in problem.message) == ("warning", True)
     assert [one.memory_id async for one in store.scan()] == [fenced.memory_id]
     assert plain.memory_id != fenced.memory_id
     await store.edit(fenced.memory_id, "Log\n- [fact] meant", agent_id="reviewer")

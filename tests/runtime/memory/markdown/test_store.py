@@ -178,7 +178,7 @@ async def test_an_edit_and_a_deletion_hide_no_other_item(store: MarkdownStore, f
 @pytest.mark.parametrize("text", ["", " \n\t"])
 async def test_an_edit_to_nothing_is_refused(store: MarkdownStore, text: str) -> None:
     (kept,) = await store.append([fact()])
-    with pytest.raises(RefusedItem, match="no item"):
+    with pytest.raises(RefusedItem, match="blank text"):
         await store.edit(kept.memory_id, text)
     assert await everything(store) == [kept]
 

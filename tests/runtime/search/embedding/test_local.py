@@ -230,7 +230,6 @@ def refuse(event, given):
         raise RuntimeError(event)
 
 sys.addaudithook(refuse)
-from dslc.blocks.variant import Choice
 from runtime.search.embedding import open_embedding
 
 async def embed():

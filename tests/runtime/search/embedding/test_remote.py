@@ -175,7 +175,7 @@ async def test_vectors_of_no_numbers_are_refused(opened: Open, service: Service)
 async def test_another_count_of_vectors_is_refused(opened: Open, service: Service, count: int) -> None:
     service.answers.append(vectors(lambda texts: [vector(str(number)) for number in range(count)]))
 
-    assert f"answered {count} vectors for 3 texts" in str(await refusal(opened()))
+    assert f"returned {count} vectors for 3 texts" in str(await refusal(opened()))
 
 
 @pytest.mark.parametrize("number", [1e39, -1e300])

@@ -204,10 +204,10 @@ def test_the_signed_parts_are_those_of_the_payload() -> None:
 
 
 SENT_AND_SIGNED = "a timestamp is sent and signed, or neither: {timestamp} and its header need one another"
-ONE_PLACE = "a timestamp is in a header or in the body, not in both"
+ONE_PLACE = "a timestamp is either in a header or in the body"
 TOLERANCE = "a timestamp needs a tolerance, and a tolerance a timestamp"
 ID = "{id} and its header need one another"
-ONE_HEADER = "a header that holds the timestamp too is the only one"
+ONE_HEADER = "a header that also contains the timestamp must be the only one"
 TIMED = {"payload": "{timestamp}{body}", "tolerance": 1}
 
 
