@@ -1,1 +1,1 @@
-"""Agents: what handles turns, and the dispatcher that runs them."""
+"""Agents: handlers of turns, and the dispatcher that runs them."""

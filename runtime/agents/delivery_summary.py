@@ -1,4 +1,4 @@
-"""The summary of a delivery: a title and a few facts that a person would want to remember."""
+"""The summary of a delivery: a title and the few most important facts."""
 
 from __future__ import annotations
 

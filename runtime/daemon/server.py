@@ -72,8 +72,8 @@ log = structlog.get_logger("symbiont.daemon")
 Announce = Callable[[App, Mapping[str, str]], None]
 
 LOOKS_FOR_CYCLES = (2_500, 4, 5_000)
-"""gc.set_threshold: after how many more objects the interpreter looks for cycles among those, after how many such looks
-among what these left, and after how many of those among all objects."""
+"""Arguments of gc.set_threshold: number of new objects after which the youngest generation is collected, and numbers of
+collections of a generation after which the next one is collected."""
 AGENT_SCOPES: Final[frozenset[Scope]] = frozenset({"write"})
 """Scopes of an agent for the user of its turn: read and write."""
 

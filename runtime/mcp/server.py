@@ -34,14 +34,14 @@ BackendOf = Callable[[Request], McpBackend]
 NAME: Final = "symbiont"
 
 INSTRUCTIONS: Final = """\
-A lasting memory in collections, kept on this machine.
+A persistent memory in collections, stored on this machine.
 1. `search` before you answer: by meaning and by words, narrowed by project_id, memory_type, tags and time_range.
-2. `push` what is worth keeping, with project_id, tags and a memory_type: episodic (what happened), semantic (what is \
-so) or procedural (how it is done). What is there already is not kept twice.
+2. `push` texts that are worth storing, with project_id, tags and a memory_type: episodic (an event), semantic (a \
+statement) or procedural (instructions). Existing texts are not stored twice.
 3. `get`, `update` and `forget` work on one item by its memory_id; `summarize` turns the episodes of a time range into \
 one semantic item.
-The resources projects, projects/{project_id}/tags and memory-types say what can be filtered by; `get-collections` \
-says what collections there are. An error names the wrong field and shows a right example: correct it, call again.
+The resources projects, projects/{project_id}/tags and memory-types list the values for filters; `get-collections` \
+lists the collections. An error names the wrong field and shows a correct example: correct the call and repeat it.
 """
 
 RESOURCE_NOT_FOUND: Final = -32002

@@ -163,7 +163,7 @@ def delivery_uri(delivery_id: str, part: str | None = None) -> str:
 
 
 def delivery_key(source_uri: str | None) -> str | None:
-    """Return `source_uri` if `delivery_uri` made it, else None."""
+    """Return `source_uri` if `delivery_uri` created it, else None."""
     return source_uri if source_uri is not None and source_uri.startswith(_DELIVERY) else None
 
 
@@ -180,7 +180,7 @@ def summary_uri(key: str) -> str:
 
 
 def is_summary_uri(source_uri: str | None) -> bool:
-    """True if `summary_uri` made it."""
+    """True if `summary_uri` created it."""
     return source_uri is not None and source_uri.startswith(_SUMMARY)
 
 

@@ -57,7 +57,7 @@ class Store(ABC):
 
     capabilities: frozenset[Capability] = frozenset()
     keeps_ids: bool = False
-    """True if an item keeps the memory_id that it brings to `append`, unless that id is taken."""
+    """True if `append` preserves the memory_id of an item that has one, unless that id is in use."""
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock

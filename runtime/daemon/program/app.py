@@ -83,7 +83,7 @@ class App:
         self.on_queued: Callable[[], None] = lambda: None
         """Called after an operation queued deliveries."""
         self.on_fatal: Callable[[str], None] = lambda _reason: None
-        """Called with the reason when the process cannot go on."""
+        """Called with the reason when the process must stop."""
         self._watched_stores: WeakSet[Store] = WeakSet()
         self.metrics = Metrics(REASONS)
         self.tokens = Tokens(database, clock)

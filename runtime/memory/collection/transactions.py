@@ -70,7 +70,7 @@ class CollectionTransaction:
         return self._parts.finish()
 
     def append(self, given: Sequence[Item]) -> tuple[Item, ...]:
-        """Add new items: see `Store.append`. A brought id is kept unless it is taken."""
+        """Add new items: see `Store.append`. An id that an item already has is preserved unless it is in use."""
         taken = self._taken(given)
         deliveries = self._deliveries(given)
         lasting = self._lasting(given)
@@ -231,7 +231,7 @@ class CollectionTransaction:
         return [ItemRow(*each) for each in found]
 
     def _taken(self, given: Iterable[Item]) -> dict[str, ItemIdentity]:
-        """Return which of the brought ids are taken, and by which chunk."""
+        """Return which of the items' ids are in use, and by which chunk."""
         return {row.id: _identity_in(row) for row in self._with_ids(item.memory_id for item in given)}
 
     def _row(self, memory_id: str, agent_id: str | None) -> ItemRow:
@@ -272,7 +272,7 @@ class CollectionTransaction:
         return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}
 
     def _identified(self, item: Item, taken: dict[str, ItemIdentity]) -> Item:
-        """Return the item with its id, which is taken from now on."""
+        """Return the item with its id, which is in use from now on."""
         wanted = item.memory_id
         if not is_id(wanted) or wanted in taken:
             wanted = uuid7(self._clock)

@@ -45,7 +45,7 @@ def reading(folder: Folder, patience: float = 2.0) -> Iterator[None]:
 
 
 def _taken(descriptor: int, kind: int, patience: float) -> bool:
-    """True if the lock could be taken; closing the descriptor releases it."""
+    """True if the lock was acquired; closing the descriptor releases it."""
     until, pause = time.monotonic() + patience, _FIRST_PAUSE
     while True:
         try:

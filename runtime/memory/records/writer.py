@@ -218,8 +218,8 @@ class RecordWriter:
     def _identified(self, folder: Folder, item: Item, ids: set[str]) -> Item | None:
         """Return the item with its id; None if it exists already.
 
-        A brought id (from an export) is kept, unless it is taken or was derived from a position (a UUID of version 5):
-        records of one moment are ordered by their ids.
+        The id of an item that has one (from an export) is preserved, unless it is in use or was derived from a position
+        (a UUID of version 5): records of one moment are ordered by their ids.
         """
         own = delivery_id(item)
         if own is not None:

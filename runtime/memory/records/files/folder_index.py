@@ -71,7 +71,7 @@ class FolderIndex:
         name_index.indexed = name_index.digest
 
     def _load(self, folder: Folder, name_index: RecordNameIndex) -> None:
-        """Load the file if it was made of the existing records without the new ones."""
+        """Load the file if it was built from the existing records without the new ones."""
         self._forget()
         found = read_index(folder)
         old = name_index.sizes.keys() - self._new.keys()
@@ -126,7 +126,7 @@ def read_index(folder: Folder) -> dict[str, Any] | None:
 
 
 def is_current(folder: Folder, name_index: RecordNameIndex) -> bool:
-    """True if the file was made of exactly the existing records; an absent one was made of none."""
+    """True if the file was built from exactly the existing records; an absent file counts as built from none."""
     found = read_index(folder)
     if found is None:
         return not name_index.sizes and folder.status(NAME) is None

@@ -52,7 +52,7 @@ class RecordNameIndex:
 
     @property
     def behind(self) -> bool:
-        """True if `index.json` was made of other records."""
+        """True if `index.json` was built from other records."""
         return self.indexed not in {None, self.digest}
 
     def revision(self, day: date) -> str | None:
