@@ -13,7 +13,7 @@ from runtime.identity import users
 from runtime.suggestions import unknown_name
 from runtime.webhooks.deliveries import queries
 from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, DeliveryQuery, ListedDelivery
-from runtime.webhooks.deliveries.redelivery import ENDED, send_all_again
+from runtime.webhooks.deliveries.redelivery import ENDED, redeliver_all
 
 SELECTED = 10_000
 """Maximum number of ids in one answer of `select`."""
@@ -88,7 +88,7 @@ async def replay(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     if not 0 < len(given) <= REPLAYED:
         raise UsageError(f"the parameter ids is not a list of 1 to {REPLAYED} ids")
     ids = [await queries.resolve(context.database, each) if len(each) != ID_LENGTH else each for each in given]
-    sent = await send_all_again(
+    sent = await redeliver_all(
         context.database,
         context.clock,
         ids,

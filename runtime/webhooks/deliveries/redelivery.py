@@ -36,13 +36,13 @@ class _Row(NamedTuple):
 
 
 async def redeliver(database: Database, clock: Clock, delivery_id: str, *, fresh: bool = False) -> None:
-    """Queue one delivery; see `send_all_again`. Raises SymbiontError, in one line, if it is not queued."""
-    [sent] = await send_all_again(database, clock, [delivery_id], fresh=fresh)
+    """Queue one delivery; see `redeliver_all`. Raises SymbiontError, in one line, if it is not queued."""
+    [sent] = await redeliver_all(database, clock, [delivery_id], fresh=fresh)
     if sent.reason is not None:
         raise SymbiontError(f"cannot send the delivery {delivery_id} again: {sent.reason}")
 
 
-async def send_all_again(
+async def redeliver_all(
     database: Database,
     clock: Clock,
     delivery_ids: Sequence[str],

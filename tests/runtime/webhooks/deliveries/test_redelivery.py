@@ -19,7 +19,7 @@ from runtime.webhooks.deliveries import queries
 from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.queries import DeliveryQuery
-from runtime.webhooks.deliveries.redelivery import Sent, send_all_again
+from runtime.webhooks.deliveries.redelivery import Sent, redeliver_all
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.candidates import BODY, candidate, rows
@@ -44,7 +44,7 @@ async def test_a_range_that_is_sent_twice_is_queued_once(database: Database, clo
     ids = await ended(database, clock, "dead", "done", "dead", "agent_gone")
     dead = await queries.oldest_ids(database, DeliveryQuery(states=("dead",)), 100)
     assert dead == [ids[0], ids[2]]
-    first, second = await asyncio.gather(*(send_all_again(database, clock, dead, states=("dead",)) for _ in range(2)))
+    first, second = await asyncio.gather(*(redeliver_all(database, clock, dead, states=("dead",)) for _ in range(2)))
     assert first == [Sent(each) for each in dead]
     assert second == [Sent(each, "it is queued already") for each in dead]
     assert await queries.oldest_ids(database, DeliveryQuery(states=("dead",)), 100) == []
@@ -55,13 +55,13 @@ async def test_a_range_that_is_sent_twice_is_queued_once(database: Database, clo
 
 async def test_what_changed_meanwhile_is_left_alone(database: Database, clock: ManualClock) -> None:
     [delivery] = await ended(database, clock, "done")
-    assert await send_all_again(database, clock, [delivery], states=("dead",)) == [Sent(delivery, "it is done")]
+    assert await redeliver_all(database, clock, [delivery], states=("dead",)) == [Sent(delivery, "it is done")]
 
 
 async def test_many_are_claimed_in_the_order_in_which_they_were_named(database: Database, clock: ManualClock) -> None:
     ids = await ended(database, clock, *["dead"] * 6)
     order = [ids[place] for place in (3, 0, 5, 1, 4, 2)]
-    assert await send_all_again(database, clock, [*order, order[0]]) == [Sent(each) for each in order]
+    assert await redeliver_all(database, clock, [*order, order[0]]) == [Sent(each) for each in order]
     inbox = Inbox(database, clock)
     claimed = [(await inbox.claim(1))[0].delivery_id for _ in ids]
     assert claimed == order
@@ -72,7 +72,7 @@ async def test_of_many_each_that_cannot_be_sent_says_why(database: Database, clo
     async with database.write() as connection:
         await connection.execute(bodies.delete().where(bodies.c.delivery_id == no_body))
         await connection.execute(update(deliveries).where(deliveries.c.id == no_agent).values(agent="gone"))
-    sent = await send_all_again(database, clock, [dead, no_body, no_agent, queued, "nonsense"], agents=("reviewer",))
+    sent = await redeliver_all(database, clock, [dead, no_body, no_agent, queued, "nonsense"], agents=("reviewer",))
     assert [each.reason for each in sent] == [
         None,
         "its body is no longer stored",
@@ -90,9 +90,9 @@ async def test_what_is_only_kept_is_sent_when_its_webhook_wakes_an_agent(
 ) -> None:
     kept = (await Admission(database, clock).admit(candidate(agent=None))).delivery_id
     refused = [Sent(kept, "the webhook github-events has no agent")]
-    assert await send_all_again(database, clock, [kept], agents=("reviewer",)) == refused
+    assert await redeliver_all(database, clock, [kept], agents=("reviewer",)) == refused
     assert await Inbox(database, clock).claim(1) == []
-    assert await send_all_again(
+    assert await redeliver_all(
         database, clock, [kept], agents=("reviewer",), wakes={"github-events": "reviewer"}.get
     ) == [Sent(kept)]
     [turn] = await Inbox(database, clock).claim(1)
@@ -103,7 +103,7 @@ async def test_a_repeat_and_a_replay_of_one_dead_letter_run_it_once(database: Da
     [dead] = await ended(database, clock, "dead", provider_delivery_id="1")
     decision = await Admission(database, clock).admit(candidate("1"))
     assert (decision.delivery_id, decision.queued_again) == (dead, True)
-    assert await send_all_again(database, clock, [dead]) == [Sent(dead, "it is queued already")]
+    assert await redeliver_all(database, clock, [dead]) == [Sent(dead, "it is queued already")]
     assert len(await Inbox(database, clock).claim(10)) == 1
 
 
