@@ -171,7 +171,7 @@ def test_openais_key_goes_to_openai_alone() -> None:
         ("SUMMARIZATION_MAX_WORDS", "none", "it is not a whole number from 1 to 5000"),
         ("SUMMARIZATION_MAX_WORDS", "5001", "it is not a whole number from 1 to 5000"),
         ("OLLAMA_URL", "localhost:11434", "not an http or https URL"),
-        ("OLLAMA_URL", "http://me:hunter2@host", "holds no user name or password"),
+        ("OLLAMA_URL", "http://me:hunter2@host", "must not have a user name or password"),
         ("OLLAMA_BASE_URL", "ftp://host", "not an http or https URL"),
     ],
 )
