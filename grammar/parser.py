@@ -51,15 +51,19 @@ def _with_numbers(table: dict[str, Any]) -> dict[Any, Any]:
     return table
 
 
-def tables_text() -> str:
-    """Return the content of `grammar/tables.json` for this grammar and this version of lark."""
+def write_tables() -> None:
+    """Write `grammar/tables.json`, unless it is of this grammar and this version of lark: lark numbers the states in
+    another order each time."""
     import hashlib
 
-    data, memo = build().memo_serialize([lark.lexer.TerminalDef, lark.grammar.Rule])
     digest = hashlib.sha256(grammar_text().encode()).hexdigest()
+    current = json.loads(TABLES.read_bytes()) if TABLES.exists() else {}
+    if (current.get("lark"), current.get("grammar_sha256")) == (lark.__version__, digest):
+        return
+    data, memo = build().memo_serialize([lark.lexer.TerminalDef, lark.grammar.Rule])
     tables = {"lark": lark.__version__, "grammar_sha256": digest, "data": data, "memo": memo}
-    return json.dumps(tables, separators=(",", ":")) + "\n"
+    TABLES.write_text(json.dumps(tables, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    TABLES.write_text(tables_text(), encoding="utf-8")
+    write_tables()
