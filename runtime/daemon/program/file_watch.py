@@ -11,7 +11,6 @@ from pathlib import Path
 
 import structlog
 from watchfiles import Change, awatch
-from watchfiles._rust_notify import WatchfilesRustInternalError
 
 log = structlog.get_logger("symbiont.watch")
 
@@ -51,7 +50,7 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
                         break
         except FileNotFoundError:
             pass
-        except (OSError, WatchfilesRustInternalError) as error:
+        except (OSError, RuntimeError) as error:  # watchfiles raises a private subclass of RuntimeError
             if polling:
                 raise
             # Usually the system's limit of inotify watches (inotify(7), max_user_watches).
