@@ -37,7 +37,7 @@ unchanged, for instance `invalid_params: limit: Input should be greater than or 
 |---|---|
 """
 
-_READABLES: Final = """## Readables
+_RESOURCES_HEAD: Final = """## Resources
 
 Information that a client can read before it calls a tool: as MCP resources, and by `GET /v1/PATH`. It needs the scope
 `read`.
@@ -123,7 +123,7 @@ def _readables() -> str:
         f"| `{row.path}` | {', '.join(f'`{scheme}{row.path}`' for scheme in SCHEMES)} | {row.doc} |"
         for row in RESOURCES.values()
     )
-    return "\n".join((f"{_READABLES}{next(rows)}", *rows, ""))
+    return "\n".join((f"{_RESOURCES_HEAD}{next(rows)}", *rows, ""))
 
 
 def _failures() -> str:

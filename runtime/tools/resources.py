@@ -75,7 +75,7 @@ class Resource:
 
 
 RESOURCES = table_of(
-    "readable",
+    "resource",
     [
         Resource("memory-types", resource_results.memory_types, "Memory types"),
         Resource("projects", resource_results.projects, "Projects"),

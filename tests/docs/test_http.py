@@ -24,7 +24,7 @@ def test_every_resource_stands_on_the_page_with_its_scope() -> None:
     rows = set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)[^`]*` \| ([\w' ]+) \|", PAGE, re.MULTILINE))
     tools = {row for row in ENDPOINTS if row.path == f"/v1/tools/{row.tool.name}"}
     assert {row.tool.name for row in tools} == set(TOOLS)
-    for_all = {("POST", "/v1/tools/{tool}", "the tool's"), ("GET", "/v1/{readable}", "read")}
+    for_all = {("POST", "/v1/tools/{tool}", "the tool's"), ("GET", "/v1/{resource}", "read")}
     assert rows - for_all == {
         (row.method, row.path.replace("webhook_id", "id"), row.tool.scope) for row in ENDPOINTS if row not in tools
     }

@@ -99,7 +99,7 @@ def test_a_key_that_only_the_daemon_has_is_named_and_not_called_lost(tmp_path: P
         done = symbi(*command, root=tmp_path)
         assert done.returncode == 2
         said = done.stderr
-        assert "the master key of" in said
+        assert "read its master key from" in said
         assert "set SYMBIONT_MASTER_KEY to secret://env/THE_KEY" in said
         assert "ab" * 32 not in said
     assert symbi("webhook", "logs", root=tmp_path, **key).returncode == 0

@@ -40,8 +40,8 @@ def describe(resources: Sequence[Endpoint]) -> bytes:
         [(model, "serialization") for model in results], ref_template="#/components/schemas/{model}"
     )
     paths: dict[str, Any] = {}
-    for readable in RESOURCES.values():
-        paths[f"{VERSION}{readable.path}"] = {"get": _reading(readable)}
+    for resource in RESOURCES.values():
+        paths[f"{VERSION}{resource.path}"] = {"get": _reading(resource)}
     for row in resources:
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
     document = {

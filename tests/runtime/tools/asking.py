@@ -54,7 +54,7 @@ class Asked:
         raise AssertionError(answered)
 
     async def read(self, path: str, caller: Caller = ADA) -> Any:
-        """What stands at a readable's path."""
+        """Return the content of a resource."""
         return as_json(await read(self.app.context(caller), path))
 
     async def texts(self, caller: Caller = ADA, /, **given: Any) -> list[str]:
