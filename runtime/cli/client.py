@@ -57,7 +57,7 @@ def find_root(explicit: Path | None) -> Root:
         hint = "start one with `symbi up`, or name it with --root"
         if asked is not None:
             hint = f"`symbi up --root {asked}` makes one there, and so does `symbi mcp --root {asked}`"
-        raise UsageError(f"no root here: {asked or Path.cwd()} holds no .symbi folder", hint=hint)
+        raise UsageError(f"no root here: {asked or Path.cwd()} contains no .symbi folder", hint=hint)
     return root
 
 

@@ -53,7 +53,7 @@ def _root(explicit: Path | None) -> Root:
         root = locate(Path.cwd(), os.environ)
         if root is None:
             raise UsageError(
-                f"no root here: {Path.cwd()} holds no .symbi folder",
+                f"no root here: {Path.cwd()} contains no .symbi folder",
                 hint="name a folder for the memories: symbi mcp --root ~/memory",
             )
         return root

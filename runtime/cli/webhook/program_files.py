@@ -166,7 +166,7 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
     """
     root = locate(Path.cwd(), os.environ, explicit_root)
     if root is None and (missing := named(os.environ, explicit_root)) is not None:
-        raise UsageError(f"no root here: {missing} holds no .symbi folder")
+        raise UsageError(f"no root here: {missing} contains no .symbi folder")
     folder = root.folder if root else Path.cwd()
     recorded = root.read(PROGRAM_FILE).get("paths") if root else None
     paths = tuple(Path(path) for path in recorded or [folder])

@@ -84,7 +84,7 @@ async def memory_move(
         raise wrong("target", f"it is {source}, the memory to copy", hint="name another memory")
     if goal.collection is None:
         raise Unsupported(
-            f"the memory {goal.name} stores {goal.block.store.name}, which assign new ids to items",
+            f"the store {goal.block.store.name} of the memory {goal.name} assigns new ids",
             hint=f"symbi memory export --memory {source} --output FILE; symbi memory import FILE --memory {target}",
         )
     moves = [_Move(context, origin, goal, name, dry_run=dry_run) for name in await _agents(origin, agent)]

@@ -52,7 +52,7 @@ def test_a_named_folder_without_a_root_is_the_one_that_the_message_names(tmp_pat
     elsewhere = tmp_path / "elsewhere"
     for command in (("list",), ("add", "x", "--path", "/x", "--secret", "secret://env/X")):
         done = symbi("webhook", *command, root=tmp_path, SYMBIONT_ROOT=str(elsewhere))
-        assert (done.returncode, f"{elsewhere} holds no .symbi folder" in done.stderr) == (2, True)
+        assert (done.returncode, f"{elsewhere} contains no .symbi folder" in done.stderr) == (2, True)
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

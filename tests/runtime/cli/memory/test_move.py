@@ -151,8 +151,10 @@ def test_other_stores_are_copied_into_a_collection(empty: Daemon) -> None:
 
 def test_what_cannot_be_moved_is_refused(empty: Daemon) -> None:
     good(empty.symbi("push", "-", "--collection", "notes", input="One."))
-    refused(empty.symbi("memory", "move", "notes", "diary"), 1, "the memory diary keeps markdown", "memory export")
-    refused(empty.symbi("memory", "move", "notes", "records"), 1, "the memory records keeps records")
+    refused(
+        empty.symbi("memory", "move", "notes", "diary"), 1, "the store markdown of the memory diary", "memory export"
+    )
+    refused(empty.symbi("memory", "move", "notes", "records"), 1, "the store records of the memory records")
     refused(empty.symbi("memory", "move", "notes", "notes"), 2, "symbi: TO: it is notes, the memory to copy")
     refused(empty.symbi("memory", "move", "note", "archive"), 2, "symbi: FROM: no memory is called 'note'", "notes?")
     refused(empty.symbi("memory", "move", "notes", "archiv"), 2, "symbi: TO: no memory is called 'archiv'", "archive?")
