@@ -99,7 +99,7 @@ async def _opened(block: Mapping[str, Any], opening: MemoryOpener) -> bool:
 
 
 @pytest.mark.parametrize(("family", "row"), list(_rows()), ids=lambda value: getattr(value, "name", value))
-@repeated("beside", 2, BESIDE)
+@repeated("beside", 1, BESIDE)
 async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_else(
     family: str, row: CatalogEntry, beside: int, opening: MemoryOpener
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from bench.relevance import NONSENSE, library
 from runtime.search.embedding import default_embedding
 from runtime.search.question import RECOMMENDED_THRESHOLD
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 
@@ -33,6 +34,7 @@ KNOWN = {
 PROGRAM = "".join(f"memory {name} {{ store collection embedding local }}\n" for name in KNOWN)
 
 
+@LONG
 @pytest.mark.skipif(default_embedding() is None, reason="the embedding local is not installed")
 def test_thirty_questions_about_nothing_that_is_there_find_nothing_in_three_collections(tmp_path: Path) -> None:
     said = {"pages": PAGE.read_text(), "library": list(islice(library(), 60)), "talks": TALK}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.attacks.wire import check_unharmed, connect, request
 from tests.runtime.daemon.running import Daemon, running, write_program
 
@@ -45,6 +46,7 @@ def flood(daemon: Daemon, begin: int) -> None:
                 answered += part.count(b"HTTP/1.1 ")
 
 
+@LONG
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of a process from /proc")
 def test_what_is_remembered_of_strangers_is_bounded(tmp_path: Path) -> None:
     write_program(tmp_path)
