@@ -23,7 +23,8 @@ _JOINED: Final = frozenset("\u200d\ufe0e\ufe0f")
 
 
 class _Piece(NamedTuple):
-    """A segment that is not divided further. `whole`: one or more sentences or lines, not part of a sentence."""
+    """A part of the text that is not divided further. `whole`: one or more sentences or lines, not part of a
+    sentence."""
 
     start: int
     end: int

@@ -1,4 +1,4 @@
-"""The stored request: headers as received and raw body, packed into one piece that is encrypted as a whole.
+"""The stored request: headers as received and raw body, packed into one byte string that is encrypted as a whole.
 
 Signatures are kept, so that a request can be verified again. Values that would let a reader send requests are removed.
 """
@@ -44,7 +44,7 @@ def without_secrets(headers: Headers, secrets: Sequence[str] = (), credentials: 
 
 
 def pack(headers: HeaderPairs, body: bytes) -> tuple[bytes, int]:
-    """Return the piece to encrypt, and how many of its bytes are headers.
+    """Return the bytes to encrypt, and how many of them are headers.
 
     Text that is not Unicode (header bytes that are not UTF-8) is stored with U+FFFD instead.
     """
