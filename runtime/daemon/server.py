@@ -166,7 +166,7 @@ class Daemon:
         self._app = app
         self._notifier = notifier
         self._serving = False
-        # SIGHUP is not handled if it was ignored at the start (nohup(1)).
+        # False under nohup(1): the end of its terminal must not stop such a process.
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         self._drained_by = 0.0
         self._tasks = Supervisor()

@@ -97,7 +97,7 @@ async def test_it_is_opened_with_the_others_when_something_is_in_it(root: Root, 
 async def test_a_memory_of_that_name_that_is_none_is_said_to_be_none(app: App, tmp_path: Path) -> None:
     program(tmp_path, RECORDER + "memory collection {}\n")
     assert await app.reload()
-    with pytest.raises(UsageError, match="no collection"):
+    with pytest.raises(UsageError, match="is not a collection"):
         await app.generation.memories.collection()
 
 
