@@ -7,7 +7,7 @@ from runtime.secrets.backend import BackendUnavailable, SecretBackend, SecretCon
 from runtime.secrets.blocking_call import in_thread
 
 TIMEOUT_SECONDS = 10.0
-"""Seconds to wait: a locked keyring may show a dialog that nobody can see."""
+"""Seconds to wait: a locked keyring may show a dialog that is not visible."""
 
 
 async def read(path: str, context: SecretContext) -> bytes:
