@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.indexes import EF_SEARCH, FILTERS, measure, table, texts
+from tests.lanes import LONG
 from tests.runtime.search.index.postgres import postgres_server
 
 
@@ -18,6 +19,7 @@ def server(request: pytest.FixtureRequest) -> str:
     return postgres_server.server(request)
 
 
+@LONG
 async def test_recall_and_latency_are_told_of_every_side_and_filter(server: str) -> None:
     result = await measure(await postgres_server.fresh(server), 120, 2, None, drawn=True)
     assert {name for row in result["recall"].values() for name in row} == FILTERS.keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.search import Texts, measure, table
+from tests.lanes import LONG
 
 
 def test_generated_texts_are_the_same_every_time() -> None:
@@ -11,6 +12,7 @@ def test_generated_texts_are_the_same_every_time() -> None:
     assert len({entry.id for entry in first}) == 30
 
 
+@LONG
 async def test_every_ratio_is_measured() -> None:
     result = await measure(60, queries=2)
     assert [ratio.aim for ratio in result["ratios"]] == [

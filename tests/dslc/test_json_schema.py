@@ -24,6 +24,7 @@ from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import BLOCKS, CATALOG
 from tests.dslc.test_cli import dslc
 from tests.dslc.test_reference import CATALOGS, EVERY_SETTING, INSTALLED
+from tests.lanes import first_of
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests" / "golden" / "dslc").glob("*/program.json"))
@@ -148,7 +149,7 @@ def test_a_missing_key_is_refused_but_for_blocks_and_options() -> None:
             assert bool(problems(changed)) is (path not in free or key in {"url", "timestamp_header"}), (path, key)
 
 
-@pytest.mark.parametrize("value", [{"surprise": 1}, [[]], [None]], ids=str)
+@first_of("value", [{"surprise": 1}, [[]], [None]])
 def test_another_type_is_refused_wherever_it_stands(value: Any) -> None:
     taken = [path for path in _PATHS if not problems(_with(_WHOLE, path, value))]
     assert taken == []

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import KEY_BYTES
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
 from tests.runtime.search.index.postgres.postgres_server import OwnServer
 
@@ -53,6 +54,7 @@ def all_at_once(daemon: Daemon, count: int, prefix: str) -> list[Answer]:
     return answers
 
 
+@LONG
 def test_a_frozen_server_is_told_to_senders_and_watchers_and_keeps_no_daemon_from_stopping(
     tmp_path: Path, server: OwnServer
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_frozen_server_is_told_to_senders_and_watchers_and_keeps_no_daemon_fro
         assert "Traceback" not in daemon.log.read_text()
 
 
+@LONG
 def test_a_frozen_server_is_noticed_when_nothing_is_delivered(tmp_path: Path, server: OwnServer) -> None:
     write_program(tmp_path, KEEPS)
     with running(tmp_path, "program", wait=True, SYMBIONT_DATABASE=server.url, **ENVIRON) as daemon:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import KEY_BYTES
-from tests.lanes import first_of
+from tests.lanes import LONG, first_of
 from tests.runtime.daemon import sharing
 from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
@@ -121,6 +121,7 @@ def all_is_well(url: str, sender: Sender, *daemons: Daemon) -> None:
         assert f"- number: {name}\n" in text
 
 
+@LONG
 @first_of("seconds", [1.0, 0.3])
 def test_one_that_is_killed_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
@@ -135,6 +136,7 @@ def test_one_that_is_killed_loses_nothing_and_doubles_nothing(
         all_is_well(postgres_url, sender, one, other)
 
 
+@LONG
 def test_one_that_stood_still_past_its_leases_goes_on_and_writes_nothing_late(
     tmp_path: Path, postgres_url: str
 ) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import asyncpg
 
-from tests.lanes import first_of
+from tests.lanes import LONG, first_of
 from tests.runtime.daemon.running import SECRET, Answer, Daemon, running, until, write_program
 from tests.signatures import sign
 from tests.stories.test_several import COUNT, Sender, environ, rows
@@ -191,6 +191,7 @@ async def counted(url: str) -> dict[str, int]:
         await connection.close()
 
 
+@LONG
 def test_what_one_compacts_when_it_is_killed_the_other_finishes(tmp_path: Path, postgres_url: str) -> None:
     lines = [
         {

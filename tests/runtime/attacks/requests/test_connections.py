@@ -31,6 +31,7 @@ def open_many(daemon: Daemon, count: int, to: str, stack: ExitStack, say: bytes 
     return links
 
 
+@LONG
 def test_thousands_of_idle_connections_keep_nobody_out(daemon: Daemon) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(MANY, limit[1] - 200)

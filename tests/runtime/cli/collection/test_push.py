@@ -13,6 +13,7 @@ import pytest
 
 from runtime.cli.collection.push_sources import LARGEST_TEXT, PushSources, pieces
 from runtime.memory.store import LARGEST_TEXT as LARGEST_OF_A_STORE
+from tests.lanes import LONG
 from tests.runtime.cli.memory.test_commands import good, refused
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
@@ -242,6 +243,7 @@ def kept_count(daemon: Daemon, collection: str) -> int:
     return next(int(each["items"]) for each in answer if each["name"] == collection)
 
 
+@LONG
 def test_a_daemon_that_is_killed_leaves_nothing_twice(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
     docs = tmp_path / "docs"

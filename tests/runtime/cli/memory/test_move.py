@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from runtime.daemon.process.root import make
+from tests.lanes import LONG
 from tests.runtime.cli.memory.test_commands import good, refused
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
@@ -176,6 +177,7 @@ def test_a_terminal_shows_how_far_it_is(empty: Daemon) -> None:
     assert "no differences" in output
 
 
+@LONG
 def test_a_move_that_is_killed_is_finished_by_the_same_command(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
     make(tmp_path, os.environ, tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.cli.memory.test_commands import PROGRAM, good, refused
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
@@ -102,6 +103,7 @@ def test_an_empty_import_and_an_empty_export_are_no_mistake(daemon: Daemon) -> N
     assert good(daemon.symbi("memory", "export")) == ""
 
 
+@LONG
 def test_thousands_of_items_go_over_in_pages(daemon: Daemon) -> None:
     text = "".join(lines(f"fact number {number}") for number in range(2500))
     assert good(daemon.symbi("memory", "import", "-", input=text)) == "imported 2,500 items; 0 were there already\n"

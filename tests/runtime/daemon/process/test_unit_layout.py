@@ -195,6 +195,7 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
     assert machine.owners() == {NOBODY}
 
 
+@LONG
 def test_a_program_of_another_user_sees_nothing_of_roots_environment(machine: Machine) -> None:
     name = f"SECRET_{secrets.token_hex(4)}"
     program = machine.folder / "etc/symbiont/programs/theirs.symbiont"
@@ -206,6 +207,7 @@ def test_a_program_of_another_user_sees_nothing_of_roots_environment(machine: Ma
     assert f"the environment variable {name} is not set" in done.stdout
 
 
+@LONG
 def test_root_works_on_no_copy_of_a_services_state_and_on_none_that_its_user_could_move(machine: Machine) -> None:
     with machine.service():
         pass

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+from tests.lanes import LONG
 from tests.runtime.cli.memory.test_commands import good
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
 
@@ -48,6 +49,7 @@ def pushed(daemon: Daemon, text: str, *more: str) -> str:
     return str(next(hit["memory_id"] for hit in hits if hit["text"] == text))
 
 
+@LONG
 def test_what_is_forgotten_is_overwritten_in_every_kind_of_memory(tmp_path: Path) -> None:
     root, elsewhere = tmp_path / "root", tmp_path / "elsewhere.md"
     root.mkdir()

@@ -16,7 +16,7 @@ from runtime.memory.markdown.agent_memory import AgentMemory
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.store import MarkdownStore
 from tests.clocks import ManualClock
-from tests.lanes import first_of
+from tests.lanes import LONG, first_of
 from tests.runtime.memory import faults, writer
 from tests.runtime.memory.markdown.faults import begin_logs
 from tests.runtime.memory.texts import WHEN, fact, item
@@ -81,6 +81,7 @@ async def test_several_processes_and_tasks_that_write_at_once_lose_nothing(store
     assert await writer.titles(store) == writer.titles_of(written)
 
 
+@LONG
 async def test_a_writer_that_is_killed_loses_nothing_that_it_said_was_kept(store: MarkdownStore) -> None:
     said: set[int] = set()
     for number in range(6):

@@ -25,6 +25,7 @@ from runtime.webhooks.deliveries.retention import Retention
 from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, StorageUsage
 from runtime.webhooks.receiving.admission import Admission, Full
 from tests.clocks import ManualClock
+from tests.lanes import LONG
 from tests.runtime.webhooks.candidates import candidate, rows, verdicts
 
 DAY = 86_400
@@ -269,6 +270,7 @@ async def test_counters_of_webhooks_that_are_gone_go_too(kept: Kept, database: D
     assert (await kept.admission.admit(candidate("2", per_minute=5))).verdict == "accepted"
 
 
+@LONG
 async def test_a_large_prune_does_not_leave_a_large_log(tmp_path: Path, master_key: MasterKey) -> None:
     path = tmp_path / "symbiont.db"
     database = await Database.open(path, master_key)
