@@ -80,10 +80,10 @@ _DURABLE = ("fsync", "full_page_writes")
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
-    """One more than there are processors: many tests wait for a daemon, a disk or a database now and then."""
+    """Two more than there are processors: many tests wait for a daemon, a disk or a database now and then."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
+    return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else None
 
 
 def pytest_collection_finish() -> None:

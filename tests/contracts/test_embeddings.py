@@ -17,6 +17,7 @@ from runtime.errors import UsageError
 from runtime.search.embedding import EMBEDDINGS, EmbeddingRow, default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.secrets.secret import Secret
+from tests.lanes import LONG
 from tests.runtime.search.embedding.services import DIMENSION, PATHS, serving
 
 KEY = "sk-" + "3Q9vKkT7wX2mZ8bN4cR6"
@@ -33,7 +34,11 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=EMBEDDINGS.values(), ids=lambda row: row.name)
+# The model that ships takes its time: tests of its own try it in the short lane.
+_ROWS = [pytest.param(row, id=row.name, marks=LONG if row.name == "local" else ()) for row in EMBEDDINGS.values()]
+
+
+@pytest.fixture(params=_ROWS)
 def row(request: pytest.FixtureRequest) -> EmbeddingRow:
     """Every row of the table."""
     found = request.param

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runtime.search.index import open_index
-from tests.lanes import LONG, repeated
+from tests.lanes import LONG, first_of, repeated
 from tests.runtime.search.index.checker import agree, key_of
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything
 from tests.runtime.search.index.worker import content
@@ -41,7 +41,7 @@ async def holds_what_its_revisions_say(path: Path) -> None:
         await index.close()
 
 
-@pytest.mark.parametrize("name", ["memory.db", "sealed.db"])
+@first_of("name", ["memory.db", "sealed.db"])
 @repeated("rounds", 3, 40)
 async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(
     tmp_path: Path, name: str, rounds: int
@@ -81,7 +81,7 @@ def ran_full(*command: str | Path) -> list[str]:
     return ran.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", ["memory.db", "sealed.db"])
+@first_of("name", ["memory.db", "sealed.db"])
 async def test_a_file_that_may_not_grow_is_said_and_the_index_goes_on_when_it_may(tmp_path: Path, name: str) -> None:
     """RLIMIT_FSIZE: writes fail with EFBIG in the middle of whatever is written, as on a disk with a quota."""
     path = tmp_path / name
