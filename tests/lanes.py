@@ -1,6 +1,6 @@
 """Which tests run where: `make test` runs all but those that are marked `long`, `make test-long` the others.
 
-`SYMBIONT_EFFORT` multiplies the number of generated examples. `make test` leaves it at a half; `make test-long` sets it
+`SYMBIONT_EFFORT` multiplies the number of generated examples. `make test` leaves it at 0.3; `make test-long` sets it
 to 10, and tries generated examples again. With 1, the repetitions of `make test-long` are few.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-EFFORT = float(os.environ.get("SYMBIONT_EFFORT", "0.5"))
+EFFORT = float(os.environ.get("SYMBIONT_EFFORT", "0.3"))
 
 LONG = pytest.mark.long
 

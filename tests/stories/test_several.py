@@ -156,6 +156,7 @@ def test_one_that_stood_still_past_its_leases_goes_on_and_writes_nothing_late(
         assert other.readyz().status == 200
 
 
+@LONG
 @first_of("seconds", [1.0, 0.2])
 def test_one_that_is_cut_off_from_the_database_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float

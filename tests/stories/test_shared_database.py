@@ -100,6 +100,7 @@ def test_both_receive_and_know_what_the_other_took(tmp_path: Path, postgres_url:
         assert (repeat.status, "ratelimit" in repeat.headers) == (202, False)
 
 
+@LONG
 @first_of("seconds", [0.8, 0.2])
 def test_one_that_is_killed_under_load_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
