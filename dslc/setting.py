@@ -17,6 +17,12 @@ Written = Literal[
 """Type of a value, as written. `scalar`: string, number or boolean. `word`: one of `choices`. `reference`: name of a
 block. `template`: string with `choices` in braces. `tool`: name of a tool, or a pattern."""
 
+STRING_TYPES: frozenset[Written] = frozenset(
+    {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template",
+     "secret"}
+)  # fmt: skip
+"""Types of settings whose value may be a string literal."""
+
 
 class Setting(NamedTuple):
     """One setting of a block, of a group or of a row's options.

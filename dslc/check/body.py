@@ -12,25 +12,13 @@ from dslc.blocks.checked_variant import CheckedVariant
 from dslc.blocks.relations import misfits
 from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.example import example
-from dslc.setting import Setting
+from dslc.setting import STRING_TYPES, Setting
 from dslc.syntax.tree import Body, EntryNode, MissingToken
 from dslc.value_reading.check_state import INVALID, LOST_REFERENCE, BodyValues, CheckedHead, CheckState, InvalidValue
 from dslc.value_reading.value import read
 from dslc.vocabulary import Settings, by_name
 
 _MAX_KEY = 64
-_TEXT_TYPES = {
-    "string",
-    "url_path",
-    "url",
-    "json_path",
-    "header_name",
-    "pattern",
-    "event",
-    "network",
-    "template",
-    "secret",
-}
 
 
 def read_body(context: CheckState, settings: Sequence[Setting], body: Body | None, head: CheckedHead) -> BodyValues:
@@ -98,7 +86,7 @@ def _may_continue(setting: Setting, entry: EntryNode) -> bool:
     value = entry.value
     if not isinstance(value, Token) or entry.body is not None:
         return False
-    return (value.type in {"WORD", "NUMBER"} and setting.type in _TEXT_TYPES) or str(value) in {'""', entry.key}
+    return (value.type in {"WORD", "NUMBER"} and setting.type in STRING_TYPES) or str(value) in {'""', entry.key}
 
 
 def _unknown(

@@ -9,22 +9,9 @@ from lark import Token
 
 from dslc.diagnostics.collector import Place
 from dslc.recovery.state import RecoveryState, words
+from dslc.setting import STRING_TYPES
 from dslc.syntax.delimiters import closing_braces, entry_end
 from dslc.syntax.tokens import WORD
-
-TEXT_TYPES = {
-    "string",
-    "scalar",
-    "url_path",
-    "url",
-    "json_path",
-    "header_name",
-    "pattern",
-    "event",
-    "network",
-    "secret",
-}
-"""Types of settings whose value may be a string."""
 
 _MAX_LENGTH = 20_000  # characters of a text on several lines
 _LINE = re.compile(r"[^\n]+")
@@ -84,7 +71,7 @@ def inner_quotes(state: RecoveryState, token: Token) -> bool:
     """`"Say "hi" to them"`: a quote inside a text ends it, and more text follows directly."""
     parser_state, after = state.parser_state, state.peek(1)
     setting = parser_state.setting() if parser_state.expects_value else None
-    if setting is None or setting.type not in TEXT_TYPES or token.type not in {"STRING", "LONG_STRING"}:
+    if setting is None or setting.type not in STRING_TYPES or token.type not in {"STRING", "LONG_STRING"}:
         return False
     if after.start_pos != token.end_pos or after.type not in _CONTINUES:
         return False
@@ -138,7 +125,7 @@ def _end_of_text(state: RecoveryState, at: int, quote: str) -> int:
 def not_opened(state: RecoveryState, token: Token) -> bool:
     """`path /hooks"`: a text with a closing quote only."""
     setting = state.parser_state.setting() if state.parser_state.expects_value else None
-    if setting is None or setting.type not in TEXT_TYPES or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:
+    if setting is None or setting.type not in STRING_TYPES or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:
         return False
     start = token.start_pos or 0
     found = _TO_QUOTE.match(state.text, start)

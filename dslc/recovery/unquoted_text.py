@@ -14,8 +14,8 @@ from dslc.diagnostics.passwords import without_passwords
 from dslc.diagnostics.suggestion import nearest
 from dslc.example import example
 from dslc.recovery.state import VALUES, RecoveryState, words
-from dslc.recovery.strings import TEXT_TYPES, may_end
-from dslc.setting import Setting
+from dslc.recovery.strings import may_end
+from dslc.setting import STRING_TYPES, Setting
 from dslc.syntax.tree import end, start
 
 _MAX_TOKENS = 200  # tokens of a text that are inspected
@@ -179,7 +179,7 @@ def _continues(state: RecoveryState, setting: Setting | None, number: int, first
         return token.type == "WORD" and number == first and after.type in {"_NL", "RBRACE", "$END"}
     if setting.many and setting.type not in {"group", "secret"}:
         return token.type in {"WORD", "NUMBER", "STRING", "_COMMA"} and not (token.type == "WORD" and is_value)
-    if setting.type in TEXT_TYPES:
+    if setting.type in STRING_TYPES:
         return not (token.type == "WORD" and is_value and number == first and nearest(token, legal) is not None)
     return False
 
@@ -212,7 +212,7 @@ def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, on
         add("N206", message, place, hint=hint)
     else:
         at, end_pos = place.start_pos, place.end_pos
-        quotable = setting is not None and kind in TEXT_TYPES and not set('"\\') & set(shown)
+        quotable = setting is not None and kind in STRING_TYPES and not set('"\\') & set(shown)
         edits = ((at, at, '"'), (end_pos, end_pos, '"'))
         fix = state.collector.fix("put it in quotes", *edits, safe=one) if quotable else None
         line = f'{setting.name} "{shown}"' if setting is not None and kind != "secret" and quotable else None

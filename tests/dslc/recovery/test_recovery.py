@@ -342,6 +342,10 @@ _CASES: list[tuple[str, int]] = [
       for opened, closed in (("x {", "}"), ("limits {", "}"), ("x {", ""))),
     *((f"{_WEBHOOK}" + "".join(f"{' ' * n * step}x {{\n" for n in range(70)) + f"\n}}\n{_X}", 1)
       for step in (0, 2)),
+    # Templates.
+    *(((f"webhook w {{\n    provider custom {{\n        header \"X-S\"\n        payload {text}\n    }}\n"
+       f"    path \"/w\"\n    secret \"secret://env/S\"\n    agent x\n}}\n{_X}"), 1)
+      for text in ('"v0:{body}', 'v0:{body}"', '{body}"')),
     # Layouts without indentation.
     ("memory m {\npath \"x\"\nsearch {\nvector_weight 0.7\nkeyword_weight 0.3\n}\n" + _X, 1),
 ]  # fmt: skip
