@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from lark import Token
 
+from dslc.catalog import Catalog
 from dslc.compiler import Compilation, analyse
 from dslc.diagnostics.diagnostic import Diagnostic, Severity, is_error
 from dslc.editing.format import canonical
@@ -342,10 +343,6 @@ _CASES: list[tuple[str, int]] = [
       for opened, closed in (("x {", "}"), ("limits {", "}"), ("x {", ""))),
     *((f"{_WEBHOOK}" + "".join(f"{' ' * n * step}x {{\n" for n in range(70)) + f"\n}}\n{_X}", 1)
       for step in (0, 2)),
-    # Templates.
-    *(((f"webhook w {{\n    provider custom {{\n        header \"X-S\"\n        payload {text}\n    }}\n"
-       f"    path \"/w\"\n    secret \"secret://env/S\"\n    agent x\n}}\n{_X}"), 1)
-      for text in ('"v0:{body}', 'v0:{body}"', '{body}"')),
     # Layouts without indentation.
     ("memory m {\npath \"x\"\nsearch {\nvector_weight 0.7\nkeyword_weight 0.3\n}\n" + _X, 1),
 ]  # fmt: skip
@@ -367,6 +364,14 @@ def _said(text: str) -> list[str]:
 @pytest.mark.parametrize(("text", "mistakes"), _CASES)
 def test_one_mistake_gives_one_diagnostic(text: str, mistakes: int) -> None:
     assert len(_said(text)) == mistakes, _said(text)
+
+
+@pytest.mark.parametrize("text", ['"v0:{timestamp}.{body}', 'v0:{timestamp}.{body}"', '{timestamp}.{body}"'])
+def test_a_template_without_one_of_its_quotes_is_one_mistake(text: str) -> None:
+    provider = f'provider custom {{\n        timestamp_header "X-T"\n        payload {text}\n    }}'
+    program = f'webhook w {{\n    path "/w"\n    {provider}\n    secret "secret://env/S"\n    agent x\n}}\n{_X}'
+    (found,) = analyse([Source("program.symbiont", program)], Catalog.installed()).diagnostics
+    assert found.code in {"S102", "S110"}
 
 
 def test_every_mistake_is_named_at_its_place_with_a_way_out() -> None:
