@@ -17,8 +17,7 @@ import pytest
 
 from tests.lanes import LONG
 from tests.runtime.daemon.proxy import Proxy, proxied
-from tests.runtime.daemon.running import Daemon, running, until, write_program
-from tests.stories.test_several import environ
+from tests.runtime.daemon.running import Daemon, on_postgres, running, until, write_program
 
 Kind = Literal["calm", "reload", "full disk", "lost database"]
 DISTURBED = pytest.mark.parametrize(
@@ -142,7 +141,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
             folder = stack.enter_context(small_disk(tmp_path / "disk"))
         if kind == "lost database":
             proxy = stack.enter_context(proxied(str(request.getfixturevalue("postgres_url"))))
-            given = environ(proxy.url)
+            given = on_postgres(proxy.url)
         yield World(kind, folder, given, proxy)
 
 

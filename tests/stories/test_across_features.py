@@ -7,12 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.runtime.daemon.running import Daemon, until
+from tests.runtime.daemon.running import Daemon, on_postgres, until
 from tests.runtime.daemon.v1 import ask, make_token
 from tests.stories.disturbance import DISTURBED, World, world
-from tests.stories.test_several import environ
 
 __all__ = ["world"]
 
@@ -82,8 +79,6 @@ def test_the_namesake_of_a_removed_user_inherits_nothing(world: World) -> None:
 
 @DISTURBED
 def test_what_is_exported_and_imported_is_summarized_once(world: World) -> None:
-    if world.kind == "full disk":
-        pytest.skip("fails now and then on a busy machine; the cause is not known yet")
     with world.daemon(AGENTS) as daemon:
         said = [f"On day {number} the orchard sold {number} crates of walnuts." for number in range(1, 7)]
         for text in said:
@@ -130,7 +125,7 @@ def test_a_paragraph_of_two_files_stays_until_neither_has_it(world: World, tmp_p
 
 @DISTURBED
 def test_two_daemons_share_their_collections(world: World, postgres_url: str) -> None:
-    world.given = world.given or environ(postgres_url)
+    world.given = world.given or on_postgres(postgres_url)
     with world.daemon(TWO_DAEMONS, "one") as one, world.daemon(TWO_DAEMONS, "other") as other:
         world.json(one, "memory", "write", "reviewer", "The first daemon knows of figs")
         write = ("memory", "write", "reviewer", "The second daemon knows of dates")

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import KEY_BYTES
 from tests.lanes import LONG
-from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
+from tests.runtime.daemon.running import Answer, Daemon, on_postgres, running, until, write_program
 from tests.runtime.search.index.postgres.postgres_server import OwnServer
 
-ENVIRON = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
 KEEPS = """\
 webhook "github-events" {
     path     "/hooks/github"
@@ -59,9 +57,7 @@ def test_a_frozen_server_is_told_to_senders_and_watchers_and_keeps_no_daemon_fro
     tmp_path: Path, server: OwnServer
 ) -> None:
     write_program(tmp_path, KEEPS)
-    with running(
-        tmp_path, "program", wait=True, SYMBIONT_DATABASE=server.url, SYMBIONT_DRAIN_SECONDS="20", **ENVIRON
-    ) as daemon:
+    with running(tmp_path, "program", wait=True, **on_postgres(server.url, SYMBIONT_DRAIN_SECONDS="20")) as daemon:
         accepted = daemon.github(b"{}", "before").json()["delivery_id"]
         with server.frozen():
             assert {answer.status for answer in all_at_once(daemon, 5, "frozen")} == {503}
@@ -85,7 +81,7 @@ def test_a_frozen_server_is_told_to_senders_and_watchers_and_keeps_no_daemon_fro
 @LONG
 def test_a_frozen_server_is_noticed_when_nothing_is_delivered(tmp_path: Path, server: OwnServer) -> None:
     write_program(tmp_path, KEEPS)
-    with running(tmp_path, "program", wait=True, SYMBIONT_DATABASE=server.url, **ENVIRON) as daemon:
+    with running(tmp_path, "program", wait=True, **on_postgres(server.url)) as daemon:
         with server.frozen():
             until(lambda: daemon.readyz().status == 503)
         until(lambda: daemon.readyz().status == 200)

@@ -15,24 +15,15 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import KEY_BYTES
-from tests.lanes import LONG, first_of
+import pytest
+
+from tests.lanes import LONG
 from tests.runtime.daemon import sharing
 from tests.runtime.daemon.proxy import proxied
-from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
+from tests.runtime.daemon.running import Answer, Daemon, on_postgres, running, until, write_program
 
 LEASE = 2
 COUNT = 60
-
-
-def environ(url: str, **extra: str) -> dict[str, str]:
-    return {
-        "SYMBIONT_MASTER_KEY": "secret://env/MASTER",
-        "MASTER": KEY_BYTES.hex(),
-        "SYMBIONT_DATABASE": url,
-        "SHARING_LEASE": str(LEASE),
-        **extra,
-    }
 
 
 @contextmanager
@@ -40,7 +31,8 @@ def sharing_daemon(root: Path, url: str, **extra: str) -> Iterator[Daemon]:
     root.mkdir(exist_ok=True)
     write_program(root)
     command = f"{sharing.__name__}:{sharing.shared.__name__}"
-    with running(root, "program", wait=True, command=command, **environ(url, **extra)) as daemon:
+    environ = on_postgres(url, **{"SHARING_LEASE": str(LEASE), **extra})
+    with running(root, "program", wait=True, command=command, **environ) as daemon:
         yield daemon
 
 
@@ -122,7 +114,7 @@ def all_is_well(url: str, sender: Sender, *daemons: Daemon) -> None:
 
 
 @LONG
-@first_of("seconds", [1.0, 0.3])
+@pytest.mark.parametrize("seconds", [1.0, 0.3])
 def test_one_that_is_killed_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
 ) -> None:
@@ -157,7 +149,7 @@ def test_one_that_stood_still_past_its_leases_goes_on_and_writes_nothing_late(
 
 
 @LONG
-@first_of("seconds", [1.0, 0.2])
+@pytest.mark.parametrize("seconds", [1.0, 0.2])
 def test_one_that_is_cut_off_from_the_database_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
 ) -> None:
@@ -202,7 +194,8 @@ def test_a_webhook_made_on_one_daemon_answers_on_the_other(tmp_path: Path, postg
         sharing_daemon(tmp_path / "one", postgres_url) as one,
         sharing_daemon(tmp_path / "other", postgres_url) as other,
     ):
-        made = one.symbi("webhook", "create", "Nightly build", "--agent", "reviewer", "--json", **environ(postgres_url))
+        create = ("webhook", "create", "Nightly build", "--agent", "reviewer", "--json")
+        made = one.symbi(*create, **on_postgres(postgres_url))
         assert made.returncode == 0, made.stderr
         path = f"/webhooks/{json.loads(made.stdout)['webhook_id']}"
         until(lambda: other.request("POST", path, b"{}").status == 401, what="the route on the other daemon")

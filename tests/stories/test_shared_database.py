@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import pytest
 
-from tests.lanes import LONG, first_of
-from tests.runtime.daemon.running import SECRET, Answer, Daemon, running, until, write_program
+from tests.lanes import LONG
+from tests.runtime.daemon.running import SECRET, Answer, Daemon, on_postgres, running, until, write_program
 from tests.signatures import sign
-from tests.stories.test_several import COUNT, Sender, environ, rows
+from tests.stories.test_several import COUNT, Sender, rows
 
 KEEPS = """\
 webhook github-events { path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" }
@@ -52,7 +53,7 @@ def two(folder: Path, url: str, program: str = KEEPS) -> Iterator[tuple[Daemon, 
     for name in ("one", "other"):
         (folder / name).mkdir()
         write_program(folder / name, program)
-    given = environ(url)
+    given = on_postgres(url)
     with (
         running(folder / "one", "program", wait=True, **given) as one,
         running(folder / "other", "program", wait=True, **given) as other,
@@ -61,7 +62,7 @@ def two(folder: Path, url: str, program: str = KEEPS) -> Iterator[tuple[Daemon, 
 
 
 def listed(daemon: Daemon, url: str, name: str) -> list[dict[str, Any]]:
-    done = daemon.symbi("webhook", "deliveries", "--name", name, "--json", **environ(url))
+    done = daemon.symbi("webhook", "deliveries", "--name", name, "--json", **on_postgres(url))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["deliveries"]
     assert isinstance(found, list)
@@ -101,7 +102,7 @@ def test_both_receive_and_know_what_the_other_took(tmp_path: Path, postgres_url:
 
 
 @LONG
-@first_of("seconds", [0.8, 0.2])
+@pytest.mark.parametrize("seconds", [0.8, 0.2])
 def test_one_that_is_killed_under_load_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
 ) -> None:
@@ -116,15 +117,15 @@ def test_one_that_is_killed_under_load_loses_nothing_and_doubles_nothing(
         assert len(found) == COUNT
         assert {row["state"] for row in found} == {"kept"}
         # It may come back: nothing of the one before it is in its way.
-        with running(one.root, "program", wait=True, **environ(postgres_url)) as back:
+        with running(one.root, "program", wait=True, **on_postgres(postgres_url)) as back:
             assert back.github(b"{}", "n000").json()["delivery_id"] in sender.acknowledged["n000"]
 
 
 def test_a_webhook_made_on_one_takes_deliveries_on_the_other(tmp_path: Path, postgres_url: str) -> None:
     with two(tmp_path, postgres_url) as (one, other):
-        refused = one.symbi("webhook", "create", "x", "--agent", "reviewer", **environ(postgres_url))
+        refused = one.symbi("webhook", "create", "x", "--agent", "reviewer", **on_postgres(postgres_url))
         assert (refused.returncode, "no agent is called 'reviewer'" in refused.stderr) == (2, True)
-        done = one.symbi("webhook", "create", "x", "--keep-only", "--json", **environ(postgres_url))
+        done = one.symbi("webhook", "create", "x", "--keep-only", "--json", **on_postgres(postgres_url))
         assert done.returncode == 0, done.stderr
         made = json.loads(done.stdout)
         path = f"/webhooks/{made['webhook_id']}"
@@ -148,11 +149,11 @@ def test_of_two_that_are_given_an_agent_one_runs_it_and_the_other_goes_on_as_bef
         assert one.github(b'{"number":1}', "a").status == 202
         woken = KEEPS.replace('"/hooks/github"', '"/hooks/github" agent reviewer') + "agent reviewer {}\n"
         write_program(one.root, woken)
-        until(lambda: "reviewer" in one.symbi("webhook", "list", **environ(postgres_url)).stdout, what="its reload")
+        until(lambda: "reviewer" in one.symbi("webhook", "list", **on_postgres(postgres_url)).stdout, what="its reload")
         write_program(other.root, woken)
         until(lambda: "another daemon" in str(other.readyz().json()["last_error"]), what="the other's refusal")
         assert other.github(b'{"number":2}', "b").status == 202
-        done = one.symbi("webhook", "redeliver", "--status", "kept", **environ(postgres_url))
+        done = one.symbi("webhook", "redeliver", "--status", "kept", **on_postgres(postgres_url))
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 of 2 queued")
         # The other one has no agent: it neither runs them nor gives them up.
         until(lambda: {row["state"] for row in rows(postgres_url)} == {"done"}, what="the runs")
@@ -167,7 +168,7 @@ def test_agents_of_both_remember_in_one_collection_and_find_what_the_other_left(
             assert daemon.github(body, f"d{number}").status == 202
 
         def remembered(daemon: Daemon) -> int:
-            done = daemon.symbi("memory", "search", "reviewer", "walnut", "--json", **environ(postgres_url))
+            done = daemon.symbi("memory", "search", "reviewer", "walnut", "--json", **on_postgres(postgres_url))
             return len(json.loads(done.stdout)["hits"]) if done.returncode == 0 else 0
 
         until(lambda: remembered(one) == 2)
@@ -203,7 +204,7 @@ def test_what_one_compacts_when_it_is_killed_the_other_finishes(tmp_path: Path, 
         }
         for number in range(MARKED)
     ]
-    given = environ(postgres_url)
+    given = on_postgres(postgres_url)
     with two(tmp_path, postgres_url, TWO_COLLECTIONS) as (one, other):
         done = one.symbi("memory", "import", "-", input="\n".join(map(json.dumps, lines)), **given)
         assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import KEY_BYTES
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.forked import Forked
 from tests.signatures import sign
@@ -60,6 +61,12 @@ def environment(**extra: str) -> dict[str, str]:
         "NO_COLOR": "1",
     }
     return {**kept, **own, **extra}
+
+
+def on_postgres(url: str, **extra: str) -> dict[str, str]:
+    """The environment variables of a daemon whose database is at `url`."""
+    key = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
+    return {**key, "SYMBIONT_DATABASE": url, **extra}
 
 
 def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -> subprocess.CompletedProcess[str]:  # noqa: A002

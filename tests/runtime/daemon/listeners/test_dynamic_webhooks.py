@@ -13,18 +13,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.conftest import KEY_BYTES
 from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import Made, ask, make_token, make_webhook
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def environ(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The daemon's environment: with SQLite in its root, and with PostgreSQL."""
-    if request.param == "sqlite":
-        return {}
-    url = request.getfixturevalue("postgres_url")
-    return {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex(), "SYMBIONT_DATABASE": url}
 
 
 @pytest.fixture(scope="module")

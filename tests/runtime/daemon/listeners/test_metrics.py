@@ -13,9 +13,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from tests.conftest import KEY_BYTES
 from tests.runtime.daemon.proxy import proxied
-from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, running, until, write_program
+from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, on_postgres, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
 from tests.signatures import sign
 
@@ -214,10 +213,9 @@ def test_where_others_reach_the_listener_it_takes_a_token_unless_told_otherwise(
 
 def test_while_the_database_is_away_everything_else_is_told(tmp_path: Path, postgres_url: str) -> None:
     write_program(tmp_path)
-    environ = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
     with (
         proxied(postgres_url) as proxy,
-        running(tmp_path, "program", wait=True, **{**environ, "SYMBIONT_DATABASE": proxy.url}) as daemon,
+        running(tmp_path, "program", wait=True, **on_postgres(proxy.url)) as daemon,
     ):
         assert scrape(daemon)["symbiont_inbox_depth", "queued"] == 0
         proxy.cut()

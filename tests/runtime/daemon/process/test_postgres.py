@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.conftest import KEY_BYTES
 from tests.runtime.daemon import sharing
-from tests.runtime.daemon.running import running, symbi, until, write_program
+from tests.runtime.daemon.running import on_postgres, running, symbi, until, write_program
 
 LEASED = f"{sharing.__name__}:{sharing.leased.__name__}"
-ENVIRON = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
 
 
 def test_a_delivery_survives_a_kill_and_is_remembered(tmp_path: Path, postgres_url: str) -> None:
     write_program(tmp_path)
-    environ = {**ENVIRON, "SYMBIONT_DATABASE": postgres_url}
+    environ = on_postgres(postgres_url)
     accepted = {}
     for turn in range(3):
         with running(tmp_path, "program", wait=True, command=LEASED, **environ) as daemon:
@@ -39,7 +37,7 @@ def test_a_second_daemon_on_the_same_database_is_refused_while_memories_are_file
     for root in (first, second):
         root.mkdir()
         write_program(root)
-    environ = {**ENVIRON, "SYMBIONT_DATABASE": postgres_url}
+    environ = on_postgres(postgres_url)
     with running(first, "program", wait=True, **environ) as daemon:
         ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
         done = symbi("up", "program", *ports, root=second, **environ)

@@ -13,27 +13,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
-
 from runtime.clock import SYSTEM
 from runtime.database.connection import Database
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
-from tests.conftest import KEY, KEY_BYTES
-from tests.runtime.daemon.running import GITHUB, Answer, Daemon, running, until, write_program
+from tests.conftest import KEY
+from tests.runtime.daemon.running import GITHUB, Answer, Daemon, on_postgres, running, until, write_program
 from tests.runtime.daemon.v1 import make_token, make_webhook
 from tests.signatures import sign
 
 PATH = "/hooks/github"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def environ(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The daemon's environment: with SQLite in its root, and with PostgreSQL."""
-    if request.param == "sqlite":
-        return {}
-    url = request.getfixturevalue("postgres_url")
-    return {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex(), "SYMBIONT_DATABASE": url}
 
 
 def program(*secrets: str) -> str:
@@ -300,11 +289,7 @@ def test_what_a_rotation_leaves_in_the_database_is_sealed(tmp_path: Path) -> Non
 
 
 def test_a_rotation_by_another_daemon_on_the_database_is_followed(tmp_path: Path, postgres_url: str) -> None:
-    environ = {
-        "SYMBIONT_MASTER_KEY": "secret://env/MASTER",
-        "MASTER": KEY_BYTES.hex(),
-        "SYMBIONT_DATABASE": postgres_url,
-    }
+    environ = on_postgres(postgres_url)
 
     async def rotate_there() -> tuple[str, str]:
         database = await Database.open(postgres_url, KEY)

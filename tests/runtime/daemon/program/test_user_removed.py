@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
-
 from tests.runtime.daemon import sharing
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
 from tests.runtime.mcp.connected import over_http
-from tests.stories.test_several import environ
 
 PROGRAM = """\
 memory notes { path "notes" embedding hashing }
@@ -30,23 +27,15 @@ AGENTS = ("reviewer", "auditor", "librarian")
 WORD = "okapiquux"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def given(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Where the daemon's database is."""
-    if request.param == "sqlite":
-        return {}
-    return environ(str(request.getfixturevalue("postgres_url")))
-
-
 @contextmanager
-def started(root: Path, given: dict[str, str]) -> Iterator[Daemon]:
+def started(root: Path, environ: dict[str, str]) -> Iterator[Daemon]:
     write_program(root, PROGRAM)
-    with running(root, "program", wait=True, **given) as daemon:
+    with running(root, "program", wait=True, **environ) as daemon:
         yield daemon
 
 
-def shown(daemon: Daemon, given: dict[str, str], *arguments: str) -> Any:
-    done = daemon.symbi(*arguments, "--json", **given)
+def shown(daemon: Daemon, environ: dict[str, str], *arguments: str) -> Any:
+    done = daemon.symbi(*arguments, "--json", **environ)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
@@ -100,25 +89,25 @@ def everything(daemon: Daemon, token: str, ids: list[str]) -> str:
     return "\n".join(each.replace(f'"query_text": "{WORD}', "").replace(f'"tags":["{WORD}"]', "") for each in found)
 
 
-def test_the_next_user_of_a_name_starts_with_nothing(tmp_path: Path, given: dict[str, str]) -> None:
-    with started(tmp_path, given) as daemon:
+def test_the_next_user_of_a_name_starts_with_nothing(tmp_path: Path, environ: dict[str, str]) -> None:
+    with started(tmp_path, environ) as daemon:
         tokens = {}
         for name in ("carl", "bob"):
-            shown(daemon, given, "user", "add", name)
-            tokens[name] = make_token(daemon, "--user", name, "--scope", "write", **given)
-        admin = make_token(daemon, "--scope", "admin", **given)
+            shown(daemon, environ, "user", "add", name)
+            tokens[name] = make_token(daemon, "--user", name, "--scope", "write", **environ)
+        admin = make_token(daemon, "--scope", "admin", **environ)
         ids = fill(daemon, tokens["carl"], "carl", WORD)
         fill(daemon, tokens["bob"], "bob", "zebrafoo")
         before = len(get(daemon, tokens["bob"], "/v1/memory/export")["items"])
-        removed = shown(daemon, given, "user", "remove", "carl", "--yes")
+        removed = shown(daemon, environ, "user", "remove", "carl", "--yes")
         assert removed["problems"] == []
         assert (removed["tokens"], removed["webhooks"]) == (1, 1)
         assert removed["items"] == {"audited": 2, "library": 3, "notes": 3}
         assert removed["rows"]["deliveries"] == 1
         assert ask(daemon, tokens["carl"], "GET", "/v1/memory/items").status == 401
-        added = shown(daemon, given, "user", "add", "carl")
+        added = shown(daemon, environ, "user", "add", "carl")
         assert added["id"] != removed["id"]
-        again = make_token(daemon, "--user", "carl", "--scope", "write", **given)
+        again = make_token(daemon, "--user", "carl", "--scope", "write", **environ)
         assert WORD not in everything(daemon, again, ids)
         assert get(daemon, again, "/v1/memory/export")["items"] == []
         # Nor is it there for anybody else; what is another's is as it was.
@@ -129,37 +118,37 @@ def test_the_next_user_of_a_name_starts_with_nothing(tmp_path: Path, given: dict
         files = [file for folder in ("notes", "audited") for file in (tmp_path / folder).rglob("*") if file.is_file()]
         assert any(b"zebrafoo" in file.read_bytes() for file in files)
         assert not [file for file in files if WORD.encode() in file.read_bytes().lower()]
-    with started(tmp_path, given) as daemon:
+    with started(tmp_path, environ) as daemon:
         assert WORD not in everything(daemon, again, ids)
         assert WORD not in json.dumps(get(daemon, admin, "/v1/memory/export"))
 
 
 def test_with_keep_only_administrators_see_what_was_theirs_until_that_is_purged(
-    tmp_path: Path, given: dict[str, str]
+    tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    with started(tmp_path, given) as daemon:
-        admin = make_token(daemon, "--scope", "admin", **given)
-        shown(daemon, given, "user", "add", "carl")
-        fill(daemon, make_token(daemon, "--user", "carl", "--scope", "write", **given), "carl", WORD)
-        kept = shown(daemon, given, "user", "remove", "carl", "--yes", "--keep")
+    with started(tmp_path, environ) as daemon:
+        admin = make_token(daemon, "--scope", "admin", **environ)
+        shown(daemon, environ, "user", "add", "carl")
+        fill(daemon, make_token(daemon, "--user", "carl", "--scope", "write", **environ), "carl", WORD)
+        kept = shown(daemon, environ, "user", "remove", "carl", "--yes", "--keep")
         assert (kept["kept"], kept["items"], kept["rows"]) == (True, {}, {})
-        shown(daemon, given, "user", "add", "carl")
-        token = make_token(daemon, "--user", "carl", "--scope", "write", **given)
+        shown(daemon, environ, "user", "add", "carl")
+        token = make_token(daemon, "--user", "carl", "--scope", "write", **environ)
         assert get(daemon, token, "/v1/memory/export")["items"] == []
         old = f"id:{kept['id']}"
         assert len(get(daemon, admin, "/v1/memory/items", user=old)["items"]) == 8
         assert get(daemon, admin, "/v1/memory/items", user="carl")["items"] == []
-        (delivery,) = shown(daemon, given, "webhook", "deliveries")["deliveries"]
+        (delivery,) = shown(daemon, environ, "webhook", "deliveries")["deliveries"]
         assert delivery["user"] == old
         purged = ask(daemon, admin, "DELETE", f"/v1/memory/reviewer?user={old}")
         assert [(row["memory"], row["items"]) for row in purged.json()["memories"]] == [("notes", 3)]
-        done = shown(daemon, given, "memory", "purge", "--user", old, "--yes")
+        done = shown(daemon, environ, "memory", "purge", "--user", old, "--yes")
         assert {row["memory"]: row["items"] for row in done["memories"]} == {"audited": 2, "library": 3}
         assert get(daemon, admin, "/v1/memory/items", user=old)["items"] == []
-        refused = daemon.symbi("memory", "purge", "--user", "crl", "--yes", **given)
+        refused = daemon.symbi("memory", "purge", "--user", "crl", "--yes", **environ)
         assert refused.returncode == 2
         assert "did you mean carl?" in refused.stderr
-        assert daemon.symbi("memory", "purge", "--yes", **given).returncode == 2
+        assert daemon.symbi("memory", "purge", "--yes", **environ).returncode == 2
 
 
 def test_one_users_items_are_purged_and_the_user_stays(tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ from typing import Any
 import asyncpg
 
 from tests.runtime.daemon.proxy import proxied
-from tests.runtime.daemon.running import Daemon, running, until, write_program
+from tests.runtime.daemon.running import Daemon, on_postgres, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
 from tests.runtime.search.index.qdrant.qdrant_server import Served
-from tests.stories.test_several import environ
 from tests.stories.test_shared_database import two
 
 WORD = "okapiquux"
@@ -126,7 +125,7 @@ async def _said_in(url: str) -> dict[str, str]:
 
 def test_rows_of_a_removed_user_leave_a_postgresql_with_pgvector(tmp_path: Path, postgres_url: str) -> None:
     # The database too is there, so that nothing of the user may be in any table.
-    given = environ(postgres_url, SEARCH_URL=postgres_url.replace("postgresql+asyncpg:", "postgresql:"))
+    given = on_postgres(postgres_url, SEARCH_URL=postgres_url.replace("postgresql+asyncpg:", "postgresql:"))
     write_program(tmp_path, INDEXED.format(index='index postgres { url "secret://env/SEARCH_URL" }'))
     with running(tmp_path, "program", wait=True, **given) as daemon:
         carl_id, carl = user(daemon, "carl", **given)
@@ -178,7 +177,7 @@ def test_rows_of_a_user_who_was_removed_while_a_postgresql_was_away_go_when_it_i
 
 
 def test_a_user_who_is_removed_at_one_daemon_is_gone_from_the_other(tmp_path: Path, postgres_url: str) -> None:
-    given = environ(postgres_url)
+    given = on_postgres(postgres_url)
     with two(tmp_path, postgres_url, SHARED) as (one, other):
         _, carl = user(one, "carl", **given)
         _, bob = user(one, "bob", **given)

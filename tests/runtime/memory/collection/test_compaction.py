@@ -25,7 +25,7 @@ from runtime.memory.open_memory import open_memory
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import until
-from tests.lanes import LONG, first_of
+from tests.lanes import LONG
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, item
 
@@ -78,7 +78,7 @@ async def all_done(store: SqlCollectionStore) -> None:
 
 
 @LONG
-@first_of("reached", ["facts are put", "entries are deleted"])
+@pytest.mark.parametrize("reached", ["facts are put", "entries are deleted"])
 async def test_a_compaction_that_is_killed_loses_nothing_and_is_finished_by_the_next(
     database_url: str, master_key: MasterKey, reached: str
 ) -> None:
