@@ -141,10 +141,15 @@ def _delete(dialect: str, table: Table, key: str, count: int) -> str:
 @cache
 def _find(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], count: int, lock: str) -> str:
     names = ", ".join(f"{table.name}.{name}" for name in keys + columns)
-    order = ", ".join(f"{table.name}.{name}" for name in keys)
-    locked = f" ORDER BY {order} FOR {lock} OF {table.name}" if lock and dialect == "postgresql" else ""
     given = _given(dialect, table, keys, count)
-    return f"SELECT {names} FROM ({given}) AS given JOIN {table.name} ON {_same(table, keys)}{locked}"  # noqa: S608
+    same = _same(table, keys)
+    if dialect == "sqlite":
+        return f"SELECT {names} FROM ({given}) AS given JOIN {table.name} ON {same}"  # noqa: S608
+    # A prepared join may have been planned when the table was small, and then reads all of it. Looked up one by one,
+    # the keys are found by the index. They are locked in their order.
+    order = ", ".join(str(place) for place in range(1, len(keys) + 1))
+    row = f"SELECT {names} FROM {table.name} WHERE {same} {f'FOR {lock}' if lock else 'OFFSET 0'}"  # noqa: S608
+    return f"SELECT found.* FROM ({given} ORDER BY {order}) AS given, LATERAL ({row}) AS found"  # noqa: S608
 
 
 def _given(dialect: str, table: Table, columns: tuple[str, ...], count: int) -> str:

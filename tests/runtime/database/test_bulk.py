@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Connection
 
+from runtime.crypto import MasterKey
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import meta, replay_keys
@@ -42,6 +44,23 @@ async def test_rows_are_found_by_several_keys_of_any_type(database: Database) ->
     wanted = [("owner", "a", b"\x03"), ("owner", "b", b"\x03"), ("owner", "a", b"\x09")]
     found = await database.transact(lambda c: bulk.find(c, replay_keys, KEY, ("expires_at",), wanted, lock="UPDATE"))
     assert [tuple(row) for row in found] == [("owner", "a", b"\x03", 3)]
+
+
+async def test_rows_are_found_by_the_index_of_a_table_that_has_grown(postgres_url: str, master_key: MasterKey) -> None:
+    def read_whole(connection: Connection) -> int:
+        before = bulk.find(connection, meta, ("name",), ("value",), [("name 1",)] * 64)
+        bulk.insert(connection, meta, ("name", "value"), [(f"name {number}", "") for number in range(200)])
+        for lock in ("", "UPDATE"):
+            assert len(bulk.find(connection, meta, ("name",), ("value",), [("name 1",)] * 64, lock=lock)) == 64
+        assert before == []
+        count = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'meta'"
+        return int(connection.exec_driver_sql(count).scalar_one())
+
+    database = await Database.open(postgres_url, master_key)
+    try:
+        assert await database.transact(read_whole) == 0
+    finally:
+        await database.close()
 
 
 async def test_no_rows_are_no_statement(database: Database) -> None:
