@@ -11,7 +11,7 @@ START = 1_771_065_000.0
 
 
 class ManualClock:
-    """A clock that stands still until `advance`; who sleeps on it is woken when its time has come."""
+    """A clock that does not move until `advance`; a task that sleeps on it wakes when its time is reached."""
 
     def __init__(self, now: float = START) -> None:
         self._now = now
@@ -36,11 +36,11 @@ class ManualClock:
 
     @property
     def sleepers(self) -> int:
-        """How many sleep just now."""
+        """Return the number of tasks that sleep now."""
         return sum(not woken.done() for _, _, woken in self._sleeping)
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass, for both kinds of time."""
+        """Advance both kinds of time by `seconds`."""
         self._now += seconds
         self._monotonic += seconds
         while self._sleeping and self._sleeping[0][0] <= self._monotonic:
@@ -49,12 +49,12 @@ class ManualClock:
                 woken.set_result(None)
 
     def step(self, seconds: float) -> None:
-        """Set the wall clock forward, or back when negative, as an administrator does; nobody wakes."""
+        """Set the wall clock forward, or back when negative, as an administrator does; no sleeping task wakes."""
         self._now += seconds
 
 
 async def until(happened: Callable[[], bool], *, patience: float = 60.0) -> None:
-    """Let other tasks run until `happened`; fail after `patience` seconds of real time."""
+    """Run other tasks until `happened`; fail after `patience` seconds of real time."""
     async with asyncio.timeout(patience):
         while not happened():
             await asyncio.sleep(0.001)

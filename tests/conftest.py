@@ -1,4 +1,4 @@
-"""Fixtures for everybody: a real database of each kind, and a clock that tests move."""
+"""Fixtures for all tests: a real database of each kind, and a clock that tests move."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.lanes import examples
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Roots are noted in the user's own folder; those of tests are nobody's, and each worker has its own list.
+# The registry of roots is in the user's state folder. Each worker has its own, so the user's is unchanged.
 _STATE_HOME = tempfile.TemporaryDirectory(prefix="symbiont-tests-")
 os.environ["XDG_STATE_HOME"] = _STATE_HOME.name
 
-# Whoever runs the tests in the background of a shell has them ignore interrupts, and so would all that they start.
+# A shell makes background processes ignore interrupts, and the processes that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A machine that is busy is no mistake in the program. The examples are always the same, so that a change answers for
-# itself alone; `SYMBIONT_SEARCH=1` looks for new ones.
+# No deadline: a busy machine is not a defect. The examples are always the same, so that a failure is caused by the
+# change that is tested; `SYMBIONT_SEARCH=1` generates new ones.
 hypothesis.settings.register_profile(
     "patient",
     max_examples=examples(100),
@@ -47,7 +47,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("patient")
 
-# Begun first, by the beginning of the name: tests that take long, so that the last to end is a short one.
+# Prefixes of tests that take long. They start first, so that no long test is left alone at the end.
 _FIRST = (
     "tests/stories/",
     "tests/runtime/daemon/process/test_secret_leaks.py",
@@ -61,15 +61,15 @@ _FIRST = (
     "tests/runtime/attacks/",
 )
 
-# OpenSSL takes its time to see that a private key is one, and thousands of tests sign with the same few.
-setattr(  # noqa: B010 - it is no method of ours
+# OpenSSL checks a private key slowly, and thousands of tests sign with the same few keys.
+setattr(  # noqa: B010 - a function of a library
     serialization, "load_pem_private_key", lru_cache(maxsize=500)(serialization.load_pem_private_key)
 )
 
 # A search waits no longer than this for the index; on a busy machine that is too short for what was just written.
-setattr(open_memory, "CATCH_UP_SECONDS", 60.0)  # noqa: B010 - it is final for everybody else
+setattr(open_memory, "CATCH_UP_SECONDS", 60.0)  # noqa: B010 - declared Final
 
-# Until all tests are known, what is made is here to stay.
+# Objects that are created during collection live until the end.
 gc.disable()
 
 KEY_BYTES = bytes(range(32))
@@ -80,21 +80,21 @@ _DURABLE = ("fsync", "full_page_writes")
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Two more than there are processors: many tests wait for a daemon, a disk or a database now and then."""
+    """Return two more than the number of processors: many tests wait for a daemon, a disk or a database."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else None
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage in what tests make only: the tests themselves are a million objects that stay."""
+    """Exclude the collected tests, about a million objects, from garbage collection."""
     gc.enable()
     gc.collect()
     gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long; otherwise keep the order, which is a random one of modules."""
+    """Move tests that take long to the front; otherwise keep the order, which is random by module."""
 
     def rank(item: pytest.Item) -> int:
         return next((number for number, begin in enumerate(_FIRST) if item.nodeid.startswith(begin)), len(_FIRST))
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Time stands still at 2026-02-14T10:30:00Z until the test moves it."""
+    """A clock that shows 2026-02-14T10:30:00Z until the test moves it."""
     return ManualClock()
 
 
@@ -116,7 +116,7 @@ def master_key() -> MasterKey:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where a fresh, empty but migrated database is: once SQLite, once PostgreSQL."""
+    """The URL of a fresh, migrated database without rows: once SQLite, once PostgreSQL."""
     if request.param == "sqlite":
         yield f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
         return
@@ -125,7 +125,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 @pytest.fixture
 def postgres_url(postgres: str) -> Iterator[str]:
-    """Where a fresh, empty but migrated PostgreSQL database is."""
+    """The URL of a fresh, migrated PostgreSQL database without rows."""
     yield from fresh(postgres)
 
 
@@ -143,11 +143,11 @@ def postgres(testrun_uid: str) -> str:
 
     The `pgserver` package's own server where it has a wheel, else what SYMBIONT_TEST_POSTGRES names, else a skip.
     """
-    # Not below pytest's own folder: each run takes other users' rights on that away, and the server is one of them.
+    # Not below pytest's folder: each run removes other users' rights there, and the server runs as another user.
     folder = Path(tempfile.gettempdir()) / f"symbiont-postgres-{testrun_uid}"
     url = _own_server(folder)
     if url is not None:
-        # What it holds need not outlive the machine: a server that is killed loses nothing by this.
+        # The data need not survive a crash of the machine; a killed server loses nothing by this.
         for statement in (*(f"ALTER SYSTEM SET {name} = off" for name in _DURABLE), "SELECT pg_reload_conf()"):
             asyncio.run(_statement(url, statement))
     url = url or os.environ.get("SYMBIONT_TEST_POSTGRES")
@@ -174,7 +174,7 @@ def _own_server(folder: Path) -> str | None:
 
 
 async def _make_template(url: str) -> None:
-    """Once per server: a database with the whole schema, which each test's database is a copy of."""
+    """Create the migrated database of which each test's database is a copy, once per server."""
     import asyncpg
 
     admin = await asyncpg.connect(url)
@@ -188,7 +188,7 @@ async def _make_template(url: str) -> None:
 
 
 def fresh(server: str) -> Iterator[str]:
-    """Where a migrated database of its own is on that server; it is gone afterwards."""
+    """Yield the URL of a new migrated database on that server, and drop it afterwards."""
     name = f"test_{uuid4().hex}"
     asyncio.run(_statement(server, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}"))
     yield _named(server, name)

@@ -17,7 +17,7 @@ from runtime.database.connection import Database
 def migrated(path: Path) -> Path:
     """Write a new database with the whole schema to `path` and return the path.
 
-    It has no id and belongs to no key until it is opened, like an empty file.
+    It has no id and no key until it is opened, like an empty file.
     """
     path.touch(0o600, exist_ok=False)
     path.write_bytes(_template())

@@ -1,4 +1,4 @@
-"""Which tests run where: `make test` runs all but those that are marked `long`, `make test-long` the others.
+"""Marks for the two lanes: `make test` runs all tests except those marked `long`, `make test-long` runs the others.
 
 `SYMBIONT_EFFORT` multiplies the number of generated examples. `make test` leaves it at 0.3; `make test-long` sets it
 to 10, and tries generated examples again. With 1, the repetitions of `make test-long` are few.
@@ -18,7 +18,7 @@ LONG = pytest.mark.long
 
 
 def examples(number: int) -> int:
-    """The number of generated examples to try: `number` with an effort of 1."""
+    """Return the number of generated examples to try: `number` with an effort of 1."""
     return max(1, round(number * EFFORT))
 
 

@@ -25,7 +25,7 @@ def sign(
     options: Options = None,
     **unsigned: Any,
 ) -> list[tuple[str, str]]:
-    """The headers alone of `sign_request`, for `body` as it is."""
+    """Return only the headers of `sign_request`, for an unchanged `body`."""
     row = find_provider(provider).configured(options)
     return signed_headers(row, secret_bytes(secret), UnsignedRequest(body, **unsigned), event)
 
@@ -43,7 +43,7 @@ def verify(
     query: str = "",
     keys: Keys = no_keys,
 ) -> Verified:
-    """Verify one request, all of it in one call.
+    """Verify one request in one call.
 
     `headers`: (name, value) pairs as received, repeated ones included. `body`: raw. `now`: Unix seconds. `url`: the
     webhook's public URL, for providers that sign it. `keys`: the documents of keys that are there. Secrets are tried

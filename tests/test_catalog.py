@@ -1,4 +1,4 @@
-"""The committed catalogue says what the runtime's tables say, and the examples are right by it."""
+"""The committed catalog agrees with the runtime's tables, and the examples compile with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The structure of the code: folders that can be read at once, and imports that run one way."""
+"""The structure of the code: small folders, and imports in one direction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLES_OF_ROWS = frozenset({"runtime/webhooks/providers", "runtime/database/migr
 """Folders that have one file for each row of a table, and grow with it."""
 COMPILER_CALLERS = ("runtime.cli", "runtime.daemon.program.reload")
 READS_SOURCES = {("runtime.daemon.program.app", "dslc.files"), ("runtime.daemon.standalone", "dslc.files")}
-"""Imports that find the files of a program and compile none of them."""
+"""Imports that find the files of a program and do not compile them."""
 
 Graph = Mapping[str, frozenset[str]]
 
@@ -36,13 +36,13 @@ def test_no_module_imports_itself_through_others() -> None:
 
 
 def test_no_folder_imports_itself_through_its_neighbours() -> None:
-    """In each folder, files and subfolders are nodes, and an import between two of them is an edge."""
+    """No folder has a cycle: its files and subfolders are the nodes, imports between them the edges."""
     cycles = {folder: found for folder, nodes in _folders(_imports()).items() if (found := _cycle(nodes))}
     assert cycles == {}
 
 
 def test_only_reload_and_the_commands_call_the_compiler() -> None:
-    """The rest of the runtime uses the program that comes out of it: blocks, their settings, and sources as data."""
+    """The rest of the runtime uses only the result: blocks, their settings, and sources as data."""
     allowed = ("dslc.blocks", "dslc.program", "dslc.setting", "dslc.source")
     calls = {
         (module, target)
@@ -81,7 +81,7 @@ def _python_files() -> Iterator[Path]:
 
 
 def _unused(path: Path) -> list[str]:
-    """Names that an `__init__` imports from the project and does not use itself."""
+    """Return names that an `__init__` imports from the project and does not use itself."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imported = [
@@ -104,7 +104,7 @@ def _graph(edges: Mapping[str, Iterable[str]]) -> Graph:
 
 
 def _folders(imports: Graph) -> dict[str, Graph]:
-    """By folder: which of its files and subfolders import which. A package's own `__init__` is a file of its folder."""
+    """Return by folder which files and subfolders import which. An `__init__` is a file of its package's folder."""
     packages = {module.rpartition(".")[0] for module in imports} - {""}
     paths = {module: f"{module}.__init__" if module in packages else module for module in imports}
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -118,15 +118,16 @@ def _folders(imports: Graph) -> dict[str, Graph]:
 
 
 def _parted(one: str, other: str) -> tuple[str, str, str]:
-    """The folder that two modules share, and the file or subfolder of it in which each is."""
+    """Return the folder that two modules share, and the file or subfolder in which each is."""
     ones, others = one.split("."), other.split(".")
     shared = next((i for i, pair in enumerate(zip(ones, others, strict=False)) if pair[0] != pair[1]), 0)
     return ".".join(ones[:shared]), ones[shared], others[shared]
 
 
 def _cycle(imports: Graph) -> list[str] | None:
-    """One cycle as a list of nodes, or None. An import of a submodule is no import of its package: Python runs the
-    package's `__init__` then, and none of them imports a module that needs it."""
+    """Return one cycle as a list of nodes, or None.
+
+    The import of a submodule does not count as one of its package: no `__init__` imports a module that needs it."""
     done: set[str] = set()
     for start in sorted(imports):
         path = [start]

@@ -44,7 +44,7 @@ class World:
 
     @contextmanager
     def daemon(self, program: str, name: str = "root") -> Iterator[Daemon]:
-        """A running daemon with this program on a root of its own."""
+        """Start a daemon with this program in its own root."""
         root = self.folder / name
         root.mkdir(exist_ok=True)
         write_program(root, program)
@@ -58,14 +58,15 @@ class World:
         return daemon.symbi(*arguments, input=stdin, **self.given)
 
     def json(self, daemon: Daemon, *arguments: str, stdin: str | None = None) -> Any:
-        """The answer of a command that must succeed."""
+        """Return the JSON output of a command that must succeed."""
         done = self.run(daemon, *arguments, "--json", stdin=stdin)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 
     def disturbed(self, step: Step) -> CompletedProcess[str]:
-        """Do `step` during the disturbance, and again after it until it succeeds: a step that failed said so in one
-        clear line, and one that was done is not done twice."""
+        """Do `step` during the disturbance, and again after it until it succeeds.
+
+        A failed step must have printed one clear line, and a repeated one must not have a second effect."""
         with self._disturbance():
             done = step()
         assert "Traceback" not in done.stdout + done.stderr
@@ -105,7 +106,7 @@ class World:
 
     @contextmanager
     def _reloading(self) -> Iterator[None]:
-        """The program changes just before, and again just after."""
+        """Change the program immediately before and immediately after."""
         for root, program in self._programs.items():
             write_program(root, program + EXTRA)
         yield
@@ -133,7 +134,7 @@ class World:
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """A world with the disturbance that `DISTURBED` names. A database that is lost is a PostgreSQL behind a proxy."""
+    """A world with the disturbance that `DISTURBED` names. The lost database is a PostgreSQL behind a proxy."""
     kind: Kind = request.param
     with ExitStack() as stack:
         folder, given, proxy = tmp_path, {}, None
@@ -147,7 +148,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """A file system of 16 MiB. Skips the test where nothing can be mounted."""
+    """Mount a file system of 16 MiB. Skip the test if mounting is not allowed."""
     folder.mkdir()
     command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", folder]
     mounted = subprocess.run(command, capture_output=True, check=False)

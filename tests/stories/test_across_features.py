@@ -1,4 +1,4 @@
-"""Stories across features, each with a calm course and with a reload, a full disk and a lost database in the middle."""
+"""Stories across features, each undisturbed, and with a reload, a full disk and a lost database in the middle."""
 
 from __future__ import annotations
 

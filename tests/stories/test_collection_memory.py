@@ -1,4 +1,4 @@
-"""The collection that is there without a block: opened when it is asked for, and kept from then on."""
+"""The collection that exists without a block: opened at its first use, and kept open from then on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that hangs, is locked or is full: senders are told within seconds, and so is who watches the daemon."""
+"""A database that hangs, is locked or is full: senders and monitoring see it within seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ webhook "github-events" {
 
 @pytest.fixture
 def server() -> Iterator[OwnServer]:
-    """A PostgreSQL that this test may freeze."""
+    """A PostgreSQL server that this test may freeze."""
     pytest.importorskip("pgserver")
     folder = Path(tempfile.mkdtemp(prefix="symbiont-away-"))
     started = OwnServer(folder)
@@ -38,7 +38,7 @@ def server() -> Iterator[OwnServer]:
 
 
 def all_at_once(daemon: Daemon, count: int, prefix: str) -> list[Answer]:
-    """`count` deliveries at the same time."""
+    """Send `count` deliveries at the same time."""
     answers: list[Answer] = []
 
     def send(number: int) -> None:
@@ -67,7 +67,7 @@ def test_a_frozen_server_is_told_to_senders_and_watchers_and_keeps_no_daemon_fro
             assert state.json()["storage"] != "ok"
             metrics = daemon.request("GET", "/metrics", to="admin").body
             assert b"symbiont_storage_up 0.0" in metrics
-            # From now on nobody waits for a deadline: many times as many are refused while one would.
+            # From now on no sender waits for a deadline: many more are refused in the time that one wait would take.
             assert {answer.status for answer in all_at_once(daemon, 50, "known")} == {503}
             assert daemon.request("GET", "/healthz").status == 200
         until(lambda: daemon.readyz().status == 200)
@@ -95,7 +95,7 @@ def test_a_database_that_another_program_locks_is_told_and_nobody_waits_twice(tm
         with closing(sqlite3.connect(tmp_path / ".symbi/symbiont.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             assert daemon.github(b"{}", "locked").status == 503
-            # Not by the deadline for any answer at all: that is longer than senders such as Slack wait.
+            # Not by the general deadline for responses, which is longer than senders such as Slack wait.
             assert "database is locked" in daemon.readyz().json()["storage"]
             assert daemon.readyz().status == 503
             assert {answer.status for answer in all_at_once(daemon, 50, "known")} == {503}

@@ -1,5 +1,5 @@
-"""Kill -9 under load: every 202 is in the inbox, and each of those deliveries is remembered at least once. What kills
-break off five times is a dead letter, which is sent again."""
+"""Kill -9 under load: every 202 is in the inbox, and each of those deliveries is remembered at least once. A delivery
+that is interrupted five times becomes a dead letter, which is redelivered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path, rounds: int) -> N
             for worker in workers:
                 worker.start()
             time.sleep(chance.uniform(0.05, 0.4))
-            # On a busy machine too, each daemon gets on.
+            # So that each daemon makes progress, also on a busy machine.
             until(lambda: _done(tmp_path) >= before + FIRST_WORKERS)  # noqa: B023
             daemon.kill()
             for worker in workers:
@@ -64,7 +64,7 @@ def _done(root: Path) -> int:
 
 
 def _ended(daemon: Daemon) -> set[str]:
-    """The states of all that was accepted, once nothing waits or runs any more."""
+    """Return the states of all accepted deliveries, once none waits or runs any more."""
     states = {row["run_state"] for row in daemon.attempts("--tail", "10000") if row["verdict"] == "accepted"}
     return states if states <= {"done", "dead"} else set()
 

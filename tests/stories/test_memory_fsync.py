@@ -1,4 +1,4 @@
-"""An fsync that fails ends the daemon, whoever asked for the write: what the kernel dropped is not known."""
+"""A failed fsync stops the daemon, whichever caller wrote: it is unknown which data the kernel dropped."""
 
 from __future__ import annotations
 

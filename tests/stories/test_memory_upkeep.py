@@ -1,5 +1,4 @@
-"""A daemon keeps its memories: what comes in is found at once, edits are noticed, indexes are made again, logs grow
-old."""
+"""A daemon maintains its memories: new items are found at once, edits are noticed, indexes are rebuilt, logs expire."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def push(branch: str) -> bytes:
 
 
 def asked(daemon: Daemon, *arguments: str) -> Any:
-    """What a command answers as JSON."""
+    """Return the JSON output of a command."""
     done = daemon.symbi(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -44,7 +43,7 @@ def texts(daemon: Daemon, query: str) -> list[str]:
 
 
 def check(daemon: Daemon, name: str) -> dict[str, str]:
-    """One check of `symbi readiness`."""
+    """Return one check of `symbi readiness`."""
     found: dict[str, str] = next(
         row for row in json.loads(daemon.symbi("readiness", "--json").stdout)["checks"] if row["check"] == name
     )
@@ -52,7 +51,7 @@ def check(daemon: Daemon, name: str) -> dict[str, str]:
 
 
 def indexed(daemon: Daemon) -> str:
-    """How much is in the index, without looking at the store."""
+    """Return the number of entries in the index, without reading the store."""
     return check(daemon, "index of notes")["text"]
 
 
@@ -72,7 +71,7 @@ def remembered(root: Path) -> str:
 
 
 def many(root: Path, days: int, entries: int) -> int:
-    """Fill the reviewer's memory with logs; how many entries they hold."""
+    """Fill the reviewer's memory with logs and return the number of their entries."""
     logs = memory_folder(root) / "logs"
     for back in range(days):
         day = datetime.now(UTC).date() - timedelta(days=back)
@@ -89,7 +88,7 @@ def test_what_a_delivery_left_behind_is_found_at_once(tmp_path: Path) -> None:
         (hit,) = search(daemon, "lighthouse")
         assert "lighthouse" in hit["item"]["text"]
         assert Path(hit["file"]).read_text().splitlines()[hit["line"] - 1].startswith("## ")
-        # A vector is made in the background: until then the item is found by its words.
+        # The vector is computed in the background; until then the item is found by its words.
         until(lambda: search(daemon, "lighthouse")[0]["parts"].get("vector", 0) > 0)
 
 
@@ -180,7 +179,7 @@ def test_a_daemon_that_is_killed_while_it_indexes_goes_on_when_it_is_back(tmp_pa
 
 @pytest.fixture
 def small_index(tmp_path: Path) -> Iterator[Path]:
-    """A root whose folder of indexes is a file system of a quarter of a megabyte."""
+    """A root whose folder of indexes is a file system of 256 KiB."""
     folder = make(tmp_path, os.environ, tmp_path).state / "index"
     folder.mkdir(mode=0o700)
     mounted = subprocess.run(
@@ -259,6 +258,6 @@ def test_commands_without_a_daemon_bring_the_index_up_to_date_themselves(tmp_pat
     memory.write_text(f"{BY_HAND}- The staging server is called walnut\n")
     (hit,) = search(daemon, "walnut")
     assert "walnut" in hit["item"]["text"]
-    # Whoever asks does not wait for a vector.
+    # A search does not wait for a vector.
     until(lambda: search(daemon, "walnut")[0]["parts"].get("vector", 0) > 0, what="its vector")
     assert asked(daemon, "memory", "reindex")["memories"][0]["items"] == 1

@@ -1,4 +1,4 @@
-"""What nobody told a collection is not found, at the recommended threshold and with the embedding that ships."""
+"""A search for something that was never pushed finds nothing, with the recommended threshold and included model."""
 
 from __future__ import annotations
 

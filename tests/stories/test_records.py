@@ -1,4 +1,4 @@
-"""A daemon keeps records: behind gates, and sent to a remote that comes and goes, whatever is killed meanwhile."""
+"""Records in a daemon: accepted by gates, and sent to a remote that is not always reachable, also through kills."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ memory audited {{
 
 
 class Taken(list[dict[str, Any]]):
-    """What the remote was sent."""
+    """Return what was sent to the remote."""
 
     url = ""
 
 
 @contextmanager
 def contextstream(port: int = 0) -> Iterator[Taken]:
-    """A remote that takes everything."""
+    """A remote that accepts everything."""
     taken = Taken()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Several daemons on one PostgreSQL: one that is killed, stopped or cut off loses nothing and doubles no delivery."""
+"""Several daemons on one PostgreSQL: a daemon that is killed, stopped or cut off loses and doubles no delivery."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sharing_daemon(root: Path, url: str, **extra: str) -> Iterator[Daemon]:
 
 
 def remembered(*daemons: Daemon) -> str:
-    """What all their agents have written."""
+    """Return what all their agents have written."""
     return "".join(
         file.read_text() for each in daemons for file in (each.root / "data/agents/reviewer/logs").glob("*.md")
     )
@@ -58,7 +58,7 @@ def rows(url: str) -> list[Any]:
 
 
 class Sender:
-    """Sends as a careful one does: what was not answered 2xx is sent again, to whichever daemon the balancer names."""
+    """A careful sender: what was not answered 2xx is sent again, to either daemon, as through a load balancer."""
 
     def __init__(self, *daemons: Daemon) -> None:
         self.daemons = list(daemons)
@@ -78,7 +78,7 @@ class Sender:
         chance = random.Random(7)
         for number in range(COUNT):
             name = f"n{number:03}"
-            # Half of them twice, as after an answer that was lost on its way.
+            # Half of them twice, as after a lost response.
             for _ in range(1 + number % 2):
                 self._until_taken(name, chance)
             time.sleep(0.02)
@@ -101,7 +101,7 @@ class Sender:
 
 
 def all_is_well(url: str, sender: Sender, *daemons: Daemon) -> None:
-    """Every acknowledged delivery is there once, was run, and is remembered."""
+    """Assert that every acknowledged delivery is stored once, was run, and is remembered."""
     assert sender.unlike == []
     assert len(sender.acknowledged) == COUNT
     until(lambda: all(row["state"] == "done" for row in rows(url)), 60, "the end of all runs")
@@ -140,7 +140,7 @@ def test_one_that_stood_still_past_its_leases_goes_on_and_writes_nothing_late(
         with sender:
             time.sleep(0.8)
             one.process.send_signal(signal.SIGSTOP)
-            # Requests that were on their way to it wait as long as it does.
+            # Requests to it wait as long as it is stopped.
             time.sleep(LEASE + 1.5)
             one.process.send_signal(signal.SIGCONT)
         all_is_well(postgres_url, sender, one, other)
@@ -170,13 +170,13 @@ def test_one_that_is_cut_off_from_the_database_loses_nothing_and_doubles_nothing
 
 
 def test_what_a_busy_daemon_takes_a_free_one_runs_at_once(tmp_path: Path, postgres_url: str) -> None:
-    # Nobody looks at the inbox by itself: only a wake-up can bring a delivery to the other daemon.
+    # No daemon polls the inbox: only a notification can bring a delivery to the other daemon.
     given = {"SHARING_POLL": "3600", "SHARING_LEASE": "3600", "SYMBIONT_WORKERS": "1"}
     stuck = {"SHARING_RUN": "3600", "SYMBIONT_DRAIN_SECONDS": "0", **given}
     with sharing_daemon(tmp_path / "busy", postgres_url, **stuck) as busy:
         assert busy.github(b'{"number":"stuck"}', "stuck").status == 202
         until(lambda: [row["state"] for row in rows(postgres_url)] == ["running"], what="the first run")
-        # Not before, or this one might be as quick to take it: then neither is busy with what it will never end.
+        # Not before, or this daemon might claim it: then neither would be busy with a run that never ends.
         with sharing_daemon(tmp_path / "free", postgres_url, SHARING_RUN="0", **given) as free:
             for number in range(3):
                 assert busy.github(b'{"number":"n%d"}' % number, f"n{number}").status == 202

@@ -1,6 +1,6 @@
-"""`symbi up` twice, each in a root of its own, on one PostgreSQL: what several daemons share as the product stands.
+"""`symbi up` twice, each in its own root, on one PostgreSQL: what several daemons share in the unchanged product.
 
-Their program wakes no agent, so nothing of it is files. `test_several` has them run agents too.
+Their program runs no agent, so none of its memories is a file. In `test_several` they run agents too.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_both_receive_and_know_what_the_other_took(tmp_path: Path, postgres_url:
         for daemon in (one, other):
             limited = daemon.github(b"{}", "few-too-many", path="/hooks/few")
             assert (limited.status, limited.headers["ratelimit"].split(";")[1]) == (429, "r=0")
-        # A repeat is none too many, whoever gets it: it is not counted, and told nothing of the counters.
+        # A repeat is not counted on either daemon, and its response contains no counters.
         repeat = other.github(b"{}", "few-0", path="/hooks/few")
         assert (repeat.status, "ratelimit" in repeat.headers) == (202, False)
 
@@ -116,7 +116,7 @@ def test_one_that_is_killed_under_load_loses_nothing_and_doubles_nothing(
         assert {row["provider_delivery_id"]: {row["id"]} for row in found} == sender.acknowledged
         assert len(found) == COUNT
         assert {row["state"] for row in found} == {"kept"}
-        # It may come back: nothing of the one before it is in its way.
+        # It can start again: nothing that it left is in the way.
         with running(one.root, "program", wait=True, **on_postgres(postgres_url)) as back:
             assert back.github(b"{}", "n000").json()["delivery_id"] in sender.acknowledged["n000"]
 
@@ -155,7 +155,7 @@ def test_of_two_that_are_given_an_agent_one_runs_it_and_the_other_goes_on_as_bef
         assert other.github(b'{"number":2}', "b").status == 202
         done = one.symbi("webhook", "redeliver", "--status", "kept", **on_postgres(postgres_url))
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 of 2 queued")
-        # The other one has no agent: it neither runs them nor gives them up.
+        # The other one has no agent: it neither runs them nor marks them as failed.
         until(lambda: {row["state"] for row in rows(postgres_url)} == {"done"}, what="the runs")
 
 
@@ -185,7 +185,7 @@ MARKED = 1_500
 
 
 async def counted(url: str) -> dict[str, int]:
-    """How many items the database holds of each type."""
+    """Return the number of items of each type in the database."""
     connection = await asyncpg.connect(url)
     try:
         return dict(await connection.fetch("SELECT memory_type, count(*) FROM items GROUP BY memory_type"))

@@ -1,4 +1,4 @@
-"""What is acknowledged is on disk, or it is not acknowledged: full disks, removed files, lost keys."""
+"""Only what is on disk is acknowledged: full disks, removed files, lost keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.runtime.daemon.running import running, symbi, until, write_program
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of three megabytes."""
+    """A file system of 3 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder]

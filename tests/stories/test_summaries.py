@@ -1,4 +1,4 @@
-"""Summaries by a whole daemon: the environment names the model, and a kill leaves one summary or none."""
+"""Summaries by a daemon: the environment names the model, and a kill leaves one summary or none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTES = ["The deploy failed. The disk was full.", "Ada freed the disk."]
 
 @pytest.fixture
 def ollama() -> Iterator[Service]:
-    """One that runs in a thread, so that tests may wait for processes."""
+    """A model server in a thread, so that tests may wait for processes."""
     found: list[tuple[Service, asyncio.AbstractEventLoop, asyncio.Event]] = []
     begun = threading.Event()
 
@@ -30,7 +30,7 @@ def ollama() -> Iterator[Service]:
             begun.set()
             await found[0][2].wait()
 
-    # What it never answers is cancelled in the end.
+    # Requests that it never answers are cancelled at the end.
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert begun.wait(30)
@@ -69,7 +69,7 @@ def test_the_environment_names_the_model_and_the_summary_outlives_a_kill(tmp_pat
 
     assert (done["summary"], done["provider"], done["model"]) == (SAID, "ollama", "mistral")
     assert "at most 12 words" in ollama.bodies[0]["system"]
-    # As many words as it was made with: for more of them it would be made anew.
+    # The same number of words as before: for more, it would be written again.
     away = {"OLLAMA_URL": "http://localhost:1", "SUMMARIZATION_MAX_WORDS": "12"}
     with running(tmp_path, "program", wait=True, EMBEDDING_PROVIDER="none", **away) as daemon:
         assert tool(daemon, token, "summarize", time_range=EVER) == done
@@ -100,7 +100,7 @@ def test_a_kill_while_the_model_writes_leaves_no_summary_and_the_next_call_makes
 
 
 def _ignoring(daemon: Daemon, token: str) -> None:
-    """Ask for a summary, whose answer never comes."""
+    """Request a summary that is never answered."""
     try:
         ask(daemon, token, "POST", "/v1/tools/summarize", {"time_range": EVER})
     except OSError:

@@ -1,4 +1,4 @@
-"""The README's commands, run as they stand."""
+"""Run the commands of the README unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ README = REPOSITORY / "README.md"
 
 
 def commands() -> list[str]:
-    """The commands of the page, here-documents in one piece with their command."""
+    """Return the commands of the page, each here-document with its command."""
     section = README.read_text()
     found: list[str] = []
     for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
@@ -33,7 +33,7 @@ def commands() -> list[str]:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the repository in which the installation is done already."""
+    """A copy of the repository in which the installation is already done."""
     for name in ("Makefile", "README.md", "pyproject.toml", "requirements.lock", "setup.py"):
         shutil.copy(REPOSITORY / name, tmp_path)
     for name in ("docs", "examples", "grammar"):

@@ -1,4 +1,4 @@
-"""Every accepted delivery reaches its agent at least once, tried again with patience, and never two at a time."""
+"""Every accepted delivery reaches its agent at least once, is retried with a backoff, and runs once at a time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def dispatching(
 
 
 class Agent:
-    """Does what `acts` say, try by try; then nothing more fails."""
+    """An agent that does what `acts` say, try by try, and succeeds afterwards."""
 
     def __init__(self, *acts: Exception) -> None:
         self.acts = list(acts)
@@ -296,7 +296,7 @@ async def test_a_killed_run_goes_on_after_its_last_step(tmp_path: object, clock:
     await Admission(database, clock).admit(candidate())
     killed = asyncio.create_task(Dispatcher(database, clock, [Inbox(database, clock)], run).run())
     await reached.wait()
-    # Nothing of the first daemon writes any more; the next one opens the same file.
+    # The first daemon writes nothing any more; the next one opens the same file.
     next_one = await Database.open(f"sqlite:///{tmp_path}/db", key)
     async with dispatching(next_one, clock, run):
         await settled(next_one, "done")
@@ -309,7 +309,7 @@ async def test_a_killed_run_goes_on_after_its_last_step(tmp_path: object, clock:
 
 
 async def killed_while_running(path: Path, clock: ManualClock, count: int, waiting: int = 0) -> Database:
-    """A database that a daemon left when it was killed: `count` deliveries were running, others wait."""
+    """Return a database as a killed daemon left it: `count` deliveries were running, others wait."""
     database = await Database.open(path, MasterKey(b"k" * 32))
     for number in range(count + waiting):
         await Admission(database, clock).admit(candidate(str(number)))

@@ -1,4 +1,4 @@
-"""What a recorder writes of a delivery, and what never comes of it."""
+"""The entry that the recorder writes for a delivery, and what the entry never contains."""
 
 from __future__ import annotations
 

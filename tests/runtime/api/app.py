@@ -1,4 +1,4 @@
-"""An app for `/v1`: a real database with users, tokens, webhooks and their routes, and no daemon around it."""
+"""An app that serves `/v1`: a real database with users, tokens, webhooks and their routes, without a daemon."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
 from tests.clocks import ManualClock
 
 NOTES = Memory(name="notes", path="notes", embedding=Variant(name="hashing"))
-"""Vectors that mean nothing, and need no model."""
+"""An embedding with meaningless vectors that needs no model."""
 COLLECTION = Memory(
     name="collection", store=Variant(name="collection"), embedding=Variant(name="hashing", options={"dimension": 64})
 )
-"""What is there without a block."""
+"""The built-in collection."""
 
 
 class App:
-    """What `/v1` needs, and no more."""
+    """The parts that `/v1` needs."""
 
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self.database = database
@@ -52,7 +52,7 @@ class App:
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
 
     def context(self, caller: Caller, progress: Progress = no_progress) -> Context:
-        """A context as the daemon makes it."""
+        """Return a context like the daemon's."""
         return Context(
             caller=caller,
             clock=self.clock,
@@ -72,7 +72,7 @@ class App:
 
     @asynccontextmanager
     async def remembering(self, root: Path, *blocks: Memory) -> AsyncIterator[App]:
-        """With these memories open, or one called `notes`, in files below `root`."""
+        """Yield an app with these memories open, or with one called `notes`, in files below `root`."""
         async with AsyncExitStack() as stack:
 
             async def opened(block: Memory) -> OpenMemory:
@@ -89,12 +89,12 @@ class App:
             self.memories = before
 
     async def user(self, name: str) -> str:
-        """The id of the user `name`, who is made when there is none."""
+        """Return the id of the user `name`, who is added if missing."""
         known = {each: user_id for user_id, each in (await users.names(self.database)).items()}
         return known.get(name) or await users.add(self.database, name, milliseconds(self.clock))
 
     async def token(self, user: str = "owner", *scopes: Scope) -> str:
-        """A token of `user`, who is made when there is none."""
+        """Return a token of `user`, who is added if missing."""
         made = await self.tokens.create(await self.user(user), label="test", scopes=scopes or ("write",))
         assert made is not None
         return made.token
@@ -112,7 +112,7 @@ class App:
         source: str = "192.0.2.1",
         authorization: list[str] | None = None,
     ) -> ApiResponse:
-        """What `/v1` answers."""
+        """Return the response of `/v1`."""
         sent = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
 
         async def read(largest: int) -> bytes:
@@ -124,7 +124,7 @@ class App:
         return await self.rest.answer(ApiRequest(method, path, query, given, content_type, None, source, read))
 
     async def webhook(self, token: str, title: str = "Nightly build", **body: Any) -> dict[str, Any]:
-        """A new webhook, as it was answered."""
+        """Return the response that describes a new webhook."""
         reply = await self.ask(token, "POST", "/v1/webhooks", {"title": title, "agent": "reviewer", **body})
         assert reply.status == 201, reply
         made: dict[str, Any] = told(reply)
@@ -138,10 +138,10 @@ async def _none() -> OpenMemory:
 def memories_of(
     opened: Mapping[str, OpenMemory], open_collection: Callable[[], Awaitable[OpenMemory]] = _none
 ) -> Memories:
-    """These memories, and `notes` for every agent."""
+    """Yield these memories, with `notes` for every agent."""
     return Memories(Program(), opened, fallback="notes", open_collection=open_collection, lock=asyncio.Lock())
 
 
 def told(reply: ApiResponse) -> Any:
-    """The JSON in `reply`."""
+    """Return the JSON in `reply`."""
     return json.loads(reply.body)

@@ -15,7 +15,7 @@ from runtime.memory.indexing.progress import Progress
 
 
 def events(chunks: list[bytes]) -> list[tuple[str, Any]]:
-    """Name and data of each event; comments are left out."""
+    """Return the name and data of each event, without comments."""
     found = []
     for event in b"".join(chunks).decode().split("\n\n"):
         lines = dict(line.split(": ", 1) for line in event.splitlines() if not line.startswith(":"))

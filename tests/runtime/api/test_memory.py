@@ -1,4 +1,4 @@
-"""`/v1/memory`: what is one user's is no other's, and every wrong request is answered for what it is."""
+"""`/v1/memory`: users see only their own items, and each wrong request gets the error for its mistake."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
 
 
 async def get(app: App, token: str, path: str, **query: Any) -> Any:
-    """The JSON that is answered. Fails unless it is 200."""
+    """Return the JSON of the response, which must be 200."""
     reply = await app.ask(token, "GET", f"/v1/memory{path}", query=urlencode(query, doseq=True))
     assert reply.status == 200, reply
     return told(reply)
@@ -329,7 +329,7 @@ async def test_an_unreadable_memory_is_told_and_the_others_go_on(app: App, tmp_p
     assert [item["text"] for item in exported["items"]] == ["fine"]
     assert "memory.md" in exported["problems"][0]["message"]
     reply = await app.ask(admin, "GET", "/v1/memory/reviewer/items")
-    # Files are the administrator's matter, and stand in the log.
+    # File names are for administrators only, and are in the log.
     assert str(tmp_path) not in refused(reply, 500)["detail"]
 
 

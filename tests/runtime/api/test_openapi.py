@@ -1,4 +1,4 @@
-"""The description is of what is served: every answer to anything fits it."""
+"""The OpenAPI document describes what is served: every response conforms to it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BODIES = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=5), VALUES, m
 
 
 def fits(reply: ApiResponse, path: str, method: str) -> None:
-    """Fail unless the description has this answer of this operation."""
+    """Fail unless the document contains this response of this operation."""
     operation = DOCUMENT["paths"][path][method.lower()]
     described = operation["responses"].get(str(reply.status))
     assert described is not None, (path, method, reply)

@@ -1,4 +1,4 @@
-"""What readiness makes of what it finds, where a whole daemon would be hard to bring into that state."""
+"""Readiness in states that are hard to reach with a whole daemon."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.runtime.models.services import serving
 
 
 class Looked:
-    """An app with a database and one memory, in which everything is as it should be."""
+    """Yield an app with a database and one memory, in which everything is healthy."""
 
     def __init__(self, state: Path, database: Database, memories: Mapping[str, OpenMemory], clock: Clock) -> None:
         self.state, self.database, self.memories, self.clock = state, database, memories, clock
@@ -186,7 +186,7 @@ async def test_an_embedding_that_the_environment_turns_off_is_well(app: Looked) 
 async def summaries(
     tmp_path: Path, database: Database, clock: ManualClock, model: Variant | None, summarizer: Model | None = None
 ) -> tuple[str, str]:
-    """What is told of a collection's summaries."""
+    """Return the details about a collection's summaries."""
     declared = Memory(name="notes", store=Variant(name="collection"), summarize=Summarize(model=model))
     memory = await open_memory(declared, tmp_path, index_folder=None, clock=clock, database=database)
     memory.summarizer = memory.summarizer or summarizer

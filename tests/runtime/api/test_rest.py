@@ -1,4 +1,4 @@
-"""`/v1`: who may do what, and how it says no."""
+"""`/v1`: permissions, and the errors for what is not permitted."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
 
 @pytest.fixture
 def database_url(tmp_path: Path) -> str:
-    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    """An app on SQLite only: differences of PostgreSQL are tested in the layers below."""
     return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 
 @pytest.fixture
 def app(database: Database, clock: ManualClock) -> App:
-    """On either database."""
+    """An app on each database."""
     return App(database, clock)
 
 
 @pytest.fixture
 async def any_app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
-    """For what does not depend on the database."""
+    """An app for tests that do not depend on the database."""
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     yield App(database, clock)
     await database.close()
@@ -408,7 +408,7 @@ async def test_no_number_of_bad_tokens_keeps_a_good_one_out_and_the_log_stays_sh
         statuses = [(await any_app.ask(wrong, "GET", "/v1/webhooks")).status for _ in range(100)]
         assert set(statuses) == {401}
         assert (await any_app.ask(late, "GET", "/v1/webhooks")).status == 200
-    # A line each for some, and one about the others; none with the token.
+    # One line each for the first few, one for all others; none contains the token.
     assert len(logged) == 21
     assert all(line["reason"] == bad for line in logged[:20])
     assert "symbi_" not in str(logged)

@@ -1,4 +1,4 @@
-"""One daemon for all attacks that leave nothing behind which another one would mind, and a look at it after each."""
+"""One daemon for all attacks that do not affect each other; it is checked after each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def daemon(shared_daemon: Daemon) -> Iterator[Daemon]:
-    """The daemon that is attacked; unharmed after each test."""
+    """The attacked daemon; it must be unharmed after each test."""
     before = shared_daemon.log.stat().st_size
     yield shared_daemon
     check_unharmed(shared_daemon, before)
@@ -73,5 +73,5 @@ def daemon(shared_daemon: Daemon) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="session")
 def token(shared_daemon: Daemon) -> str:
-    """A token of the owner's."""
+    """A token of the owner."""
     return make_token(shared_daemon, "--scope", "write")

@@ -1,4 +1,4 @@
-"""A `.symbi` that came with a clone, an archive or a copy is no root: nothing in it is believed, run or sent."""
+"""A `.symbi` that came with a clone, an archive or a copy is not a root: nothing in it is trusted, run or sent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMANDS = (
 
 @contextmanager
 def thief() -> Iterator[tuple[str, list[str]]]:
-    """An embedding service of a stranger: its URL, and what was sent to it."""
+    """Start an attacker's embedding service; yield its URL and what was sent to it."""
     received: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -44,7 +44,7 @@ def thief() -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Nothing on standard error."""
+            """Assert that standard error is empty."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -70,7 +70,7 @@ def empty(_clone: Path, _home: Path) -> dict[str, str]:
 
 
 def forged(clone: Path, home: Path) -> dict[str, str]:
-    """Everything that a real root holds, with the right path, and an entry for it inside the clone."""
+    """Write everything that a real root contains, with the right path, and a registry entry inside the clone."""
     identity = json.dumps({"id": "0" * 32, "path": str(clone)})
     return {
         "root.json": identity,
@@ -83,7 +83,7 @@ def forged(clone: Path, home: Path) -> dict[str, str]:
 
 @pytest.fixture(params=[empty, forged])
 def attack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
-    """A fresh `git clone` of a stranger's repository, and what was sent to the stranger."""
+    """A fresh `git clone` of an attacker's repository, and what was sent to the attacker."""
     clone, home = tmp_path / "clone", tmp_path / "home"
     home.mkdir()
     with thief() as (url, received):
@@ -128,7 +128,7 @@ def test_a_daemon_starts_on_a_clone_only_when_it_is_named(attack: tuple[Path, li
     assert f"symbi up --root {clone}" in done.stderr
     assert {file: file.read_bytes() for file in (clone / ".symbi").rglob("*") if file.is_file()} == before
     assert received == []
-    # Whoever names it has adopted it, and all of it is theirs: the attack itself is a real one.
+    # A user who names the folder adopts it. That the stranger's settings then work shows that the attack is real.
     with running(clone, ".", "--root", str(clone), GITHUB_TOKEN=TOKEN) as daemon:
         assert daemon.symbi("collection", "search", "hello").returncode != 2
     done = symbi("push", "-", root=clone / "sub/folder", input="x", GITHUB_TOKEN=TOKEN)
@@ -190,7 +190,7 @@ def test_what_is_done_to_a_copy_of_a_running_root_is_not_done_to_the_original(tm
                 assert done.returncode == 2
                 assert f"{copy}/.symbi was not created there by this user but in {original}" in done.stderr
         assert symbi("mcp", "--root", str(copy), root=tmp_path).returncode == 2
-        # Adopted, it lives beside the original: neither knows the other's socket, texts or end.
+        # Once adopted, it works beside the original: they share no socket and no texts, and stop separately.
         with running(copy, str(copy), "--root", str(copy)) as other:
             assert other.symbi("memory", "write", "reviewer", "of the copy").returncode == 0
             assert texts(copy) == {"of the original", "of the copy"}
@@ -219,7 +219,7 @@ def test_a_copy_of_hard_links_is_not_adopted(tmp_path: Path) -> None:
 
 
 def test_the_process_that_answers_must_be_the_one_that_owns_this_root(tmp_path: Path) -> None:
-    """A `daemon.json` that names another root's daemon, in a root of our own, while its lock is held."""
+    """A `daemon.json` that names another root's daemon, in a trusted root, while its lock is held."""
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()
@@ -255,7 +255,7 @@ def test_a_socket_that_answers_is_never_removed(tmp_path: Path) -> None:
             remove_stale_socket(root)
             assert path.exists()
         remove_stale_socket(root)
-    # What a killed process of this root left is removed, and nothing else.
+    # Only the files of a killed process of this root are removed.
     assert not ours.exists()
     assert (theirs / SOCKET_NAME).exists()
 

@@ -1,4 +1,4 @@
-"""A disk that fails or is full, at any commit: what was answered 202 is kept, and nothing else is answered so."""
+"""A disk that fails or is full, at any commit: exactly the stored deliveries were answered 202."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.runtime.daemon.running import BIN, Daemon, running, until, write_prog
 
 SENDERS = 3
 EACH = 20
-# Which of a thread's syncs fails, and with what.
+# The error, and which fsync of a thread fails with it.
 FAULTS = [*dict.fromkeys([("EIO", 3), *product(("EIO", "ENOSPC", "EDQUOT"), range(1, 25 if EFFORT > 1 else 3))])]
 
 
@@ -37,7 +37,7 @@ def send(daemon: Daemon, worker: int, acknowledged: dict[str, str], statuses: se
 
 
 def send_all(daemon: Daemon) -> tuple[dict[str, str], set[int]]:
-    """What was acknowledged, and every status."""
+    """Return what was acknowledged, and every status."""
     acknowledged: dict[str, str] = {}
     statuses: set[int] = set()
     workers = [threading.Thread(target=send, args=(daemon, n, acknowledged, statuses)) for n in range(SENDERS)]
@@ -54,14 +54,14 @@ def kept(daemon: Daemon) -> dict[str, str]:
 
 
 def reasons(daemon: Daemon) -> list[str]:
-    """Why the daemon stopped, by its own words."""
+    """Return the reason for the daemon's end from its log."""
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
     return [line["reason"] for line in lines if line["level"] == "critical" and line["event"] == "stopping"]
 
 
 @contextlib.contextmanager
 def failing(daemon: Daemon, error: str, number: int) -> Iterator[None]:
-    """From its `number`-th sync on every sync of each thread fails with `error`."""
+    """Make every fsync of each thread fail with `error`, from its `number`-th on."""
     trace = daemon.root / "trace"
     calls = "fsync,fdatasync,sync_file_range"
     command = [
@@ -90,7 +90,7 @@ def test_nothing_acknowledged_is_lost_when_a_sync_fails(tmp_path: Path, error: s
     with running(tmp_path, "program") as daemon:
         with failing(daemon, error, number):
             acknowledged, statuses = send_all(daemon)
-            # It must not go on as if nothing had happened: it ends, or refuses while a quota is used up.
+            # It must not continue as if nothing had happened: it stops, or refuses while a quota is used up.
             until(lambda: daemon.process.poll() is not None or (error == "EDQUOT" and daemon.readyz().status == 503))
             refuses = daemon.process.poll() is None
             daemon.kill()
@@ -103,7 +103,7 @@ def test_nothing_acknowledged_is_lost_when_a_sync_fails(tmp_path: Path, error: s
     with running(tmp_path, "program") as daemon:
         found = kept(daemon)
         assert acknowledged.items() <= found.items()
-        # A sender that was told nothing, or 503, comes again: each is there once.
+        # A sender without a response, or with a 503, sends again: each delivery is there once.
         again, statuses = send_all(daemon)
         assert statuses == {202}
         assert len(again) == SENDERS * EACH
@@ -112,7 +112,7 @@ def test_nothing_acknowledged_is_lost_when_a_sync_fails(tmp_path: Path, error: s
 
 
 def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path) -> None:
-    """RLIMIT_FSIZE: writes fail with EFBIG in the middle of whatever is written, as on a disk with a quota."""
+    """RLIMIT_FSIZE: writes fail with EFBIG in the middle, as on a disk with a quota."""
     write_program(tmp_path)
     with running(tmp_path, "program"):
         pass

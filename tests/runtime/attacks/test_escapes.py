@@ -1,4 +1,4 @@
-"""What senders write is shown as text: it begins no line of the log and never speaks to a terminal or a browser."""
+"""Senders' text is shown as text: it never starts a line of the log or controls a terminal or a browser."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.runtime.daemon.running import BIN, Daemon, environment, until
 from tests.runtime.daemon.terminal import terminal
 from tests.runtime.daemon.v1 import ask, make_webhook
 
-# CSI in its one-byte form is U+009B, which a header may hold as UTF-8; ESC, CR and LF may stand in a body.
+# The one-byte CSI is U+009B, which a header may contain as UTF-8; a body may contain ESC, CR and LF.
 C1 = "\u009b31m\u009b2J"
 UNSEEN = "\u202egpj.exe\u2066\u200b\ufeff"
 IN_JSON = f"\x1b[31m\x1b]0;title\x07\r\nforged{C1}{UNSEEN}\x00\u2028\x85"
 
 
 def speaks(text: str) -> list[str]:
-    """What in `text` a terminal would not just show, but for colours of ours and line ends."""
+    """Return the control characters in `text` that a terminal would interpret, except our colours and line ends."""
     for ours in ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;31m", "\x1b[1;32m"):
         text = text.replace(ours, "")
     return sorted({each for each in text if not each.isprintable() and each not in "\r\n\t"})
@@ -28,7 +28,7 @@ def speaks(text: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def written(shared_daemon: Daemon) -> str:
-    """Requests that hold what terminals listen to, wherever something may stand; an accepted delivery's id."""
+    """Send requests with control sequences in every part; return the id of an accepted delivery."""
     body = json.dumps({"id": "evt_1", "type": "thing", "title": IN_JSON, "action": IN_JSON}).encode()
     hostile = [("User-Agent", f"agent {C1}{UNSEEN}"), ("Content-Type", f"application/json; {C1}")]
     signed = [pair for pair in github_headers(body) if pair[0] != "X-GitHub-Event"]

@@ -1,4 +1,4 @@
-"""Requests that were valid before something happened to them: never a fault of ours, whatever they have become."""
+"""Mutations of valid requests never cause an internal error."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KINDS = ("application/json", "application/x-www-form-urlencoded", "x")
 METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE")
 OPERATORS = ("/readyz", "/healthz", "/metrics", "/v1/webhooks", "/v1/openapi.json", "/v1/nothing", "/")
 
-# What parsers trip over.
+# Values that often break parsers.
 JUNK = st.sampled_from(
     [
         *(
@@ -96,7 +96,7 @@ def damaged(data: bytes, damage: list[tuple[int, int, bytes]]) -> bytes:
 
 
 def signed(path: str, body: bytes) -> list[tuple[str, str]]:
-    """As its sender would; nothing for senders that are not known here."""
+    """Return the signature headers of this sender; none for unknown senders."""
     name = {"/hooks/github": "github", "/hooks/filtered": "github", "/hooks/slack": "slack"}.get(path, "stripe")
     secret = SECRET if name == "github" else STRIPE_SECRET
     with suppress(ValueError):
@@ -158,13 +158,13 @@ def test_a_damaged_question_of_an_operator_is_no_fault(
 
 @pytest.fixture(scope="session")
 def made(shared_daemon: Daemon, token: str) -> Made:
-    """A webhook that was made at run time."""
+    """A webhook that was created at run time."""
     return make_webhook(shared_daemon, token)
 
 
 @pytest.fixture(scope="session")
 def routes(shared_daemon: Daemon, token: str, made: Made) -> list[tuple[str, str]]:
-    """Every method and path that `/v1` says it has."""
+    """Return every method and path in the OpenAPI document of `/v1`."""
     paths = ask(shared_daemon, token, "GET", "/v1/openapi.json").json()["paths"]
     found = [(method.upper(), re.sub(r"\{[^}]*\}", made.id, path)) for path in paths for method in paths[path]]
     assert len(found) > 5
@@ -222,7 +222,7 @@ def test_bytes_that_are_no_request_at_all_are_no_fault(shared_daemon: Daemon, pi
 
 @pytest.fixture(autouse=True)
 def unharmed(shared_daemon: Daemon):  # type: ignore[no-untyped-def]
-    """After each of them the daemon is as it was, and no secret is in its log."""
+    """After each of them the daemon is unchanged, and no secret is in its log."""
     before = shared_daemon.log.stat().st_size
     yield
     check_unharmed(shared_daemon, before)

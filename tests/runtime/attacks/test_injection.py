@@ -1,4 +1,4 @@
-"""Parameters are values: no text becomes SQL, a path, a pattern or a command, whichever parameter it stands in."""
+"""Parameters are values: no text in any parameter becomes SQL, a path, a pattern or a command."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
 
 
 def structure(daemon: Daemon) -> dict[str, int]:
-    """What no question may change: how much is in each table, but for what a question may make."""
+    """Return the number of rows of each table that no query may change."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
     changing |= {"items", "item_parts"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
@@ -150,7 +150,7 @@ def test_every_operation_is_attacked() -> None:
 @pytest.mark.parametrize("every", [pytest.param(6, id="some"), pytest.param(1, id="all", marks=LONG)])
 @pytest.mark.parametrize("operation", sorted(PARAMETERS))
 def test_no_parameter_of_an_operation_is_more_than_a_value(daemon: Daemon, operation: str, every: int) -> None:
-    """With `every` value of the list, each parameter beginning at another one: together they are given all of them."""
+    """Try `every` value of the list, each parameter starting at another one, so that together they get all values."""
     before, names, there = structure(daemon), set(tables(daemon)), files(daemon)
     names_here = PARAMETERS[operation]
     real = {name: REAL[name] for name in names_here if name in REAL}

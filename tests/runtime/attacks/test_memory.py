@@ -1,4 +1,4 @@
-"""A flood from everywhere, for everything, leaves memory as it was."""
+"""A flood of different requests does not increase the memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def resident(daemon: Daemon) -> int:
 
 
 def flood(daemon: Daemon, begin: int) -> None:
-    """Requests of which no two are alike in source, path, id or token, pipelined."""
+    """Return pipelined requests that all differ in source, path, id and token."""
     with connect(daemon) as link:
         for start in range(begin, begin + FLOOD, 200):
             batch = b""

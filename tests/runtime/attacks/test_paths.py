@@ -1,4 +1,4 @@
-"""A path is what was sent, byte for byte: no other spelling of one leads anywhere, on any listener."""
+"""Paths are compared byte for byte: no other spelling of a path is found, on any listener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without a secret nothing is open: missing, empty, blank, unresolved, taken away, or one of several."""
+"""A webhook without a usable secret is closed: missing, empty, blank, unresolved, removed, or one of several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.runtime.attacks.wire import github_headers, github_mac
 from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, running, until, write_program
 
 BODY = b'{"action":"opened"}'
-# What a key may be when there is none: empty, blank, the reference, the name, what languages print for nothing.
+# Keys that a careless receiver uses without a secret: empty, blank, the reference, the name, the words for null.
 GUESSES = (
     *(b"", b" ", b"  ", b"\t", b"\n", b"\r\n", b"\0", b"\0" * 64, b"\xc2\xa0", b"null", b"None", b"undefined"),
     *(b"false", b"0", b"[]", b"{}", b"''", b'""', b"***", b"secret"),
@@ -19,7 +19,7 @@ GUESSES = (
 
 
 def forged(daemon: Daemon, path: str, *more: bytes) -> set[int]:
-    """The statuses of deliveries that are signed with each guess."""
+    """Return the statuses of deliveries that are signed with each guess."""
     return {
         daemon.request("POST", path, BODY, [("X-Hub-Signature-256", f"sha256={github_mac(BODY, key)}")]).status
         for key in (*GUESSES, *more)
@@ -68,12 +68,12 @@ def test_a_secret_that_is_emptied_or_taken_away_opens_nothing_at_a_reload(tmp_pa
             daemon.process.send_signal(signal.SIGHUP)
             until(lambda before=before: daemon.readyz().json()["generation"] > before)  # type: ignore[misc]
             assert forged(daemon, "/hooks/github", content or b"") <= {401, 404}
-            # Whether the last value is kept or the webhook is not mounted: nobody else's signature is taken.
+            # Whether the last value is kept or the webhook is not mounted, no other signature is accepted.
             answer = daemon.request("POST", "/hooks/github", BODY, github_headers(BODY))
             assert answer.status in {202, 404}
             if not key.exists():
                 key.write_bytes(b"")
-        # The program itself names another one, which is not there: the last value was another reference's.
+        # The program names another reference, which is not set: the last value belonged to a different reference.
         file.write_text(GITHUB.replace("secret://env/GITHUB_SECRET", "secret://file/another"))
         until(lambda: daemon.readyz().json()["not_mounted"])
         assert forged(daemon, "/hooks/github", SECRET.encode()) == {404}

@@ -1,4 +1,4 @@
-"""`/v1` belongs to whoever sends a good token in the one place for it, and gives nobody another user's."""
+"""`/v1` accepts a valid token only in the Authorization header, and returns only that user's data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATHS = ("/v1/webhooks", "/v1/openapi.json", "/v1/nothing", "/v1", "/v1/webhooks
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, str, str]]:
-    """A daemon, and the tokens of two users."""
+    """A daemon and the tokens of two users."""
     root = Path(tmp_path_factory.mktemp("tokens"))
     write_program(root)
     with running(root, "program") as daemon:
@@ -106,7 +106,7 @@ def test_a_client_that_names_other_addresses_locks_nobody_out_and_is_never_let_i
             answered.add(ask(daemon, some_token(), "GET", "/v1/webhooks", headers=spoofed).status)
         assert answered == {401}
         assert ask(daemon, good, "GET", "/v1/webhooks").status == 200
-        # Nor is it let in: nobody was said to be a proxy, so the address is the one of the connection.
+        # It is not admitted either: no proxy is configured, so the address is the one of the connection.
         for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Client-IP", "CF-Connecting-IP", "True-Client-IP"):
             for value in ("198.51.100.7", "for=198.51.100.7", "198.51.100.7, 198.51.100.7", "::ffff:198.51.100.7"):
                 sent = request("/near", b"{}", {name: value, "X-GitHub-Delivery": os.urandom(4).hex()})

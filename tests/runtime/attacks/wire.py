@@ -1,4 +1,4 @@
-"""What an attacker has: bytes on a socket; and what shows whether they did harm."""
+"""Send raw bytes to a daemon, and check that they did no harm."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from runtime.daemon.process.root import Root
 from tests.runtime.daemon.running import SECRET, Answer, Daemon
 
 SECONDS = 60
-"""How long an answer may take before the test fails."""
+"""Seconds that a response may take before the test fails."""
 
-# Each answer begins with one; bodies here are JSON and hold none.
+# Each response begins with it; bodies here are JSON and do not contain it.
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2}) ")
 
 
 def connect(daemon: Daemon, to: str = "public") -> socket.socket:
-    """A connection to the `public` or `admin` listener, or to the admin `socket`."""
+    """Connect to the `public` or `admin` listener, or to the admin `socket`."""
     if to == "socket":
         link = socket.socket(socket.AF_UNIX)
         link.settimeout(SECONDS)
@@ -37,7 +37,7 @@ def connect(daemon: Daemon, to: str = "public") -> socket.socket:
 
 
 def exchange(daemon: Daemon, data: bytes, to: str = "public", *, patience: float = SECONDS) -> bytes:
-    """All that comes back for `data` until the listener closes, or for `patience` seconds at most.
+    """Return everything that is received for `data` until the listener closes, or for at most `patience` seconds.
 
     The public listener is asked to close by ending our half. aiohttp, on the others, would take that for a sender that
     went away: there `data` says `Connection: close`.
@@ -56,7 +56,7 @@ def exchange(daemon: Daemon, data: bytes, to: str = "public", *, patience: float
 
 
 def statuses(answer: bytes) -> list[int]:
-    """The status of each answer in `answer`."""
+    """Return the status of each response in `answer`."""
     return [int(found) for found in _STATUS.findall(answer)]
 
 
@@ -66,7 +66,7 @@ def request(
     headers: Mapping[str, str] | list[tuple[str, str]] | None = None,
     method: str = "POST",
 ) -> bytes:
-    """One request as bytes, with its length."""
+    """Return one request as bytes, with its length."""
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
     lines = [
         f"{name}: {value}".encode()
@@ -77,7 +77,7 @@ def request(
 
 
 def operate(daemon: Daemon, name: str, parameters: object) -> Answer:
-    """What the admin socket answers the operation `name`; `parameters` may be bytes as they are."""
+    """Return the response of the admin socket to the operation `name`; `parameters` may be raw bytes."""
     body = parameters if isinstance(parameters, bytes) else json.dumps(parameters).encode()
     headers = {"Connection": "close", ROOT_HEADER: Root(daemon.root).identity}
     answer = exchange(daemon, request(f"/v1/{name}", body, headers), "socket")
@@ -99,33 +99,33 @@ def github_headers(body: bytes, delivery_id: str | None = None) -> list[tuple[st
 
 
 def swarmlet_headers(body: bytes, secret: bytes, at: str | None = None) -> dict[str, str]:
-    """A signature of the form that Stripe uses as well, at a time that is written as `at`."""
+    """Return a signature in Stripe's form, with the time written as `at`."""
     when = str(int(time.time())) if at is None else at
     mac = hmac.new(secret, when.encode() + b"." + body, hashlib.sha256).hexdigest()
     return {"t": when, "v1": mac}
 
 
 def tables(daemon: Daemon) -> dict[str, list[Any]]:
-    """Every row of every table."""
+    """Return every row of every table."""
     with closing(sqlite3.connect(f"file:{daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
         names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: database.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall() for name in sorted(names)}
 
 
 def files(daemon: Daemon) -> set[str]:
-    """Every file under the root."""
+    """Return every file under the root."""
     return {str(path.relative_to(daemon.root)) for path in daemon.root.rglob("*")}
 
 
 def failures(daemon: Daemon, since: int = 0) -> list[str]:
-    """Lines of the log, behind its first `since` bytes, that speak of a fault of ours."""
+    """Return lines of the log, after its first `since` bytes, that report an internal error."""
     lines = daemon.log.read_bytes()[since:].decode().splitlines()
     bad = ("Traceback", '"level": "error"', '"level": "critical"', "never awaited", "Task exception")
     return [line for line in lines if any(each in line for each in bad)]
 
 
 def check_unharmed(daemon: Daemon, since: int = 0) -> None:
-    """The daemon lives, serves on every listener, stores, and has no fault of its own in its log."""
+    """Assert that the daemon serves on every listener, stores deliveries, and logged no internal error."""
     assert daemon.process.poll() is None, daemon.log.read_text()[-4000:]
     assert daemon.request("GET", "/healthz").status == 200
     assert daemon.readyz().status == 200

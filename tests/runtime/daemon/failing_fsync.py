@@ -1,4 +1,4 @@
-"""`symbi`, but that no fsync of a memory succeeds as soon as the file `broken-disk` stands in the root."""
+"""`symbi` in which every fsync of a memory fails as soon as the file `broken-disk` exists in the root."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.memory.files import folder
 
 
 class _Disk:
-    """`os`, but for what the disk does."""
+    """The module `os` with an `fsync` that fails."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(os, name)
@@ -24,7 +24,7 @@ class _Disk:
 
 
 def failing() -> None:
-    """The command."""
+    """Run `symbi` with it."""
     assert vars(folder)["os"] is os
     vars(folder)["os"] = _Disk()
     main()

@@ -1,9 +1,9 @@
-"""`symbi` and `dslc` in processes of their own that need not load them each time: copies of one that has.
+"""Start `symbi` and `dslc` as forks of a process that has already loaded them.
 
-Loading the program takes ten times as long as what most tests ask of it. So one process for each worker of the tests
-loads it once, does nothing else, and forks for each command: the copy has its own folder, environment, standard streams
-and end, runs the same `main`, and is signalled and waited for like any other. The fork happens before there is a thread
-or an event loop. What a program does before `main` is the matter of those tests that start the real command.
+Loading the program takes ten times as long as most commands of the tests. So one process for each test worker loads it
+once and forks for each command. The fork has its own working folder, environment, standard streams and exit code, runs
+the same `main`, and is signalled and waited for like any other process. It is made before a thread or an event loop
+exists. What happens before `main` is covered by the tests that start the real command.
 """
 
 from __future__ import annotations
@@ -102,17 +102,17 @@ class Forked:
         (self.pid,) = _PID.unpack(_received(link, _PID.size))
 
     def poll(self) -> int | None:
-        """The exit code, as `Popen` gives it, or None while it runs."""
+        """Return the exit code as `Popen` does, or None while it runs."""
         try:
             return self.wait(0)
         except subprocess.TimeoutExpired:
             return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait up to `timeout` seconds for its end; the exit code, negative for the signal that ended it."""
+        """Wait up to `timeout` seconds for its end and return the exit code, negative for the signal that ended it."""
         with self._waiting:
             if self.returncode is None:
-                # With a timeout of 0 a socket does not block.
+                # With a timeout of 0, the socket does not block.
                 self._link.settimeout(timeout)
                 try:
                     said = self._link.recv(_STATUS.size)
@@ -120,14 +120,14 @@ class Forked:
                     raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
                 self._link.settimeout(None)
                 (self.returncode,) = _STATUS.unpack(said)
-                # Until now its number was nobody else's; now it may go.
+                # Until here no other process could have got the same pid.
                 self._link.sendall(b".")
                 assert self._link.recv(1) == b""
                 self._link.close()
             return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it is known to have ended."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -196,7 +196,7 @@ _asking: list[socket.socket] = []
 
 
 def _loaded() -> socket.socket:
-    """Where this process asks for a copy."""
+    """Return the socket on which this process requests forks; start the loaded process if necessary."""
     with _starting:
         if not _asking:
             ours, theirs = socket.socketpair()
@@ -227,15 +227,15 @@ def _received(link: socket.socket, size: int) -> bytes:
 
 
 class _Copies:
-    """The copies of this process: starts one whenever it is asked to, and tells how each ended."""
+    """The forks of this process: starts one for each request and reports its exit code."""
 
     def __init__(self, asked: socket.socket) -> None:
         self._asked = asked
         self._watched = selectors.DefaultSelector()
-        self._open: set[int] = set()  # descriptors that concern one copy
+        self._open: set[int] = set()  # descriptors that belong to one fork
 
     def serve(self) -> dict[str, Any]:
-        """Returns in a copy, with what it was asked to run."""
+        """Serve requests; return only in a fork, with the command that it has to run."""
         self._watched.register(self._asked, selectors.EVENT_READ, self._start)
         while True:
             for key, _ in self._watched.select():
@@ -257,23 +257,23 @@ class _Copies:
             return None
         self._asked.close()
         self._watched.close()
-        for number in (link, *self._open):  # held open by another copy, a link would never end
+        for number in (link, *self._open):  # if another fork held a link open, it would never end
             os.close(number)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
             os.close(stream)
-        with open(request, "rb") as file:  # noqa: PTH123 - it is a descriptor
+        with open(request, "rb") as file:  # noqa: PTH123 - a descriptor
             said = json.load(file)
         assert isinstance(said, dict)
         return said
 
     def _watch(self, pid: int, link: int) -> None:
-        """Tell the number of a copy on its link, and later how it ended."""
+        """Send the pid of a fork on its link, and later its exit code."""
 
         def ended() -> None:
             self._watched.unregister(end)
             self._close(end)
-            # It stays a zombie until its end is known to who started it, so that no signal reaches another process.
+            # It stays a zombie until the test knows of its end, so that no signal reaches another process.
             found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             assert found is not None
             code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
@@ -300,13 +300,13 @@ class _Copies:
 
 
 def _main() -> None:
-    # The library that multiplies for numpy would begin a thread.
+    # OpenBLAS, which numpy uses, would start a thread.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     for name in LOADED:
         import_module(name)
     # As in the process of the tests: on a busy machine two seconds are too short for what was just written.
     setattr(sys.modules["runtime.memory.open_memory"], "CATCH_UP_SECONDS", 60.0)  # noqa: B010
-    # What is shared with the copies is not looked at again in each of them.
+    # Forks do not collect garbage among the objects that they share with this process.
     gc.collect()
     gc.freeze()
     said = _Copies(socket.socket(fileno=int(sys.argv[1]))).serve()
@@ -315,7 +315,7 @@ def _main() -> None:
     os.environ.update(said["env"])
     module, _, name = said["main"].partition(":")
     if module.startswith("tests."):
-        # First: some libraries install a package `tests` of their own.
+        # At the front: some libraries install a package `tests`.
         sys.path.insert(0, str(Path(__file__).parents[3]))
     sys.argv = ["dslc" if said["main"] == DSLC else "symbi", *said["arguments"]]
     code = 1
@@ -328,7 +328,7 @@ def _main() -> None:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:
         sys.excepthook(*sys.exc_info())
-    # The end of an interpreter, but for taking everything to pieces: a copy would copy all memory for it.
+    # Ends like an interpreter, but without freeing its objects, for which a fork would copy all memory.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

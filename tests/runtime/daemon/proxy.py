@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class Proxy:
-    """Forwards connections to where `url` leads while it is open; `cut` breaks them and takes no more."""
+    """Forwards connections to the server of `url`; `cut` breaks them and refuses new ones."""
 
     def __init__(self, url: str) -> None:
         self._url = urlsplit(url)
@@ -22,12 +22,12 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The same database by way of the proxy."""
+        """The URL of the same database through the proxy."""
         user = f"{self._url.username or 'postgres'}@"
         return f"postgresql://{user}127.0.0.1:{self._listener.getsockname()[1]}{self._url.path}?sslmode=disable"
 
     def cut(self) -> None:
-        """Break what is connected, in the middle of whatever is said, and refuse what comes."""
+        """Break all connections, also in the middle of a message, and refuse new ones."""
         with self._guard:
             self._open = False
             pairs, self._pairs = self._pairs, []
@@ -89,7 +89,7 @@ def _break(*sockets: socket.socket) -> None:
 
 @contextmanager
 def proxied(url: str) -> Iterator[Proxy]:
-    """A proxy to the PostgreSQL at `url`."""
+    """Yield a proxy to the PostgreSQL server at `url`."""
     proxy = Proxy(url)
     try:
         yield proxy

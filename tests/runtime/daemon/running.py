@@ -1,4 +1,4 @@
-"""A real daemon in a process of its own, and real commands beside it."""
+"""Run a real daemon in its own process, and real commands beside it."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ webhook second {
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The tests' environment without what would name another root, database or service manager."""
+    """Return the tests' environment without variables that name another root, database or service manager."""
     foreign = ("SYMBIONT_", "VAULT_", "EMBEDDING_", "SUMMARIZATION_", "OLLAMA_", "OPENAI_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     for name in ("NOTIFY_SOCKET", "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CREDENTIALS_DIRECTORY"):
         kept.pop(name, None)
     own = {
-        # Tests are refused far more often than any sender is.
+        # Requests of tests are refused far more often than those of any sender.
         "SYMBIONT_ADDRESS_PER_MINUTE": "0",
-        # To load the model that ships takes longer than all else that a daemon does in most tests.
+        # Loading the included model takes longer than everything else that a daemon does in most tests.
         "EMBEDDING_PROVIDER": "hashing",
         "GITHUB_SECRET": SECRET,
         "NO_COLOR": "1",
@@ -64,7 +64,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def on_postgres(url: str, **extra: str) -> dict[str, str]:
-    """The environment variables of a daemon whose database is at `url`."""
+    """Return the environment variables of a daemon whose database is at `url`."""
     key = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
     return {**key, "SYMBIONT_DATABASE": url, **extra}
 
@@ -75,7 +75,7 @@ def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -
 
 
 def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the condition") -> Any:
-    """The first true value of `condition`; fails when it stays false for `seconds`."""
+    """Return the first true value of `condition`; fail if it stays false for `seconds`."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -87,7 +87,7 @@ def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the co
 
 @dataclass
 class Answer:
-    """What the daemon answered."""
+    """A response of the daemon."""
 
     status: int
     headers: dict[str, str]
@@ -114,7 +114,7 @@ class Daemon:
                 self.addresses = json.loads((self.root / ".symbi/daemon.json").read_bytes())
             except (OSError, ValueError):
                 return False
-            # One that was killed leaves its file behind.
+            # A daemon that was killed leaves its file behind.
             return bool(self.addresses["pid"] == self.process.pid) and self.readyz().status == 200
 
         until(ready, START_SECONDS, "the daemon's start")
@@ -143,7 +143,7 @@ class Daemon:
             connection.close()
 
     def readyz(self) -> Answer:
-        """What the admin socket says, which needs no token."""
+        """Return the readiness from the admin socket, which needs no token."""
         connection = HTTPConnection("localhost", timeout=60)
         try:
             connection.sock = socket.socket(socket.AF_UNIX)
@@ -158,7 +158,7 @@ class Daemon:
             connection.close()
 
     def github(self, body: bytes, delivery_id: str, *, event: str = "push", path: str = "/hooks/github") -> Answer:
-        """Post `body` as GitHub would."""
+        """Post `body` as GitHub does."""
         headers = sign("github", SECRET, body, now=time.time(), delivery_id=delivery_id, event=event)
         return self.request("POST", path, body, headers)
 
@@ -171,7 +171,7 @@ class Daemon:
         return symbi(*arguments, root=self.root, input=input, **extra)
 
     def attempts(self, *arguments: str) -> list[dict[str, Any]]:
-        """What `symbi webhook logs --json` shows."""
+        """Return the attempts that `symbi webhook logs --json` lists."""
         done = self.symbi("webhook", "logs", "--json", *arguments)
         assert done.returncode == 0, done.stderr
         rows = json.loads(done.stdout)["attempts"]
@@ -196,9 +196,9 @@ def running(
     admin_host: str = "127.0.0.1",
     **extra: str,
 ) -> Iterator[Daemon]:
-    """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed.
+    """Start `symbi up` in `root` on free ports; stop it at the end, with status 0 unless it was killed.
 
-    `command`: another one than `symbi`, by its path and first arguments, or as `forked` takes it.
+    `command`: another command than `symbi`, by its path and first arguments, or in the form of `forked`.
     """
     log = root / "daemon.log"
     given = ["up", *arguments, "--listen", "127.0.0.1:0", "--admin-listen", f"{admin_host}:0"]
@@ -224,7 +224,7 @@ def running(
 
 
 def write_program(root: Path, text: str = GITHUB, name: str = "hooks.symbiont") -> Path:
-    """Put a program under `root/program` and return its file."""
+    """Write a program to `root/program` and return its file."""
     folder = root / "program"
     folder.mkdir(exist_ok=True)
     file = folder / name

@@ -1,7 +1,7 @@
-"""`symbi`, but that several daemons may share one database, each with memories in its own folder.
+"""`symbi` with which several daemons may share one database, each with memories in its own folder.
 
-That is how daemons share a database whose memories are not files. `SHARING_…` variables make the lease shorter, runs
-and the time between two looks at the inbox longer.
+Otherwise daemons share a database only without memories in files. `SHARING_…` variables make the lease shorter, and
+runs and the interval between two checks of the inbox longer.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ RUN_SECONDS = float(os.environ.get("SHARING_RUN", "0.2"))
 
 
 async def slow_act(*given: Any) -> None:
-    """What a daemon calls to run an agent."""
+    """Run an agent after a delay."""
     await asyncio.sleep(RUN_SECONDS)
     await act(*given)
 
 
 async def claimed(_database: Database) -> bool:
-    """What a daemon is told that asks whether it alone may keep files."""
+    """Return that this daemon alone may keep files, to every daemon."""
     return True
 
 
 def share() -> None:
-    """Change what has to be changed for that, in this process."""
+    """Change the daemon in this process."""
     for where, name, value in ((Database, "claim_alone", claimed), (server, "act", slow_act)):
         assert hasattr(where, name)
         setattr(where, name, value)
@@ -40,7 +40,7 @@ def share() -> None:
 
 
 def shorten() -> None:
-    """Have leases end in seconds."""
+    """Shorten the leases to seconds."""
     for where, name, value in ((Inbox, "lease", "3"), (Dispatcher, "poll", "0.2")):
         defaults = where.__init__.__kwdefaults__
         assert defaults is not None
@@ -48,12 +48,12 @@ def shorten() -> None:
 
 
 def shared() -> None:
-    """The command."""
+    """Run `symbi` as a daemon that shares its database."""
     share()
     main()
 
 
 def leased() -> None:
-    """`symbi`, but that its leases are short."""
+    """Run `symbi` with short leases."""
     shorten()
     main()

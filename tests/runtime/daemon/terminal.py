@@ -1,4 +1,4 @@
-"""A command on a terminal of its own."""
+"""Run a command on a pseudo terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.runtime.daemon.running import BIN, Daemon, environment
 
 
 def terminal(daemon: Daemon, *arguments: str, shown: str = "", typed: str = "", **extra: str) -> str:
-    """What `symbi` writes to a terminal until it ends, or until `shown` has come and nothing more for a moment.
+    """Return the output of `symbi` on a terminal until it ends, or until `shown` appeared and a short pause followed.
 
-    `typed` is what a person types there.
+    `typed`: the keyboard input.
     """
     process, master = pty.fork()
     if process == 0:

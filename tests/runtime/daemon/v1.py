@@ -1,4 +1,4 @@
-"""Asking a running daemon's `/v1`, and posting to the webhooks that it made."""
+"""Call `/v1` of a running daemon, and post to webhooks that were created there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.signatures import sign
 
 
 def make_token(daemon: Daemon, *arguments: str, **extra: str) -> str:
-    """A new token, as `symbi token create` prints it."""
+    """Return a new token, as `symbi token create` prints it."""
     done = daemon.symbi("token", "create", *arguments, **extra)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -26,7 +26,7 @@ def ask(
     body: Any = None,
     headers: list[tuple[str, str]] | None = None,
 ) -> Answer:
-    """What the operators' listener answers."""
+    """Return the response of the operators' listener."""
     sent = list(headers or [])
     if token is not None:
         sent.append(("Authorization", f"Bearer {token}"))
@@ -38,7 +38,7 @@ def ask(
 
 @dataclass
 class Made:
-    """A webhook made at run time."""
+    """A webhook that was created at run time."""
 
     daemon: Daemon
     id: str
@@ -52,13 +52,13 @@ class Made:
         return sign("swarmlet", secret or self.secret or "", body, now=time.time() - late, delivery_id="unused")
 
     def post(self, body: bytes = b'{"a":1}', *, secret: str | None = None, late: float = 0) -> Answer:
-        """Post `body`, signed with `secret` (its own) `late` seconds ago; unsigned when it has none."""
+        """Post `body`, signed `late` seconds ago with `secret`, by default its own; unsigned if it has none."""
         signed = self.headers(body, secret=secret, late=late) if secret or self.secret else []
         return self.daemon.request("POST", self.path, body, signed)
 
 
 def make_webhook(daemon: Daemon, token: str, title: str = "Nightly build", **body: Any) -> Made:
-    """Make a webhook over HTTP."""
+    """Create a webhook over HTTP."""
     answer = ask(daemon, token, "POST", "/v1/webhooks", {"title": title, "agent": "reviewer", **body})
     assert answer.status == 201, answer
     made = answer.json()

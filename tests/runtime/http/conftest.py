@@ -1,4 +1,4 @@
-"""A real listener on a real socket, on both event loops: uvloop's is the daemon's, asyncio's is everybody else's."""
+"""A real listener on a real socket, on both event loops: uvloop, which the daemon uses, and asyncio."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.runtime.http.peer import Serve, Serving, echo
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def serve(request: pytest.FixtureRequest) -> Iterator[Serve]:
-    """Starts listeners, in a thread each; they stop at the end of the test."""
+    """Start listeners, each in its own thread; they stop at the end of the test."""
     new_loop: Callable[[], asyncio.AbstractEventLoop] = (
         uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
     )

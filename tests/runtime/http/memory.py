@@ -1,4 +1,4 @@
-"""A connection without a socket: what its handler was given of what was sent, and what it answered."""
+"""A connection without a socket, which records the requests that its handler gets and the responses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from runtime.http.response import Response, failure
 from runtime.http.server import Server
 
 LARGEST = 64
-"""Bytes of a body that the handler takes."""
+"""Bytes of a body that the handler accepts."""
 
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3}) ")
 
 
 class _Transport(asyncio.Transport):
-    """Keeps what is written."""
+    """A transport that records what is written."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 1)})
@@ -52,15 +52,15 @@ class _Transport(asyncio.Transport):
         return 0
 
     def pause_reading(self) -> None:
-        """What is fed comes all the same."""
+        """Do nothing: the test feeds the data."""
 
     def resume_reading(self) -> None:
-        """It never stopped."""
+        """Do nothing: it was never paused."""
 
 
 class Exchange(NamedTuple):
-    """`taken`: the head and body of each request that the handler was given whole. `statuses`: of each answer. `ended`:
-    whether the connection did. `error`: of the last answer, when it is a refusal."""
+    """`taken`: the head and body of each request that the handler received completely. `statuses`: of each response.
+    `ended`: whether the connection was closed. `error`: of the last response, if it is a refusal."""
 
     taken: list[tuple[RequestHead, bytes]]
     statuses: list[int]
@@ -74,7 +74,7 @@ def exchange(*pieces: bytes) -> Exchange:
 
 
 async def play(*pieces: bytes) -> Exchange:
-    """Send `pieces`, one after the other, where an event loop runs already."""
+    """Send `pieces`, one after the other, in the running event loop."""
     taken: list[tuple[RequestHead, bytes]] = []
 
     async def handle(request: Request) -> Response:
@@ -105,6 +105,6 @@ async def play(*pieces: bytes) -> Exchange:
 
 
 async def _settled() -> None:
-    """Let everything happen that can."""
+    """Run everything that is ready."""
     for _ in range(16):
         await asyncio.sleep(0)

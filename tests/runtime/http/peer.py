@@ -1,4 +1,4 @@
-"""A listener for tests, and a peer that sends it bytes as they stand."""
+"""A listener for tests, and a client that sends raw bytes to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.http.response import Response, failure
 from runtime.http.server import Handler, Server
 
 SECONDS = 60
-"""How long anything may take here before the test fails."""
+"""Seconds that anything may take before the test fails."""
 
 LARGEST = 1024 * 1024
 
@@ -29,7 +29,7 @@ Serve = Callable[..., "Serving"]
 
 
 async def echo(request: Request) -> Response:
-    """Answers with what was asked; refuses with what is wrong."""
+    """A handler that echoes the request, or responds with the error."""
     try:
         body = await request.read(LARGEST)
     except HttpError as problem:
@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def error(self) -> str:
-        """The code of a refusal, which always has the same form."""
+        """Return the code of a refusal, which always has the same form."""
         assert self.headers["content-type"] == "application/json", self
         said = self.json()
         assert set(said) == {"error", "message"}, said
@@ -75,12 +75,12 @@ class Peer:
         self.socket.sendall(data)
 
     def try_to_send(self, data: bytes) -> None:
-        """Send `data`, unless the connection has ended already."""
+        """Send `data`, unless the connection has ended."""
         with suppress(ConnectionError):
             self.socket.sendall(data)
 
     def head(self) -> tuple[int, dict[str, str]]:
-        """Status and headers of the next answer. Raises EOFError when the connection ends first."""
+        """Return the status and headers of the next response. Raises EOFError if the connection ends first."""
         lines: list[str] = []
         while (line := self._file.readline()) != b"\r\n":
             if not line.endswith(b"\r\n"):
@@ -90,21 +90,21 @@ class Peer:
         return int(lines[0].split(" ")[1]), headers
 
     def answer(self) -> Answer:
-        """The next answer."""
+        """Return the next response."""
         status, headers = self.head()
         return Answer(status, headers, self._file.read(int(headers.get("content-length", "0"))))
 
     def ask(self, data: bytes) -> Answer:
-        """Send `data`; the next answer."""
+        """Send `data` and return the next response."""
         self.send(data)
         return self.answer()
 
     def rest(self) -> bytes:
-        """What comes before the listener ends the connection in good order."""
+        """Return everything that is received before the listener closes the connection without an error."""
         return self._file.read()
 
     def end(self) -> None:
-        """Say that nothing more will be sent."""
+        """Close the sending half."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Peer:
 
 @dataclass
 class Serving:
-    """A listener that runs in a thread of its own."""
+    """A listener in its own thread."""
 
     server: Server
     address: tuple[str, int]
@@ -159,10 +159,10 @@ class Serving:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def stop(self, seconds: float) -> Future[None]:
-        """Stop, waiting `seconds` for what is under way."""
+        """Stop, and wait `seconds` for requests in progress."""
 
         async def stop() -> None:
-            # asyncio drops what it is just accepting when its server is closed, socket and all, without closing it.
+            # When a server closes, asyncio loses the connections that it is accepting, without closing their sockets.
             await asyncio.sleep(0.02)
             await self.server.close(seconds)
 
@@ -172,12 +172,12 @@ class Serving:
         return Peer(self.address, source)
 
     def ask(self, data: bytes) -> Answer:
-        """The answer to `data`, over a connection of its own."""
+        """Return the response to `data` on a new connection."""
         with self.connect() as peer:
             return peer.ask(data)
 
     def older(self, seconds: float) -> None:
-        """Let the bodies under way have begun so many seconds earlier."""
+        """Move the start of all bodies in progress this many seconds back."""
 
         async def age() -> None:
             for gathering in self.server.bodies.gathering:
@@ -186,11 +186,11 @@ class Serving:
         self.run(age()).result(SECONDS)
 
     def expired(self) -> None:
-        """Let so much time pass, as the listener sees it, that every deadline is over."""
+        """Make every deadline of the listener expire."""
         self.later(3600)
 
     def later(self, seconds: float) -> None:
-        """Look at the deadlines as they will be in so many seconds."""
+        """Check the deadlines as if this many seconds had passed."""
 
         async def look() -> None:
             now = self.loop.time() + seconds
@@ -201,7 +201,7 @@ class Serving:
 
 
 async def _settled() -> None:
-    """Let what was accepted at the last moment come to its end."""
+    """Wait for connections that were accepted at the last moment."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
         await asyncio.wait(others)
@@ -209,7 +209,7 @@ async def _settled() -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Return when it is so; fails when it does not come to be."""
+    """Wait until the condition is true; fail if it does not become true."""
     end = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < end, "it did not come to be"

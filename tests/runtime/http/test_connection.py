@@ -1,4 +1,4 @@
-"""Connections, over real sockets: what is answered, in which order, and when a connection ends."""
+"""Connections over real sockets: responses, their order, and the end of a connection."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_a_sender_that_waits_to_be_told_to_go_on_is_told(serve: Serve) -> None:
         peer.send(HEAD + b"Content-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         assert peer.socket.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         assert peer.ask(b"abc").json()["body"] == "abc"
-        # One that sends it at once has no need to be told.
+        # A client that sends the body at once needs no 100 Continue.
         assert peer.ask(post(b"abc", "/a", "Expect: 100-continue")).status == 202
 
 
@@ -309,7 +309,7 @@ def test_a_sender_that_goes_away_leaves_nothing_behind(serve: Serve) -> None:
     for data in (HEAD + b"Content-Length: 9\r\n\r\nabc", b"POST /a", post(b"abc"), b""):
         peer = serving.connect()
         peer.send(data)
-        # Gone with a reset, in the middle of whatever it was.
+        # Reset by the client at any point.
         peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         peer.close()
     until(lambda: not serving.server.connections and serving.server.bodies.size == 0)

@@ -1,7 +1,7 @@
-"""However the network cuts what was sent, and whatever is broken in it: one reading, and it is h11's too.
+"""However a request is split or broken, it is read in one way, which is also h11's.
 
-h11 is of another descent than llhttp, which reads here. What the handler is given is what h11 reads; what h11 refuses
-the handler never sees.
+h11 is independent of llhttp, which the listener uses. The handler gets exactly what h11 reads, and never gets what h11
+refuses.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def test_a_cut_anywhere_changes_nothing(number: int) -> None:
 
 
 def h11_reads(data: bytes) -> list[tuple[h11.Request, bytes]]:
-    """The requests that h11 reads of `data` and their bodies, up to the first that it refuses or misses a part of."""
+    """Return the requests and bodies that h11 reads in `data`, up to the first refused or incomplete one."""
     found = []
     while data:
         connection = h11.Connection(h11.SERVER)
-        # It takes no empty lines before a request, which RFC 9112 section 2.2 asks for, nor several spaces between the
-        # parts of its line, which section 3 allows.
+        # h11 refuses empty lines before a request, which RFC 9112 section 2.2 requires, and several spaces between the
+        # parts of the request line, which section 3 allows.
         line, end, rest = data.lstrip(b"\r\n").partition(b"\n")
         connection.receive_data(re.sub(rb" +", b" ", line) + end + rest)
         try:
@@ -70,7 +70,7 @@ def h11_reads(data: bytes) -> list[tuple[h11.Request, bytes]]:
 
 
 def agree(data: bytes) -> None:
-    """Fails when the handler was given what h11 reads in another way, or not at all."""
+    """Fail if the handler got a request that h11 reads differently or refuses."""
     said = exchange(data)
     if 404 in said.statuses:
         return
@@ -83,7 +83,7 @@ def agree(data: bytes) -> None:
         assert target.rstrip(b"?").endswith(path.rstrip("?").encode())
         assert head.minor == int(request.http_version[-1:])
         pairs = [(name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in head.pairs]
-        # Of this one h11 tells what it means.
+        # h11 reads this one.
         assert [(name, b"chunked" if name == b"transfer-encoding" else value) for name, value in pairs] == list(
             request.headers
         )

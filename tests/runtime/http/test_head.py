@@ -1,4 +1,4 @@
-"""Heads: one reading, or none. Each way in which two servers have read one request differently is refused."""
+"""Request heads: one reading, or none. Each form that two servers have read differently is refused."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def head(*lines: str, start: str = "POST /hooks/a HTTP/1.1", host: bool = True) 
 
 
 def parse(data: bytes) -> RequestHead:
-    """What a handler is given of the head `data`."""
+    """Return what a handler gets for the head `data`."""
     said = exchange(data + b"\r\n\r\n", b"0\r\n\r\n" * 4)
     assert said.taken, said
     return said.taken[0][0]
 
 
 def refused(data: bytes) -> str:
-    """The error that the head `data` is refused with."""
+    """Return the error with which the head `data` is refused."""
     said = exchange(data + b"\r\n\r\n")
     assert not said.taken
     assert said.ended

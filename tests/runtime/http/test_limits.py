@@ -1,4 +1,4 @@
-"""Slow senders, many senders, and the end: nobody holds the listener up."""
+"""Slow clients, many clients, and a stop: no client delays the listener."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.runtime.http.test_connection import HEAD, chunked, post
 
 
 def taken(serving: Serving, count: int) -> None:
-    """Wait until so many connections are there."""
+    """Wait until this many connections are open."""
     until(lambda: len(serving.server.connections) == count)
 
 
 def begun(serving: Serving, count: int) -> None:
-    """Wait until something has come on so many connections."""
+    """Wait until data was received on this many connections."""
 
     def some() -> int:
         return sum(not connection.idle for connection in list(serving.server.connections))
@@ -61,7 +61,7 @@ def test_a_body_that_drips_in_is_refused_long_before_that(serve: Serve, data: by
     with slow.connect() as peer:
         peer.send(data)
         until(lambda: slow.server.bodies.size == 2000)
-        slow.later(100)  # 2,000 bytes are well over 10 a second so far
+        slow.later(100)  # 2,000 bytes are far more than 10 a second so far
         time.sleep(0.1)
         assert slow.server.bodies.size == 2000
         slow.later(201)
@@ -135,7 +135,7 @@ def test_when_there_is_no_room_and_nobody_idle_the_longest_unfinished_head_goes(
 
 
 class _Gate:
-    """A handler that waits to be let through."""
+    """A handler that waits until the test releases it."""
 
     def __init__(self) -> None:
         self.open = asyncio.Event()
@@ -205,7 +205,7 @@ SLOW = {
 @pytest.mark.parametrize("say", SLOW.values(), ids=SLOW)
 def test_an_address_that_takes_every_connection_is_in_nobodys_way(serve: Serve, say: bytes) -> None:
     most = 20
-    # Nobody goes for being slow alone: what a slow machine takes for that is not asked here.
+    # No connection is closed for slowness here, so that the test does not depend on a fast machine.
     serving = serve(connections=most, head_seconds=600, body_seconds=600, body_rate=0)
     with ExitStack() as stack:
         others = [stack.enter_context(serving.connect("127.0.0.2")) for _ in range(3)]
@@ -231,7 +231,7 @@ def test_a_proxys_address_is_not_held_against_it(serve: Serve) -> None:
         assert stranger.ask(post(b"")).status == 202
         for _ in range(4):
             assert stack.enter_context(serving.connect()).ask(post(b"")).status == 202
-        # The longest idle of all went, and not one of those that share an address.
+        # The connection that was idle longest was closed, not one of those that share an address.
         assert stranger.rest() == b""
 
 

@@ -1,4 +1,4 @@
-"""Answers that are made while they are sent, read by a real client."""
+"""Streamed responses, read by a real client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Chunks = Callable[[], AsyncGenerator[bytes]]
 
 
 class Serving:
-    """A listener whose every answer is a stream."""
+    """A listener with only streamed responses."""
 
     def __init__(self, runner: Runner, url: str) -> None:
         self.runner = runner
@@ -55,7 +55,7 @@ class Serving:
                 yield serving
 
     def noting(self, *chunks: bytes, wait: asyncio.Event | None = None) -> Chunks:
-        """Yield these, wait, and note how it ended."""
+        """Yield these, wait, and record how it ended."""
 
         async def generate() -> AsyncGenerator[bytes]:
             try:
@@ -198,6 +198,6 @@ async def test_a_stop_ends_a_stream_at_once(stopped: bytes) -> None:
         else:
             with pytest.raises(aiohttp.ClientError):
                 await response.content.read()
-        # Sooner than requests under way may take.
+        # Before the time limit of requests in progress.
         await asyncio.wait_for(stopping, SECONDS / 2)
     assert serving.ended == ["cancelled"]

@@ -1,4 +1,4 @@
-"""The SDK's own client, connected for as long as a module of tests needs it, in a thread with an event loop."""
+"""The SDK's client, connected for a module of tests, in a thread with an event loop."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.runtime.daemon.running import BIN, Daemon, environment
 T = TypeVar("T")
 
 Mode = Literal["legacy", "auto"]
-"""`legacy`: the handshake that clients speak today; `auto`: the revision of 2026-07-28, which has none."""
+"""`legacy`: the handshake of most clients; `auto`: the revision of 2026-07-28, which has no handshake."""
 
 SECONDS = 120
 
 
 class Connected:
-    """A client, asked from tests that are no coroutines."""
+    """A client for tests that are not coroutines."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client: Client) -> None:
         self.client = client
         self._loop = loop
 
     def ask(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """What `work` gets from the client."""
+        """Return the result of `work` with the client."""
 
         async def asked() -> T:
             return await work(self.client)
@@ -40,11 +40,11 @@ class Connected:
         return asyncio.run_coroutine_threadsafe(asked(), self._loop).result(SECONDS)
 
     def call(self, name: str, /, **arguments: Any) -> Any:
-        """A tool's result, as the client has it."""
+        """Call a tool and return the result that the client gets."""
         return self.ask(lambda client: client.call_tool(name, arguments))
 
     def content(self, name: str, /, **arguments: Any) -> Any:
-        """What a tool answers; fails when it did."""
+        """Call a tool that must succeed and return its structured result."""
         result = self.call(name, **arguments)
         assert not result.is_error, result.content
         return result.structured_content
@@ -52,7 +52,7 @@ class Connected:
 
 @contextmanager
 def over_stdio(root: Path, *, mode: Mode, log: Path, **extra: str) -> Iterator[Connected]:
-    """A client that started `symbi mcp` on `root`."""
+    """Yield a client that started `symbi mcp` on `root`."""
     command = StdioServerParameters(
         command=str(BIN / "symbi"), args=["mcp", "--root", str(root)], env=environment(**extra)
     )
@@ -67,7 +67,7 @@ def over_stdio(root: Path, *, mode: Mode, log: Path, **extra: str) -> Iterator[C
 
 @contextmanager
 def over_http(daemon: Daemon, token: str, *, mode: Mode) -> Iterator[Connected]:
-    """A client of a daemon's `/mcp`."""
+    """Yield a client of a daemon's `/mcp`."""
     url = f"http://{daemon.addresses['admin']}/mcp"
 
     async def connect(stack: AsyncExitStack) -> Client:
@@ -81,7 +81,7 @@ def over_http(daemon: Daemon, token: str, *, mode: Mode) -> Iterator[Connected]:
 
 @contextmanager
 def _running(connect: Callable[[AsyncExitStack], Awaitable[Client]]) -> Iterator[Connected]:
-    """Keep a connection in one task of one loop, as the SDK's task groups need it."""
+    """Keep a connection in one task of one loop, as the SDK's task groups require."""
     there: list[Connected] = []
     problem: list[BaseException] = []
     ready, end = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""`symbi mcp` in a process of its own, spoken to in bare lines, the wrong ones too."""
+"""`symbi mcp` in its own process; tests write raw lines to it, also invalid ones."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Lines:
         self._number = 0
 
     def begin(self) -> Any:
-        """The handshake; what the server says of itself."""
+        """Do the handshake and return the server's description of itself."""
         said = self.ask("initialize", HANDSHAKE)["result"]
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return said
 
     def ask(self, method: str, parameters: Any = None) -> Any:
-        """What is answered to a request."""
+        """Send a request and return the response."""
         self._number += 1
         message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters or {}}
         self.send(message)
@@ -53,7 +53,7 @@ class Lines:
         return answer
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """The result of a tool."""
+        """Call a tool and return its result."""
         return self.ask("tools/call", {"name": name, "arguments": arguments})["result"]
 
     def send(self, message: Any) -> None:
@@ -64,11 +64,11 @@ class Lines:
         self.stdin.flush()
 
     def read(self) -> Any:
-        """The next line, which has to be a message."""
+        """Return the next line, which must be a message."""
         return json.loads(self.stdout.readline())
 
     def end(self) -> int:
-        """Close its input and wait for its end; nothing but messages stood in its output."""
+        """Close its input and wait for its end; assert that its output contained only messages."""
         self.stdin.close()
         for line in self.stdout:
             assert json.loads(line)["jsonrpc"] == "2.0"
@@ -86,7 +86,7 @@ class Lines:
 
 @contextmanager
 def lines(root: Path, *paths: str, log: Path | None = None, **extra: str) -> Iterator[Lines]:
-    """Run one while inside; it is killed at the end unless it ended."""
+    """Start `symbi mcp`; kill it at the end if it still runs."""
     started = Lines(root, *paths, log=log or root.with_name(f"{root.name}.log"), **extra)
     try:
         yield started

@@ -1,4 +1,4 @@
-"""An Ollama in a thread that answers vectors, but for a text with the word `wait`: that one it never answers."""
+"""An Ollama server in a thread that returns vectors, and never answers for a text with the word `wait`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class SlowModel:
-    """`asked`: it was asked for what it does not answer; `left`: who asked has given up."""
+    """`asked`: it got a request that it does not answer; `left`: the client closed that connection."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -22,7 +22,7 @@ class SlowModel:
 
 @contextmanager
 def slow_model() -> Iterator[SlowModel]:
-    """Run one while inside."""
+    """Start the server, and stop it at the end."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -31,7 +31,7 @@ def slow_model() -> Iterator[SlowModel]:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
             if any("wait" in text for text in asked):
                 model.asked.release()
-                # Readable means ended: nothing more is to be read.
+                # Readable means closed: the client sends nothing more.
                 select.select([self.connection], [], [], 60)
                 model.left.release()
                 self.close_connection = True

@@ -1,4 +1,4 @@
-"""`/mcp` of a real daemon: who may ask, what of the table they see, and what bounds those who do."""
+"""`/mcp` of a real daemon: permissions, the visible tools, and the limits of clients."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def post(
     method: str = "POST",
     host: str | None = None,
 ) -> Answer:
-    """One request to `/mcp`, as a client of the handshake sends it."""
+    """Send one request to `/mcp` as a client with the handshake does."""
     headers = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json"), *more]
     if token is not None:
         headers.append(("Authorization", f"Bearer {token}"))
@@ -75,7 +75,7 @@ def post(
 
 
 def begin(daemon: Daemon, token: str) -> str:
-    """A new session's id."""
+    """Return the id of a new session."""
     answer = post(daemon, HANDSHAKE, token)
     assert answer.status == 200
     return answer.headers["mcp-session-id"]
@@ -134,7 +134,7 @@ def test_a_page_cannot_have_a_browser_ask_under_another_name(
 ) -> None:
     if header == "Host":
         answer = post(daemon, HANDSHAKE, token, host=value)
-        # Without any Host it is no request of HTTP/1.1, to us or to the server below.
+        # Without a Host header it is not a valid HTTP/1.1 request.
         assert answer.status == status or (not value and answer.status == 400)
     else:
         assert post(daemon, HANDSHAKE, token, (header, value)).status == status
@@ -181,7 +181,7 @@ def test_a_revoked_token_ends_at_once_and_with_it_what_it_had_under_way(daemon: 
             in_time = time.monotonic() - began < QUESTION_SECONDS
             assert await asyncio.to_thread(model.left.acquire, timeout=60)
             await asyncio.wait([call], timeout=60)
-            # What gives up by itself is answered.
+            # A call with its own time limit is answered.
             assert isinstance(call.exception(), MCPError) or not in_time
 
         connected.ask(revoked)
@@ -239,7 +239,7 @@ def test_a_stop_is_not_held_up_by_a_call_that_never_ends(
 ) -> None:
     root = tmp_path_factory.mktemp("stopping")
     (root / "notes.symbiont").write_text(PROGRAM.format(url=model.url))
-    # To wait for the call as a drain waits for deliveries would take an hour.
+    # If the stop waited for the call as it waits for deliveries, it would take an hour.
     with running(root, "notes.symbiont", SYMBIONT_DRAIN_SECONDS="3600") as daemon:
         made = make_token(daemon, "--label", "long", "--scope", "write")
         with over_http(daemon, made, mode="legacy") as connected:

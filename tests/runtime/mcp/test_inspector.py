@@ -1,4 +1,4 @@
-"""Another implementation of the protocol as a client: the Inspector's command line, which is the TypeScript SDK."""
+"""Another implementation of the protocol as a client: the command line of the Inspector, on the TypeScript SDK."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.lanes import LONG
 from tests.runtime.daemon.running import BIN, environment
 
 PACKAGE = "@modelcontextprotocol/inspector@0.15.0"
-# Kept between runs: the packages are two hundred.
+# Kept between runs: there are two hundred packages.
 CACHE = Path(tempfile.gettempdir()) / f"symbiont-inspector-0.15.0-{os.getuid()}"
 SECONDS = 180
 
@@ -27,7 +27,7 @@ Inspect = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def inspect(tmp_path_factory: pytest.TempPathFactory) -> Inspect:
-    """What the Inspector prints of one request to `symbi mcp`."""
+    """Return what the Inspector prints for one request to `symbi mcp`."""
     npx = shutil.which("npx")
     if npx is None:
         pytest.skip("there is no npx")

@@ -1,4 +1,4 @@
-"""What is listed before anything is loaded, beside the tables that it was written from."""
+"""The listing that is served before anything is loaded agrees with the tables that it is generated from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every client gets, whichever way it comes: the same promises by each of them, with the SDK's own client."""
+"""Every transport keeps the same promises, tried with the SDK's client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ memory slow {{
 }}
 """
 
-# Who comes how, in which revision: a process that owns its root, one beside a daemon, and a token.
+# The transports and revisions: a process that owns its root, one beside a daemon, and HTTP with a token.
 WAYS: dict[str, tuple[str, Mode]] = {
     "stdio-owner": ("owner", "legacy"),
     "stdio-beside-a-daemon": ("beside", "auto"),
@@ -57,7 +57,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, model: SlowModel) -> Iterat
 def connected(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: SlowModel
 ) -> Iterator[Connected]:
-    """A client, once each way."""
+    """A client of each transport."""
     way, mode = WAYS[request.param]
     with ExitStack() as stack:
         if way == "owner":
@@ -75,7 +75,7 @@ def connected(
 
 @pytest.fixture
 def project(request: pytest.FixtureRequest) -> str:
-    """A project of this test alone."""
+    """A project that only this test uses."""
     return str(request.node.name)
 
 
@@ -106,7 +106,7 @@ def test_every_tool_of_the_table_is_listed_with_what_the_table_says_of_it(connec
 
 
 def test_a_schema_of_results_takes_an_error_too(connected: Connected) -> None:
-    # Clients in TypeScript hold an error against it, and would show the model their complaint instead of ours.
+    # Clients in TypeScript validate errors against it, and would show the model their own error instead of ours.
     for tool in connected.ask(lambda client: client.list_tools()).tools:
         assert tool.output_schema is not None
         Draft202012Validator.check_schema(tool.output_schema)
@@ -227,7 +227,7 @@ def test_a_cancelled_call_is_cancelled(connected: Connected, model: SlowModel, p
 
     connected.ask(cancelled)
     assert model.left.acquire(timeout=60)
-    # And the connection goes on.
+    # The connection still works.
     assert connected.content("get-collections")["collections"]
 
 

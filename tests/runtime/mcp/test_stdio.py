@@ -1,4 +1,4 @@
-"""`symbi mcp` as a process: nothing that a client sends ends it, and the root is always somebody's."""
+"""`symbi mcp` as a process: no input of a client ends it, and the root always has an owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines
 
 @pytest.fixture(scope="module")
 def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
-    """One process for all that it has to bear; its root was not there before."""
+    """One process for all tests that do not end it, on a new root."""
     root = tmp_path_factory.mktemp("made") / "below" / "memory"
     with lines(root, log=root.parent.parent / "log") as started:
         started.begin()
@@ -77,7 +77,7 @@ def test_a_wrong_line_is_answered_to_the_request_that_it_was_meant_for(
 
 
 def test_half_a_character_is_mended_and_the_rest_of_the_text_is_kept(owner: Lines) -> None:
-    # What is cut after so many characters in JavaScript may end in half an emoji.
+    # A text that JavaScript cut after a number of characters may end in half an emoji.
     owner.write(
         b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"push","arguments":'
         b'{"text":"Whole \\ud83c\\udf89 and half \\ud83d"}}}\n'
@@ -99,7 +99,7 @@ def test_a_line_that_is_too_long_is_read_over(owner: Lines) -> None:
 def test_a_long_line_that_is_a_message_is_taken(owner: Lines) -> None:
     text = "A sentence like the others. " * 40_000
     kept = owner.call("push", text=text, project_id="long")
-    # Whether so long a text is kept is the tool's matter: the model is told.
+    # The tool decides whether to store so long a text; its error reaches the model.
     assert kept["isError"] or kept["structuredContent"]["chunksIndexed"] > 0
 
 
@@ -214,13 +214,13 @@ def test_when_the_owner_is_killed_another_goes_on_and_nothing_is_lost(tmp_path: 
             assert kept["structuredContent"]["inserted"] == 1
         recorded = json.loads((root / ".symbi" / "daemon.json").read_text())
         owner, other = (first, second) if recorded["pid"] == first.process.pid else (second, first)
-        # Other commands work beside it, and a daemon is told who is there.
+        # Other commands work beside it, and a daemon reports which process owns the root.
         done = symbi("push", "--project", "both", "-", root=root, input="Kept from the command line.")
         assert done.returncode == 0, done.stderr
         up = symbi("up", str(Path("examples").absolute()), root=root)
         assert up.returncode == 2
         assert f"`symbi mcp` (process {owner.process.pid})" in up.stderr
-        # Killed in the middle of a push that nobody has answered yet.
+        # Killed in the middle of a push that is not answered yet.
         items = [{"text": f"Entry {number} of what was cut off."} for number in range(500)]
         arguments = {"items": items, "project_id": "cut off"}
         owner.send(
@@ -240,7 +240,7 @@ def test_it_stops_when_asked_to_also_while_its_client_reads_nothing(tmp_path: Pa
     root = tmp_path / "root"
     with lines(root) as started:
         started.begin()
-        # More answers than a pipe holds.
+        # More responses than fit into a pipe.
         for number in range(40):
             started.send({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}})
         until((root / ".symbi" / "daemon.json").exists)
@@ -251,7 +251,7 @@ def test_it_stops_when_asked_to_also_while_its_client_reads_nothing(tmp_path: Pa
 
 @contextmanager
 def held(root: Path) -> Iterator[None]:
-    """A new root that another process holds and never answers for."""
+    """A new root whose owner never answers."""
     root.mkdir()
     make(root, os.environ, root)
     with (root / ".symbi" / "lock").open("ab") as lock:

@@ -1,4 +1,4 @@
-"""Work for a client: cancelled once, so that it can put things in order, and told of in numbers that only grow."""
+"""Calls of a client: cancelled once, so that they can clean up, with progress that only increases."""
 
 from __future__ import annotations
 

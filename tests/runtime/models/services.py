@@ -44,14 +44,14 @@ LISTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass
 class Service:
-    """A service that runs, and what it was asked. `answers` are given one after the other, then `said`."""
+    """A running service and the requests that it got. It returns `answers` one after the other, then `said`."""
 
     kind: str
     port: int = 0
     said: str = SAID
     answers: list[Answer] = field(default_factory=list)
     looks: list[Answer] = field(default_factory=list)
-    """Answers to whether it is there."""
+    """Answer the request that checks whether the service is there."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     looked: int = 0
@@ -88,7 +88,7 @@ class Service:
 
 
 def says(status: int, body: Any = None) -> Answer:
-    """An answer with this status; `body` is JSON, or the text itself."""
+    """Return a response with this status; `body` is JSON or the text itself."""
 
     async def answer(_service: Service) -> web.StreamResponse:
         text = body if isinstance(body, str) else json.dumps(body)
@@ -98,7 +98,7 @@ def says(status: int, body: Any = None) -> Answer:
 
 
 def text(said: str) -> Answer:
-    """An answer in the service's own shape."""
+    """Return a response in the format of the service."""
 
     async def answer(service: Service) -> web.StreamResponse:
         return web.json_response(SHAPES[service.kind](said))
@@ -107,14 +107,14 @@ def text(said: str) -> Answer:
 
 
 async def never(_service: Service) -> web.StreamResponse:
-    """No answer, for as long as anybody waits."""
+    """Wait without a response until the client gives up."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
 @asynccontextmanager
 async def serving(kind: str) -> AsyncIterator[Service]:
-    """A service on a free port of this machine."""
+    """Start a service on a free local port."""
     service = Service(kind)
     runner = web.ServerRunner(web.Server(service.handle), shutdown_timeout=0.1)
     await runner.setup()

@@ -1,4 +1,4 @@
-"""Language models over HTTP: what they are asked, and what it means when they are away, wrong or say nothing."""
+"""Language models over HTTP: the requests, and the errors if a service is away, wrong or returns nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def service(kind: str) -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def opened(service: Service, clock: ManualClock) -> AsyncIterator[Open]:
-    """Opens the model over the service with the options that a test wants."""
+    """Return a function that opens the model with the options of a test."""
     found: list[Model] = []
 
     def make(*, url: str = service.url, **options: Any) -> Model:
@@ -74,7 +74,7 @@ async def absence(model: Model) -> ModelUnavailable:
     return caught.value
 
 
-# What is sent, and what comes back.
+# Requests and responses.
 
 
 async def test_the_answer_is_the_models(opened: Open) -> None:
@@ -123,7 +123,7 @@ async def test_openai_itself_is_told_the_most_by_its_newer_name(monkeypatch: pyt
         asked.update(body)
         return {"choices": [{"message": {"content": "x"}}]}
 
-    # Nothing here may reach OpenAI.
+    # No request may reach OpenAI.
     monkeypatch.setattr(model, "_post", noted)
     await model.generate("?", max_tokens=5)
 
@@ -161,7 +161,7 @@ async def test_an_address_with_a_slash_at_its_end_is_the_same(opened: Open, serv
     assert await opened(url=f"{service.url}/").generate("?", max_tokens=9) == SAID
 
 
-# When it is away.
+# The service is away.
 
 
 async def test_a_service_that_is_not_there_is_unavailable(opened: Open, service: Service) -> None:
@@ -189,7 +189,7 @@ async def test_a_service_that_cannot_just_now_is_asked_once(opened: Open, servic
     assert len(service.bodies) == 1
 
 
-# When a person must mend it.
+# An error that a person must correct.
 
 
 @pytest.mark.parametrize("kind", ["ollama"])
@@ -249,7 +249,7 @@ async def test_an_answer_that_is_no_json_is_refused(opened: Open, service: Servi
     assert "not JSON" in str(await refusal(opened()))
 
 
-# Whether it is there.
+# The check whether the service is there.
 
 
 async def test_whether_it_is_there_is_believed_for_some_seconds(
@@ -296,7 +296,7 @@ async def test_a_service_that_does_not_list_its_models_is_there(opened: Open, se
     assert await opened().reachable()
 
 
-# How it is opened.
+# Opening.
 
 
 async def test_a_model_that_is_not_in_the_table_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""A real HTTPS server on this machine, with a certificate of an authority of its own."""
+"""A real local HTTPS server, with a certificate of its own authority."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("localhost", "keys.example")
 
 
 def authority(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """The context of a server called one of `NAMES`, and that of a client that trusts it."""
+    """Return the TLS context of a server called `NAMES`, and that of a client that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
     built = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
@@ -40,7 +40,7 @@ def authority(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 async def serving(
     context: ssl.SSLContext, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 ) -> AsyncIterator[int]:
-    """Answers every request with `handle`; gives the port."""
+    """Answer every request with `handle`; yield the port."""
     runner = web.ServerRunner(web.Server(handle), shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)

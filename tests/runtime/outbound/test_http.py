@@ -1,4 +1,4 @@
-"""Outgoing calls: what was sent, what is tried again, what is refused, and that nothing secret is ever said."""
+"""Outgoing calls: requests, retries, refusals, and that no error contains a secret."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Sleepless(ManualClock):
-    """Advances the time instead of sleeping, and notes how much it was."""
+    """A clock that advances instead of sleeping, and records how much."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ async def caller(sleepless: Sleepless) -> AsyncIterator[HttpCaller]:
 
 
 class Server:
-    """Gives its answers one after the other, the last one for ever, and keeps what it was sent."""
+    """A server that returns its responses one after the other, the last one repeatedly, and records the requests."""
 
     def __init__(self, *answers: web.Response | Handle) -> None:
         self.answers = list(answers)
@@ -86,7 +86,7 @@ def said(body: Any, status: int = 200, **headers: str) -> web.Response:
 async def failure_of(
     caller: HttpCaller, url: str, *, tries: int = 1, seconds: float = 5.0, body: Any = None
 ) -> CallFailed:
-    """Return the failure of the call; neither it nor its causes contain the key."""
+    """Return the error of the call; neither it nor its causes may contain the key."""
     with pytest.raises(CallFailed) as caught:
         await caller.post_json(
             url, body, headers={"Authorization": f"Bearer {KEY}"}, timeout_seconds=seconds, tries=tries

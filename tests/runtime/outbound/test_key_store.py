@@ -1,4 +1,4 @@
-"""The fetcher of keys, against a real HTTPS server."""
+"""The store of fetched keys, with a real HTTPS server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = b'{"keys": []}'
 
 
 class Names(AbstractResolver):
-    """Gives this machine for every name, and counts how often it was asked and closed."""
+    """A resolver that returns the local address for every name, and counts its calls."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = addresses or ("127.0.0.1",)
@@ -32,7 +32,7 @@ class Names(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        # Every time another answer, as a name that is being rebound gives.
+        # Another address each time, as in a DNS rebinding attack.
         self.asked += 1
         address = self.addresses[min(self.asked, len(self.addresses)) - 1]
         return [ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)]
@@ -42,7 +42,7 @@ class Names(AbstractResolver):
 
 
 class Sender:
-    """A server with scripted answers, and the store that calls it."""
+    """A server with scripted responses, and the store that calls it."""
 
     def __init__(self, clock: ManualClock, tls: ssl.SSLContext) -> None:
         self.names = Names()
@@ -67,7 +67,7 @@ class Sender:
         return self.store.find(self.url(path))
 
     async def named(self, path: str, *, by: str) -> bytes | None:
-        """As an unverified request from the address `by` has it, which names the URL."""
+        """Look up a key as for an unverified request from the address `by` that names the URL."""
         await self.store.fetch(self.url(path), configured=True, named_by=by)
         return self.store.find(self.url(path))
 

@@ -1,6 +1,6 @@
 """A process that runs messages until it is killed, or until none waits.
 
-`python -m tests.runtime.threads.message_worker URL NOTES [block]`: each run notes its two steps in the file NOTES, one
+`python -m tests.runtime.threads.message_worker URL NOTES [block]`: each run writes its two steps to the file NOTES, one
 line each; with `block` it stops between them. A message `kill` kills the process while the others run.
 """
 

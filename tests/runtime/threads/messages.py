@@ -1,4 +1,4 @@
-"""Messages, a kind of turn for tests: a table of their own, no delivery, one of a thread at a time."""
+"""Messages, a kind of turn for tests: their own table, no delivery, one per thread at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ index_turns(messages)
 
 
 class ClaimedMessage(ClaimedTurn, frozen=True, kw_only=True):
-    """A person's message as the turn of an agent."""
+    """A message of a person as the turn of an agent."""
 
     trigger: ClassVar[str] = "message"
 
@@ -87,7 +87,7 @@ async def create(database: Database) -> None:
 
 
 async def send(database: Database, clock: Clock, *texts: str, thread: str = "0") -> list[str]:
-    """Queue messages of one thread; return their ids."""
+    """Queue messages of one thread and return their ids."""
     now = milliseconds(clock)
     thread_id = f"{thread:0>8}-0000-7000-8000-000000000000"
     ids = [uuid7(clock) for _ in texts]

@@ -1,4 +1,5 @@
-"""Intent before the act, result after it; what is done is not done again, and what is uncertain is said."""
+"""The intent is recorded before the act, the result after it; a finished act is not repeated, and an uncertain one is
+reported."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ def _nothing(connection: Connection, items: Sequence[None]) -> Sequence[None]:
 
 @pytest.fixture
 def begin(database: Database, clock: ManualClock) -> Begin:
-    """Begins an attempt, as a claim does."""
+    """Begin an attempt, as a claim does."""
 
     async def attempt(number: int) -> RunLog:
-        # Claims come after everything that was put before.
+        # Claims are written after everything that was queued before.
         await database.commits.store(Stage(9, _nothing), None)
 
         def claimed(connection: Connection) -> None:
@@ -44,7 +45,7 @@ def begin(database: Database, clock: ManualClock) -> Begin:
 
 
 class Act:
-    """An act that counts how often it was done."""
+    """An act that counts its calls."""
 
     def __init__(self, *results: object) -> None:
         self.results = list(results)
@@ -160,7 +161,7 @@ async def test_a_run_that_ended_takes_no_more_steps(begin: Begin, database: Data
 
 
 async def _side_by_side(log: RunLog, order: Sequence[str], acts: dict[str, Act], *, keys: bool) -> list[object]:
-    """Ask for these steps at once, in this order; errors are among the answers."""
+    """Run these steps at once, begun in this order; return their results and errors."""
     asked = (log.step(f"tool:{name}", {}, acts[name], key=name if keys else None) for name in order)
     return list(await asyncio.gather(*asked, return_exceptions=True))
 
@@ -203,7 +204,7 @@ async def test_a_key_is_that_of_one_step(begin: Begin) -> None:
 async def test_twenty_steps_side_by_side_are_never_confused_in_twenty_retries(begin: Begin, database: Database) -> None:
     chance = random.Random(7)
     names = [f"call-{number}" for number in range(20)]
-    # The last one is done on attempt 20; each fails often before.
+    # The last one succeeds on attempt 20; each fails several times before.
     acts = {name: Act(*[Retry("busy")] * number, name) for number, name in enumerate(names)}
     for attempt in range(1, 21):
         order = chance.sample(names, len(names))

@@ -1,4 +1,4 @@
-"""Every kind of turn is claimed, retried and recovered alike: messages here, which have no delivery."""
+"""Every kind of turn is claimed, retried and recovered alike, here messages, which have no delivery."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ async def test_every_source_has_its_share_of_the_places(
     async with dispatching(database, clock, run, Inbox(database, clock), queue, workers=workers):
         await settled(database, *["done"] * 4)
         await until(lambda: len(order) == 28)
-    # However many deliveries waited before them.
+    # Regardless of how many deliveries waited before them.
     assert order[:12].count("message") == 4
     assert Counter(order) == {"delivery": 24, "message": 4}
 
@@ -226,7 +226,7 @@ async def test_a_share_that_one_source_leaves_is_for_the_other(
 
 
 async def worker(url: str, notes: Path, *more: str) -> asyncio.subprocess.Process:
-    """A process that runs the messages of this database, see `message_worker`."""
+    """Start a process that runs the messages of this database, see `message_worker`."""
     given = (sys.executable, "-m", "tests.runtime.threads.message_worker", url, str(notes), *more)
     return await asyncio.create_subprocess_exec(*given)
 
@@ -266,7 +266,7 @@ async def test_a_message_that_kills_every_process_takes_no_other_along(
     async with asyncio.timeout(120):
         while not ends or ends[-1] != 0:
             ends.append(await (await worker(url, notes)).wait())
-    # The first kill breaks all of them off and counts for none; then one alone counts.
+    # The first kill interrupts all of them and counts for none; the next one counts for the only one that ran.
     assert ends == [-signal.SIGKILL] * (1 + TRIES) + [0]
     found = await rows(database, messages, "text", "state", "tries", "id")
     assert [tuple(row)[:3] for row in found] == [

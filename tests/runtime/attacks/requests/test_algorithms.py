@@ -1,4 +1,4 @@
-"""A request never says how it is to be verified."""
+"""A request never decides how it is verified."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_token_without_a_signature_is_none(daemon: Daemon) -> None:
 
 
 def test_a_public_key_is_never_the_key_of_an_hmac(tmp_path: Path) -> None:
-    """Everybody has it: a token that is signed with its text must not hold."""
+    """A public key is public: a token that is signed with its text must be refused."""
     private = rsa.generate_private_key(65537, 2048)
     public = private.public_key()
     pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -106,7 +106,7 @@ def test_a_public_key_is_never_the_key_of_an_hmac(tmp_path: Path) -> None:
             return daemon.request("POST", f"/hooks/{name}", BODY, [("Authorization", f"Bearer {token}")])
 
         assert post("right", jwt.encode(claims, private, "RS256")).status == 202
-        # The one that is configured so is not mounted at all.
+        # A webhook that is configured so is not mounted.
         assert [row["webhook"] for row in daemon.readyz().json()["not_mounted"]] == ["wrong"]
         for algorithm, digest in (("HS256", "sha256"), ("HS384", "sha384"), ("HS512", "sha512")):
             signed = f"{part({'alg': algorithm, 'typ': 'JWT'})}.{part(claims)}"

@@ -1,4 +1,4 @@
-"""Whoever cannot sign changes nothing: no row but the audit's, no key, no counter, no file."""
+"""An unsigned request changes nothing: no row except in the audit, no key, no counter, no file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_unverified_request_leaves_an_audit_row_and_nothing_else(daemon: Daem
     for path, headers in wrong * 3:
         assert daemon.request("POST", path, body, headers).status in {401, 404}
     assert statuses(exchange(daemon, request("/hooks/github", body).replace(b"HTTP/1.1", b"HTTP/9.9"))) == [505]
-    daemon.attempts()  # writes what was noted
+    daemon.attempts()  # writes the pending audit
     after = tables(daemon)
     changed = {name for name in after if after[name] != before[name]}
     assert changed == {"attempts"}
@@ -45,7 +45,7 @@ def test_an_unverified_request_leaves_an_audit_row_and_nothing_else(daemon: Daem
 
 
 def test_what_was_refused_is_taken_once_it_is_signed(daemon: Daemon) -> None:
-    """The forged one used up neither its id nor its place."""
+    """A forged request uses up neither the delivery id nor the quota."""
     body, name = b'{"n":1}', os.urandom(8).hex()
     forged = [("X-GitHub-Event", "push"), ("X-GitHub-Delivery", name), ("X-Hub-Signature-256", "sha256=" + "0" * 64)]
     assert [daemon.request("POST", "/hooks/github", body, forged).status for _ in range(3)] == [401] * 3
@@ -56,7 +56,7 @@ def test_what_was_refused_is_taken_once_it_is_signed(daemon: Daemon) -> None:
 
 
 def test_a_refused_body_is_not_read_for_an_event(daemon: Daemon) -> None:
-    """What an unverified body says it is stands nowhere."""
+    """The event and the id in an unverified body are stored nowhere."""
     marker = f"forged-{time.time_ns()}"
     body = json.dumps({"id": marker, "type": marker}).encode()
     assert daemon.request("POST", "/hooks/stripe", body, [("Stripe-Signature", "t=1,v1=00")]).status == 401

@@ -1,4 +1,4 @@
-"""What a handshake gives back is text or JSON, and never a page: whatever it was asked with, by whichever way."""
+"""A handshake echoes text or JSON, never a page, whatever the request contains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = (
     *("a\r\nX-Injected: 1", "a\r\n\r\n<html>", "+ADw-script+AD4-", "\u2028alert(1)", "\x00<b>", "{{7*7}}", "%3Cb%3E"),
     *("\ufeff<html>", "x" * 100_000),
 )
-# How each asks: with `@` in place of what is given back.
+# The requests of each provider, with `@` in place of the challenge.
 ASKED = {
     "dropbox": ("GET", "/hooks/dropbox?challenge=@", None),
     "meta": ("GET", f"/hooks/meta?hub.mode=subscribe&hub.verify_token={quote(TOKEN_SECRET)}&hub.challenge=@", None),
@@ -36,7 +36,7 @@ ASKED = {
     "cloud events": ("OPTIONS", "/hooks/azure", None),
 }
 
-# The header that holds what is given back, where it is not in the path or the body.
+# The header that contains the challenge, if it is not in the path or the body.
 HEADERS = {"okta": "X-Okta-Verification-Challenge", "cloud events": "WebHook-Request-Origin"}
 
 

@@ -1,4 +1,4 @@
-"""Every secret is compared, whichever matches: how long a refusal takes tells nothing about which."""
+"""Every secret is compared, whichever matches, so that the time of a refusal reveals nothing about them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_as_much_is_compared_whichever_secret_matches(case: Case, monkeypatch: p
     *matched, refused = counts
     assert refused >= 3
     assert len(set(matched)) == 1
-    # Of a token that holds the claims are looked at as well.
+    # The claims of a valid token are checked as well.
     assert isinstance(case.row.scheme, Jwt) or refused == matched[0]
 
 

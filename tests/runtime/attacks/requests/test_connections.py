@@ -1,4 +1,4 @@
-"""Many connections, and such as never end: nobody else has to wait, and what is stored can still be stored."""
+"""Many connections, and connections that never end: other clients do not wait, and deliveries are still stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.runtime.attacks.wire import check_unharmed, connect, github_headers, 
 from tests.runtime.daemon.running import BIN, Daemon, running, until, write_program
 
 MANY = 5000
-"""More than may be open: 4096 unless it is set."""
+"""Return a number of connections above the limit: 4096 unless it is set."""
 
 BODY = b'{"n":1}'
 
@@ -25,7 +25,7 @@ def open_many(daemon: Daemon, count: int, to: str, stack: ExitStack, say: bytes 
         try:
             link = stack.enter_context(connect(daemon, to))
             link.sendall(say)
-        except OSError:  # closed already: there was no room
+        except OSError:  # already closed: the limit was reached
             continue
         links.append(link)
     return links
@@ -67,7 +67,7 @@ def test_a_crowd_leaves_files_to_store_with(tmp_path: Path, to: str, say: bytes,
 
 @pytest.fixture(scope="module")
 def few_files(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
-    """A daemon that may have 256 files open and no more."""
+    """A daemon that may have at most 256 open files."""
     root = tmp_path_factory.mktemp("few")
     write_program(root)
     shell = ("/bin/sh", "-c", 'ulimit -n 256; exec "$0" "$@"', BIN / "symbi")
@@ -118,5 +118,5 @@ def test_connections_that_are_half_closed_end(daemon: Daemon) -> None:
                 answer = b""
                 while part := link.recv(65_536):
                     answer += part
-                # That there is no such path, or on the socket that no root is named, can be said without the rest.
+                # An unknown path, or on the socket a missing root, is answered without the rest of the request.
                 assert statuses(answer) in ([], [400], [404], [421] if to == "socket" else []), (to, data, answer)

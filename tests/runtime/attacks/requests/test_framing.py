@@ -1,4 +1,4 @@
-"""Two readings of one request are how others' are smuggled: the operators' listener and the socket have one, too."""
+"""Request smuggling needs two readings of one request: the operators' listener and the socket have only one."""
 
 from __future__ import annotations
 
@@ -114,14 +114,14 @@ def test_a_coded_transfer_is_not_undone(daemon: Daemon, token: str, coding: str)
 
 
 def resident(daemon: Daemon) -> int:
-    """The most memory that the daemon ever had, in bytes."""
+    """Return the peak memory of the daemon, in bytes."""
     lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
 def test_nobody_has_a_bomb_inflated(daemon: Daemon, token: str) -> None:
-    """200 MB of blanks each, sent by somebody without a token, by somebody with one, and to a webhook."""
+    """200 MB of blanks each, sent without a token, with one, and to a webhook."""
     bombs = {"gzip": gzip.compress(b" " * 200_000_000, 9), "deflate": zlib.compress(b" " * 200_000_000, 9)}
     before = resident(daemon)
     for coding, bomb in bombs.items():

@@ -1,4 +1,4 @@
-"""What was taken once is not taken again, however its signature is dressed up; and what no clock writes is no time."""
+"""An accepted request is not accepted again, however its signature is rewritten; an unusual timestamp is refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_replay_is_known_by_its_mac_and_not_by_its_text(daemon: Daemon, token:
     assert again.json()["error"] == "replayed"
 
 
-# The time in seconds stands for {}.
+# {} is replaced by the time in seconds.
 NO_TIMES = (
     *("{}abc", "{} ", " {}", "+{}", "-{}", "0{}", "{}.0", "{}.5", "{}e0", "{}L", "{}000", "{}000000", "'{}'", "[{}]"),
     *("0x6553f100", "0o14524770400", "1_700_000_000", "17.0e8", "NaN", "Infinity", "", "0", "{}\u00a0", "\u200b{}"),
@@ -47,7 +47,7 @@ NO_TIMES = (
 
 
 def test_a_rightly_signed_time_that_is_not_written_as_one_is_refused(daemon: Daemon) -> None:
-    """The sender's own key would have to sign it: nobody else's does. In raw bytes, as no client would send it."""
+    """Only the sender's key is accepted. The request is raw bytes, because no client would send it."""
     now = str(int(time.time()))
     wide = [now.translate({48 + digit: zero + digit for digit in range(10)}) for zero in (0xFF10, 0x660, 0x1D7CE)]
     for when in (*(text.replace("{}", now) for text in NO_TIMES), *wide):

@@ -1,4 +1,4 @@
-"""Too much of anything is refused with its own status, and costs nobody else anything."""
+"""Anything over a limit is refused with the status for it, and affects no other request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DEEP = {
 
 @pytest.mark.parametrize("kind", [*NUMBERS, *DEEP])
 def test_a_body_that_is_hard_to_read_is_read_or_refused(daemon: Daemon, kind: str) -> None:
-    """Where a filter reads it, where an event is read of it, and where an agent remembers it."""
+    """Paths whose body is read by a filter, for the event, and by an agent."""
     value = NUMBERS.get(kind)
     bodies = [DEEP[kind]] if value is None else [
         b'{"action":%b}' % value, b'{"id":%b,"type":"t"}' % value, b'{"number":%b,"title":"x"}' % value, value

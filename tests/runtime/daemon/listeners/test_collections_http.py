@@ -1,4 +1,4 @@
-"""Collections of a real daemon: by HTTP, by its socket, and when a client or the daemon goes away in the middle."""
+"""Collections of a real daemon: over HTTP, over its socket, and when a client or the daemon ends in the middle."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def items(name: str) -> list[dict[str, str]]:
 
 
 def counted(daemon: Daemon, token: str, name: str) -> int:
-    """How many items the collection of this name has."""
+    """Return the number of items in the collection of this name."""
     rows = ask(daemon, token, "GET", "/v1/collections").json()["collections"]
     return sum(row["items"] for row in rows if row["name"] == name)
 
@@ -63,7 +63,7 @@ def test_the_unversioned_paths_are_the_operators_alone(daemon: Daemon, token: st
 
 
 def streamed(daemon: Daemon, token: str | None, path: str, body: Any) -> Answer:
-    """The answer to a client that asks for events."""
+    """Return the response to a client that accepts events."""
     return ask(daemon, token, "POST", path, body, [("Accept", "text/event-stream")])
 
 
@@ -87,7 +87,7 @@ def test_what_is_refused_before_it_begins_has_its_status(daemon: Daemon, token: 
     for sent, body, status in ((None, {}, 401), (token, {"items": 5}, 422), (token, {"items": [], "text": "x"}, 422)):
         answer = streamed(daemon, sent, "/index", body)
         assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
-    # What is done at once has no events.
+    # Work that is done at once has no events.
     assert "hits" in streamed(daemon, token, "/search", {"query_text": "x"}).json()
 
 
@@ -153,7 +153,7 @@ def _embedded(daemon: Daemon, token: str) -> Any:
 
 
 def _begin(daemon: Daemon, token: str, body: bytes, sent: int) -> socket.socket:
-    """A connection on which so many bytes of a push were sent."""
+    """Open a connection and send this many bytes of a push on it."""
     host, _, port = str(daemon.addresses["admin"]).rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout=60)
     head = (

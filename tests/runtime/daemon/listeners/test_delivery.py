@@ -1,4 +1,4 @@
-"""Deliveries over real HTTP to a real daemon: what senders sign is taken, and nothing else is."""
+"""Deliveries over real HTTP to a real daemon: signed requests are accepted, and no others."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def refused(answer: Answer) -> str:
 def test_what_the_sender_signed_is_accepted(daemon: Daemon, name: str) -> None:
     body = fresh_body(type="push", id=os.urandom(8).hex(), event_id=os.urandom(8).hex())
     answer = post(daemon, name, body, signed(name, body))
-    if name == "slack":  # what stood in the answer to a command would be shown in the channel
+    if name == "slack":  # the text of the response to a command would be shown in the channel
         assert (answer.status, answer.body) == (200, b"")
         return
     assert answer.status == 202
@@ -292,7 +292,7 @@ def test_an_unverified_webhook_takes_anything(daemon: Daemon) -> None:
 def test_a_webhook_without_its_secret_is_not_there(daemon: Daemon, name: str) -> None:
     body = fresh_body()
     assert post(daemon, name, body, signed("github", body)).status == 404
-    # Neither an empty key nor the reference's own text opens it.
+    # Neither an empty key nor the text of the reference is accepted.
     for key in ("", "secret://env/NOT_SET", "  "):
         mac = hmac.new(key.encode(), body, hashlib.sha256).hexdigest()
         assert post(daemon, name, body, [("X-Hub-Signature-256", f"sha256={mac}")]).status == 404
@@ -438,7 +438,7 @@ def test_webhook_test_signs_posts_and_shows_the_answer(daemon: Daemon, tmp_path:
         for given in (json.dumps({"action": "opened", "n": time.time_ns()}), f"@{payload}"):
             done = daemon.symbi("webhook", "test", name, "--payload", given)
             assert done.returncode == 0, done.stdout + done.stderr
-            # Slack takes nothing but an empty 200 for an answer.
+            # Slack accepts only an empty 200.
             for part in ("200 OK",) if name == "slack" else ("202 Accepted", "delivery_id"):
                 assert part in done.stdout
 

@@ -19,7 +19,7 @@ from tests.runtime.daemon.v1 import Made, ask, make_token, make_webhook
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon for what leaves nothing behind that another test would see."""
+    """A daemon for tests that leave nothing behind that another test would see."""
     root = tmp_path_factory.mktemp("daemon")
     write_program(root)
     with running(root, "program") as started:
@@ -217,10 +217,10 @@ def test_the_minute_of_one_webhook_is_full_after_sixty(daemon: Daemon) -> None:
         if answer.status != 202:
             break
         times.append((began, time.monotonic()))
-        # On a machine that takes a minute for sixty, those before it do not count any more.
+        # On a machine that takes a minute for sixty requests, the first of them do not count any more.
         assert len(times) < 600
     assert answer.status == 429
-    # A minute and the second that the first one came in: no 60 seconds ever hold more.
+    # A minute after the first one: no 60 seconds ever contain more.
     assert 1 <= int(answer.headers["retry-after"]) <= 61
     assert sum(end > began - 61 for _, end in times) >= 60
     assert all(last[1] - first[0] > 60 for first, last in zip(times, times[60:], strict=False))
@@ -283,7 +283,7 @@ def test_the_operators_listener_serves_no_operation_of_the_admin_socket(daemon: 
 
 
 def raw(daemon: Daemon, request: bytes) -> bytes:
-    """The first line that comes back for `request` on the operators' listener, at least."""
+    """Return at least the first line of the response to `request` on the operators' listener."""
     host, _, port = str(daemon.addresses["admin"]).rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(request)
@@ -317,6 +317,6 @@ def test_requests_that_are_hardly_http_do_nothing(daemon: Daemon) -> None:
         connection.sendall(typed + b"Content-Length: 39\r\n\r\n" + body[:-1])
     listed = ask(daemon, token.decode(), "GET", "/v1/webhooks?limit=200").json()["webhooks"]
     assert "smuggled" not in {webhook["title"] for webhook in listed}
-    # And as it should be, in pieces.
+    # A valid request in pieces.
     pieces = b"".join(b"%x\r\n%b\r\n" % (1, body[place : place + 1]) for place in range(len(body))) + b"0\r\n\r\n"
     assert raw(daemon, chunked + b"\r\n" + pieces)[9:12] == b"201"

@@ -1,4 +1,4 @@
-"""What a running daemon makes of filters, and how a person finds out why a delivery was not run."""
+"""Filters in a running daemon, and how an operator finds out why a delivery was not run."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def outcome(daemon: Daemon, number: str, body: bytes, event: str = "pull_request") -> tuple[int, str, str | None]:
-    """Status, what the answer says, and the reason that the audit has for this delivery."""
+    """Return the HTTP status, the status in the body, and the reason in the audit for this delivery."""
     answer = daemon.github(body, number, event=event)
     rows = [row for row in daemon.attempts("--tail", "1000") if row["provider_delivery_id"] == number]
     said = answer.json()
@@ -204,5 +204,5 @@ def test_a_payload_that_takes_long_to_search_keeps_nobody_waiting(daemon: Daemon
             break
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"too_complex" in answer
-    # All of them would have come first otherwise, and then none until the other had its answer.
+    # Without that, all of them would have been answered first, or none before the other one.
     assert answered > 10

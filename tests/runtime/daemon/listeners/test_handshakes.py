@@ -1,4 +1,4 @@
-"""Handshakes over real HTTP: senders are answered as they want it, and nobody is given back a page."""
+"""Handshakes over real HTTP: each provider gets the response that it expects, and no response is a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits over real HTTP: who is told to wait, for how long, and who is not touched by others' refusals."""
+"""Limits over real HTTP: which sender has to wait, for how long, and who is unaffected by refusals of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/v1/memory` of a real daemon, with the tokens of two users: neither ever sees what is the other's."""
+"""`/v1/memory` of a real daemon, with the tokens of two users: neither sees items of the other."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write(daemon: Daemon, token: str, text: str, **body: Any) -> Any:
 def test_two_users_of_one_agent_never_see_each_others(daemon: Daemon, tokens: dict[str, str]) -> None:
     secret = write(daemon, tokens["ada"], "The launch of Bluebird is on Friday", tags=["launch"])["item"]
     write(daemon, tokens["ada"], "Bluebird met the board", type="episode", session_id="s1")
-    # In the same session: what stands around an item is never another user's either.
+    # In the same session: the neighbours of an item never belong to another user.
     write(daemon, tokens["bob"], "Bob asked about the launch on Friday", type="episode", session_id="s1")
     for path, query in (
         ("/reviewer/search", {"query": "launch Bluebird Friday board"}),

@@ -1,4 +1,4 @@
-"""`/metrics` of a real daemon: what is counted, who may read it, and the delivery's id in every line about it."""
+"""`/metrics` of a real daemon: what is counted, who may read it, and the delivery id in every log line about it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def scrape(daemon: Daemon) -> dict[tuple[str, ...], float]:
-    """Every sample: its name and the values of its labels, in the order of their names."""
+    """Return every sample by its name and the values of its labels, in the order of the labels' names."""
     answer = daemon.request("GET", "/metrics", to="admin")
     assert answer.status == 200, answer.body
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -60,7 +60,7 @@ def lines(daemon: Daemon) -> list[dict[str, Any]]:
 
 
 def counted(daemon: Daemon, webhook: str, since: dict[tuple[str, ...], float] | None = None) -> dict[str, float]:
-    """Its requests by verdict, those that there were."""
+    """Return the numbers of its requests by verdict, without those that are 0."""
     return {
         name[1]: value - (since or {}).get(name, 0)
         for name, value in scrape(daemon).items()
@@ -226,7 +226,7 @@ def test_while_the_database_is_away_everything_else_is_told(tmp_path: Path, post
         assert now["symbiont_refusals_total", "unavailable"] == 1
         assert ("symbiont_inbox_oldest_seconds",) not in now
         proxy.mend()
-        # Nobody has to send anything for that.
+        # No request is needed for that.
         until(lambda: scrape(daemon)["symbiont_storage_up",] == 1)
         until(lambda: ("symbiont_dead_letters",) in scrape(daemon))
 

@@ -1,4 +1,4 @@
-"""The operators' listener over real sockets: nobody holds a connection by sending or reading slowly."""
+"""The operators' listener over real sockets: no client holds a connection by sending or reading slowly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOPS = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_even
 
 
 def on_each_loop(scene: Callable[[], Coroutine[None, None, None]]) -> Callable[..., None]:
-    """The daemon's event loop, and everybody else's."""
+    """The daemon's event loop (uvloop), and asyncio's."""
 
     @LOOPS
     def play(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
@@ -35,7 +35,7 @@ def on_each_loop(scene: Callable[[], Coroutine[None, None, None]]) -> Callable[.
 
 
 class Serving:
-    """A listener, and what its handlers wait for."""
+    """A listener, and the events for which its handlers wait."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
@@ -100,7 +100,7 @@ class Peer:
         return cls(*await asyncio.open_connection(sock=link))
 
     async def ask(self, data: bytes = GET) -> bytes:
-        """The head of the answer."""
+        """Read the head of the response."""
         self.writer.write(data)
         async with asyncio.timeout(SECONDS):
             head = await self.reader.readuntil(b"\r\n\r\n")
@@ -109,7 +109,7 @@ class Peer:
             return head
 
     async def rest(self) -> bytes:
-        """All that comes before the end."""
+        """Read until the end of the connection."""
         data = b""
         async with asyncio.timeout(SECONDS):
             with suppress(ConnectionError):
@@ -130,7 +130,7 @@ async def test_who_never_sends_a_whole_head_is_cut_off() -> None:
             first, later = await Peer.to(serving), await Peer.to(serving)
             first.writer.write(data)
             assert b" 200 " in await later.ask()
-            # On a connection that was used before as well, but not while it only waits.
+            # Also on a connection that was used before, but not while it is idle.
             later.writer.write(data)
             assert (await first.rest()).startswith(b"HTTP/1.1 408 " if data else b"")
             if data:

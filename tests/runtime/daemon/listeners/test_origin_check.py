@@ -1,4 +1,4 @@
-"""The operators' listener answers to its own names alone, so that no page can have a browser ask it under another."""
+"""The operators' listener accepts only its own host names, so that no page can make a browser call it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def status(daemon: Daemon, path: str, *lines: str, version: str = "1.1", method: str = "GET") -> int:
-    """What a request with just these header lines is answered."""
+    """Return the status of the response to a request with only these header lines."""
     port = int(str(daemon.addresses["admin"]).rpartition(":")[2])
     head = "\r\n".join([f"{method} {path} HTTP/{version}", *lines, "Connection: close", "", ""])
     with socket.create_connection(("127.0.0.1", port), timeout=60) as link:
@@ -59,7 +59,7 @@ def test_a_rebound_name_is_refused_on_every_path_before_anything_else(daemon: Da
     [
         *("localhost", "localhost:8081", "LOCALHOST", "127.0.0.1", "127.0.0.1:9", "127.0.0.2", "[::1]:8081"),
         *("metrics.internal", "metrics.internal:8081", "symbi_1.lan", "hooks.example.com"),
-        # Behind NAT, or in a container, its own address is not the one that it is asked at.
+        # Behind NAT or in a container, clients use another address than its own.
         *("192.0.2.7:8081", "[2001:db8::7]"),
     ],
 )

@@ -1,4 +1,4 @@
-"""An answer that takes a while: it is told how far it is, and no wait is too long as long as somebody is at it."""
+"""Long requests: progress is reported, and a client waits as long as the daemon works on its request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Told = list[tuple[str, int, int]]
 
 @asynccontextmanager
 async def served(folder: Path, work: Operation) -> AsyncIterator[str]:
-    """The path of a socket that answers everything with `work`."""
+    """Yield the path of a socket that answers every request with `work`."""
     application = web.Application()
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -50,7 +50,7 @@ async def served(folder: Path, work: Operation) -> AsyncIterator[str]:
 
 
 async def ask(path: str, told: Told) -> Any:
-    """As a command asks."""
+    """Send a request as a command does."""
     return await asyncio.to_thread(client._ask, path, "", "memory_reindex", {}, lambda *said: told.append(said))
 
 

@@ -1,4 +1,4 @@
-"""What the environment says of embeddings and summaries: said when it is wrong, and never above a program."""
+"""Embeddings and summaries set by environment variables: mistakes are reported, and a program takes precedence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def summarizer(environ: dict[str, str], said: Variant | None = None) -> tuple[st
     return None if filled is None else (filled.name, dict(filled.options))
 
 
-# What it fills in.
+# Defaults that it sets.
 
 
 def test_without_any_variable_a_block_stays_as_it_is() -> None:
@@ -155,7 +155,7 @@ def test_openais_key_goes_to_openai_alone() -> None:
     assert KEY not in repr(Environment.read(environ))
 
 
-# What is wrong, and what has no effect.
+# Wrong values, and values without effect.
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_it_is_read_with_the_settings_and_with_nothing_else(monkeypatch: pytest.
     assert ProcessSettings().environment == Environment()
 
 
-# What it opens.
+# The opened embeddings and models.
 
 
 @pytest.fixture
@@ -354,7 +354,7 @@ async def test_an_embedding_of_another_dimension_than_is_set_is_refused_with_wha
     assert f"a vector of {DIMENSION} numbers, not of 768 as declared" in str(caught.value)
 
 
-# In a process.
+# In a real process.
 
 
 def test_a_wrong_variable_keeps_the_daemon_from_starting_and_no_root_is_made(tmp_path: Path) -> None:

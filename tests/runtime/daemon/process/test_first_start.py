@@ -16,7 +16,7 @@ from tests.runtime.daemon.running import running, symbi, until, write_program
 
 
 def opened(process: int, file: str) -> bool:
-    """Whether the process has the file open."""
+    """Return whether the process has the file open."""
     for each in Path(f"/proc/{process}/fd").iterdir():
         with suppress(FileNotFoundError):
             if str(each.readlink()) == file:
@@ -89,7 +89,7 @@ def test_a_daemon_waits_for_a_command_that_has_the_root(tmp_path: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         with running(tmp_path, "program", wait=False) as daemon:
             until(lambda: opened(daemon.process.pid, held.name), what="its look at the lock")
-            # Longer than a command takes, and not nearly as long as one waits for another.
+            # Longer than a command takes, and much shorter than one waits for another.
             time.sleep(4)
             assert daemon.process.poll() is None
             held.close()

@@ -1,4 +1,4 @@
-"""What the log says is for its reader; keys and bodies that pass by are not."""
+"""The log is readable, and contains no keys and no bodies."""
 
 from __future__ import annotations
 

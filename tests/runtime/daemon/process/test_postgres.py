@@ -22,7 +22,7 @@ def test_a_delivery_survives_a_kill_and_is_remembered(tmp_path: Path, postgres_u
                 accepted[f"{turn}-{number}"] = answer.json()["delivery_id"]
             daemon.kill()
     with running(tmp_path, "program", wait=True, command=LEASED, **environ) as daemon:
-        # What the killed daemons were running is free again when their leases end.
+        # Deliveries of the killed daemons can be claimed again when their leases end.
         until(lambda: all(row["run_state"] == "done" for row in daemon.attempts("--tail", "100")), 120)
         rows = {row["provider_delivery_id"]: row["delivery_id"] for row in daemon.attempts("--tail", "100")}
         text = "".join(file.read_text() for file in (tmp_path / "data/agents/reviewer/logs").glob("*.md"))

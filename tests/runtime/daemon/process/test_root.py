@@ -1,4 +1,4 @@
-"""Roots: found as git finds `.git`, owned by one process, refused where they are not safe."""
+"""Roots: found as git finds `.git`, owned by one process, refused if they are not safe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.daemon.process.root import Owned, Root, filesystem, locate, make, o
 from runtime.errors import UsageError
 
 HERE = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
-"""Where this user's roots are noted, and nothing else."""
+"""The folder of this user's registry of roots, otherwise empty."""
 
 
 def test_a_root_is_found_upward_from_where_the_command_stands(tmp_path: Path) -> None:

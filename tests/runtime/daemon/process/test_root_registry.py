@@ -1,4 +1,4 @@
-"""Which roots are believed: those that this user made on this machine, where they were made."""
+"""Only roots that this user created on this machine, at the place where they were created, are trusted."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away, an
 
 
 def told(*arguments: str, root: Path, **extra: str) -> str:
-    """What a command prints that succeeds."""
+    """Return the output of a command that must succeed."""
     done = symbi(*arguments, root=root, **extra)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def refused(*arguments: str, root: Path, **extra: str) -> str:
-    """What a command says that cannot run as asked."""
+    """Return the error of a command that must fail."""
     done = symbi(*arguments, root=root, **extra)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
@@ -52,7 +52,7 @@ def refused(*arguments: str, root: Path, **extra: str) -> str:
 
 
 def forget_identity(folder: Path) -> None:
-    """Make of it what an earlier version left, which had none."""
+    """Change the root to what an earlier version left, which had no registry."""
     (folder / ".symbi/root.json").unlink()
     (folder / ".symbi/.gitignore").unlink()
 
@@ -90,7 +90,7 @@ def test_a_root_that_is_not_known_is_adopted_by_name_and_loses_nothing(tmp_path:
         assert daemon.symbi("secret", "show", "hook").stdout == secret
         assert len(daemon.attempts()) == 1
     assert "kept" in told("memory", "list", root=folder)
-    # From now on it is a root like any other.
+    # From now on it is an ordinary root.
     with running(folder, "program"):
         pass
 
@@ -232,7 +232,7 @@ def test_where_roots_cannot_be_noted_none_is_made(tmp_path: Path) -> None:
 
 
 def test_the_folder_that_systemd_names_is_a_root_without_being_noted(tmp_path: Path) -> None:
-    """A dynamic user has no home; and its folder may have been restored from another machine's."""
+    """A dynamic user has no home, and its folder may have been restored from another machine."""
     state, program = tmp_path / "state", write_program(tmp_path, PROGRAM)
     state.mkdir()
     nowhere: dict[str, Any] = {

@@ -1,4 +1,5 @@
-"""Secrets of every backend, marked, through a daemon's life: no log, answer, message or file in the root shows one."""
+"""Marked secrets of every backend, from a daemon's start to its end: no log, response, message or file in the root
+contains one."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ SENDERS = {
 
 
 class Marks:
-    """Secrets that are found wherever they are, as they are or encoded."""
+    """Secrets that are recognized in any data, in clear or encoded."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, str] = {}
@@ -57,7 +58,7 @@ class Marks:
         return value
 
     def found(self, data: bytes) -> set[str]:
-        """The names of those that stand in `data`."""
+        """Return the names of the secrets that `data` contains."""
         return {name for name, value in self.by_name.items() if any(form in data for form in _forms(value.encode()))}
 
 
@@ -66,13 +67,13 @@ def _forms(value: bytes) -> Iterator[bytes]:
     yield value.hex().encode()
     yield quote(value, safe="").encode()
     for before in range(3):
-        # In base64 of something longer: what does not depend on its neighbours.
+        # In base64 of something longer: the part that does not depend on the bytes around it.
         text = base64.b64encode(b"\0" * before + value)
         yield text[4 if before else 0 : -4]
 
 
 class Machine:
-    """The secrets' homes outside the root, and a Vault that answers until it does not."""
+    """The places of the secrets outside the root, and a Vault that can be taken away."""
 
     def __init__(self, folder: Path, marks: Marks) -> None:
         self.marks = marks
@@ -108,7 +109,7 @@ class Machine:
         (self.root / "program" / "hooks.symbiont").write_text(text)
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: object) -> Answer:
-        """What its Vault says; nothing good, and our own secrets back, once it was taken away."""
+        """Return the Vault's response; after `take_away` an error that repeats our secrets."""
         if self.vault is None:
             return 503, {"errors": [f"Vault is away\n{headers.get('x-vault-token')}"]}
         if headers.get("x-vault-token") != self.token:
@@ -118,7 +119,7 @@ class Machine:
         return self.vault
 
     def take_away(self) -> None:
-        """No backend gives anything any more."""
+        """Make every backend fail."""
         self.vault = None
         self.key.unlink()
         (self.credentials / "hook").unlink()
@@ -126,7 +127,7 @@ class Machine:
             file.unlink()
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """What is in the root, without the program and the key file that a person put there."""
+        """Return the content of the root, without the program and the key file that the test put there."""
         for file in self.root.rglob("*"):
             own = file == self.key or file.parent.name == "program"
             if file.is_file() and not own:
@@ -142,7 +143,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 class Told:
-    """Everything that was said, by who said it."""
+    """Everything that was written, by its source."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -171,7 +172,7 @@ class Told:
 
 
 def deliver(told: Told, machine: Machine, daemon: Daemon) -> list[str]:
-    """One good and one wrong delivery for each webhook; the webhooks whose good one was accepted."""
+    """Send a valid and an invalid delivery to each webhook; return the webhooks that accepted the valid one."""
     names = {"shown": "shown", "option": "env"}
     taken = []
     for name, provider in SENDERS.items():
@@ -222,14 +223,14 @@ def test_no_secret_is_shown_or_kept_in_clear_whatever_goes_wrong(machine: Machin
 
 
 def everything(told: Told, daemon: Daemon, machine: Machine) -> None:
-    """Ask all that can be asked, but for what shows a secret."""
+    """Call everything that can be called, except commands that show a secret."""
     told.ask(daemon, "GET", "/readyz", None, to="admin")
     told.ask(daemon, "GET", "/v1/webhooks", None, [("Authorization", "Bearer nobody")], to="admin")
     told.run("webhook", "list")
     told.run("webhook", "list", "--json")
     told.run("webhook", "logs", "--tail", "200", "--json")
     rows = json.loads(told.run("webhook", "deliveries", "--json"))["deliveries"]
-    # Its sender shows the secret itself.
+    # Its sender sends the secret itself.
     told.run("webhook", "show", next(row["id"] for row in rows if row["webhook"] == "shown"))
     told.run("secret", "show", "hok")
     told.dslc("check", "program")

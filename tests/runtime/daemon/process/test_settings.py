@@ -1,4 +1,4 @@
-"""Settings: flags, then variables, then defaults; a wrong one is named as it was given."""
+"""Settings: flags, then variables, then defaults; an error names a setting as it was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sd_notify, against a real datagram socket, and the unit file, by systemd's own judgement."""
+"""sd_notify on a real datagram socket, and the unit file, checked by systemd itself."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_status_line_follows_webhooks_that_are_made_while_it_runs(tmp_path: 
 
 
 def test_the_unit_hides_no_description_of_the_processor() -> None:
-    """ProcSubset=pid takes /proc/cpuinfo away, and onnxruntime says so at each start, in lines that are no JSON."""
+    """ProcSubset=pid hides /proc/cpuinfo, and onnxruntime logs that at each start, in lines that are not JSON."""
     assert "ProcSubset" not in UNIT.read_text()
 
 

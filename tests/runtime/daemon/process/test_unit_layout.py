@@ -1,5 +1,5 @@
-"""The shipped unit, as its own header has it installed: it starts as the user of a service, and root's commands work
-beside it without leaving anything of root's behind."""
+"""The shipped unit, installed as its header describes: it starts as the user of a service, and root's commands work
+beside it without leaving files that root owns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOBODY = 65534
 
 BASE = Path(sys.base_prefix)
 CLOSED = next((each for each in (*reversed(BASE.parents), BASE) if not each.stat().st_mode & 0o005), None)
-"""The folder that keeps other users from the interpreter that runs the tests: one in root's home, say."""
+"""Return the folder, such as root's home, that keeps other users from the interpreter of the tests."""
 
 OPENED = """
 mount --bind "$1" /mnt
@@ -39,7 +39,7 @@ shift 2
 exec "$@"
 """
 READABLE = () if CLOSED is None else ("unshare", "--mount", "sh", "-ec", OPENED, "sh", str(BASE), str(CLOSED))
-"""What runs a command, which follows, where every user may read that interpreter."""
+"""Return the beginning of a command line that runs a command where every user may read that interpreter."""
 
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Machine:
-    """A folder in the place of `/`, laid out by the lines of the unit's header."""
+    """A folder in place of `/`, prepared by the commands in the unit's header."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Machine:
             subprocess.run(["sh", "-ec", self.here(line)], check=True)
         for example in EXAMPLES.glob("*.symbiont"):
             shutil.copy(example, folder / "etc/symbiont/programs")
-        # What the service manager makes: StateDirectory=, RuntimeDirectory=, LoadCredential=.
+        # Made by the service manager: StateDirectory=, RuntimeDirectory=, LoadCredential=.
         self.runtime, self.credentials = folder / "run/symbiont", folder / "run/credentials"
         for made in (self.state, self.runtime, self.credentials):
             made.mkdir(parents=True, mode=0o700)
@@ -81,7 +81,7 @@ class Machine:
 
     @contextmanager
     def service(self) -> Iterator[subprocess.Popen[bytes]]:
-        """The unit started; without a home, as a dynamic user has none."""
+        """Start the unit, without a home, because a dynamic user has none."""
         settings = dict(line.split("=", 1) for line in re.findall(r"^Environment=(.+)$", self.unit, re.MULTILINE))
         folders = {"STATE": self.state, "RUNTIME": self.runtime}
         environ = {
@@ -124,7 +124,7 @@ class Machine:
                 process.wait(60)
 
     def symbi(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        """A command of root's, in root's own folder."""
+        """Run a command as root, in root's folder."""
         return subprocess.run(
             [*READABLE, BIN / "symbi", *arguments, "--root", self.state],
             cwd="/",
@@ -137,7 +137,7 @@ class Machine:
 
     @property
     def with_key(self) -> dict[str, str]:
-        """What the header says a command needs while the service is stopped."""
+        """Return what a command needs, according to the header, while the service is stopped."""
         (reference,) = re.findall(r"^#   SYMBIONT_MASTER_KEY=(\S+) symbi", self.unit, re.MULTILINE)
         return {"SYMBIONT_MASTER_KEY": self.here(reference)}
 
@@ -147,7 +147,7 @@ class Machine:
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    # Where only root can put anything, and another user may enter, as it may not with pytest's own folders.
+    # A folder that only root can write and other users may enter, unlike pytest's folders.
     with tempfile.TemporaryDirectory(prefix="symbiont-test-", dir="/var/lib") as folder:
         Path(folder).chmod(0o755)
         yield Machine(Path(folder))
@@ -160,7 +160,7 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
         assert written.returncode == 0, written.stderr
     assert machine.owners() == {NOBODY}
 
-    # Stopped: without the key it is said where that is, and nothing is made in its place.
+    # Stopped: without the key, the error says where the key is, and no new one is generated.
     for command in (("webhook", "logs"), ("memory", "write", "code-review-agent", "x")):
         done = machine.symbi(*command)
         assert done.returncode == 2
@@ -168,14 +168,14 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
         assert "gone" not in done.stderr
     assert not (machine.state / ".symbi/master.key").exists()
 
-    # With it, what is written is the service's, which goes on from there.
+    # With the key, the written files belong to the service, which continues with them.
     written = machine.symbi("memory", "write", "code-review-agent", "while it was stopped", **machine.with_key)
     assert written.returncode == 0, written.stderr
     pushed = machine.symbi("push", str(UNIT.parents[1] / "LICENSE"), **machine.with_key)
     assert pushed.returncode == 0, pushed.stderr
     assert machine.owners() == {NOBODY}
 
-    # What a command reads and writes elsewhere is root's, also where nobody else may.
+    # Files that a command reads and writes elsewhere are root's, also where no other user has access.
     kept = machine.folder / "kept"
     kept.mkdir(0o700)
     for name in ("one", "two", "three"):

@@ -1,4 +1,4 @@
-"""An emptied, truncated or broken program never takes away what runs: not while the daemon runs, nor at its restart."""
+"""An empty, truncated or broken program never replaces the running one, neither by a reload nor by a restart."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_truncated_and_written_again_never_unmounts_what_it_decla
         looking.start()
         for turn in range(3):
             with file.open("w") as handle:
-                # Cut between two blocks: what is there compiles.
+                # Cut between two blocks: the rest compiles.
                 handle.write(GITHUB)
                 handle.flush()
                 time.sleep(0.6)
@@ -106,7 +106,7 @@ def test_webhooks_that_a_reload_takes_away_are_named(tmp_path: Path) -> None:
 def test_a_restart_with_a_broken_program_serves_the_last_good_one(tmp_path: Path, broken: str | None) -> None:
     file = write_program(tmp_path)
     with running(tmp_path, "program") as daemon:
-        # What runs now, not what ran first, is the last good one.
+        # The running program, not the first one, is the last good one.
         kept = tmp_path / ".symbi" / last_program.FILE
         first = kept.read_bytes()
         write_program(tmp_path, GITHUB + SECOND)
@@ -186,7 +186,7 @@ def test_a_daemon_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
     write_program(tmp_path)
     process, master = pty.fork()
     if process == 0:
-        # Not ignored, as it is where the tests themselves run in the background.
+        # Not ignored, as it would be if the tests run in the background.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.chdir(tmp_path)
         os.execve(BIN / "symbi", ["symbi", "up", "program", *PORTS], environment())
@@ -200,7 +200,7 @@ def test_a_daemon_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
         return output
 
     until(lambda: b"/hooks/github" in shown() and record.exists())
-    # A hangup that somebody sends means what it always did.
+    # A hangup signal still reloads.
     os.kill(process, signal.SIGHUP)
     until(lambda: shown().count(b"program_loaded") == 2)
     os.close(master)

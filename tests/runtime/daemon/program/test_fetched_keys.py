@@ -22,7 +22,7 @@ LATER = ec.generate_private_key(ec.SECP256R1())
 
 
 class Issuer:
-    """Publishes a JWK set by https, and counts how often it was asked."""
+    """Serves a JWK set over https, and counts the requests."""
 
     def __init__(self, folder: Path) -> None:
         context, _ = authority(folder)
@@ -96,7 +96,7 @@ def test_a_delivery_is_verified_with_a_key_that_is_fetched_once(daemon: Daemon, 
     assert issuer.asked == 1
     assert post(daemon, LATER).status == 401
     assert post(daemon, KEY, aud="other").status == 401
-    # A key that is not in a document this young does not exist; whoever makes up names makes nobody fetch.
+    # A key that is not in a document this fresh does not exist; invented names cause no fetch.
     assert [post(daemon, KEY, kid=f"k{n}").json()["error"] for n in range(9)] == ["invalid_signature"] * 9
     assert issuer.asked == 1
 

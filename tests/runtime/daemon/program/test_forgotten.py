@@ -1,4 +1,4 @@
-"""What was forgotten, purged or said otherwise stands in no file of the root any more, whichever store had it."""
+"""Text that was forgotten, purged or changed is in no file of the root any more, whichever store had it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ agent clerk { memory ledger }
 
 
 def left(root: Path, *words: str) -> list[str]:
-    """Which of the words stand anywhere below the root, be it as the index spells them."""
+    """Return the words that occur in a file below the root, also as the index spells them."""
     found: set[str] = set()
     for path in root.rglob("*"):
         try:
@@ -43,7 +43,7 @@ def left(root: Path, *words: str) -> list[str]:
 
 
 def pushed(daemon: Daemon, text: str, *more: str) -> str:
-    """Push a text to the collection, and find its id."""
+    """Push a text to the collection and return its id."""
     good(daemon.symbi("push", "-", "--collection", "papers", *more, input=text))
     hits = json.loads(good(daemon.symbi("collection", "search", text, "--collection", "papers", "--json")))["hits"]
     return str(next(hit["memory_id"] for hit in hits if hit["text"] == text))
@@ -68,7 +68,7 @@ def test_what_is_forgotten_is_overwritten_in_every_kind_of_memory(tmp_path: Path
             json.loads(good(daemon.symbi("memory", "write", "edited", f"The {word} stays no longer", "--json")))
             for word in ("wolframite", "galena")
         ]
-        # The texts of a collection can be read nowhere while they are remembered.
+        # The texts of a collection are in no file in clear while they are remembered.
         assert left(root, "quetzalcoatl", "okapi", "cinnabar") == []
 
         good(daemon.symbi("memory", "purge", "scribe", "--yes"))

@@ -1,4 +1,4 @@
-"""A generation is built beside the running one, and keeps nobody waiting."""
+"""A generation is built beside the running one, and delays no request."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def built(folder: Path, text: str) -> AsyncIterator[Generation]:
         (f'{TWO} agent x {{ }} webhook w {{ path "/w" secret "s" agent x memory b }}', "x", "w", "b",
          {"a", "b", "default"}),
         (f"{TWO} memory default {{ store collection }} agent x {{ }}", "x", None, "default", {"a", "b", "default"}),
-        # The folder of the built-in memory is that of a declared one.
+        # The built-in memory has the folder of a declared one.
         ("memory a { }\nmemory b { store collection }\nagent x { }", "x", None, "a", {"a", "b"}),
         ('memory a { path "elsewhere" }\nmemory b { path "more" }\nagent x { }', "x", None, "default",
          {"a", "b", "default"}),
@@ -118,7 +118,7 @@ async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
 
     async def requests(resolving: asyncio.Task[Resolution]) -> None:
         while not resolving.done():
-            # Each that has begun is a task.
+            # Each one that has begun is a task.
             done.append(len(asyncio.all_tasks()))
             await asyncio.sleep(0)
 
@@ -152,7 +152,7 @@ async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
     assert len(asked) == secret_resolution.AT_A_TIME
     assert list(found.problems.values()) == ["Vault did not answer"] * many
     assert list(found.values) == ["secret://env/HERE"]
-    # The next look asks again.
+    # The next check reads it again.
     await resolve(program, (), found, context)
     assert len(asked) == 2 * secret_resolution.AT_A_TIME
     await database.close()

@@ -1,4 +1,4 @@
-"""A collection that gets another index by changing one block: what it holds is found before, meanwhile and after."""
+"""A collection that gets another index by changing one block: its items are found before, meanwhile and after."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COUNT = 8
 
 
 def state(daemon: Daemon) -> dict[str, Any]:
-    """How the collection is searched, and how much of it."""
+    """Return the index of the collection, and how much of it is indexed."""
     listed = json.loads(daemon.symbi("collection", "list", "--json").stdout)["collections"]
     measured = json.loads(daemon.symbi("collection", "metrics", "--json").stdout)["collections"]
     return {**listed[0], **measured[0]}
@@ -54,7 +54,7 @@ def _is_searched_by(daemon: Daemon, index: str) -> bool:
 
 
 def found(daemon: Daemon, query: str) -> str:
-    """What is found first."""
+    """Return the first hit."""
     hits = json.loads(daemon.symbi("collection", "search", query, "--json").stdout)["hits"]
     return str(hits[0]["text"]) if hits else ""
 
@@ -89,9 +89,9 @@ def test_a_collection_is_searched_by_another_index_after_a_reload(tmp_path: Path
             assert found(daemon, "fact number 7") == "Fact number 7."
             daemon.symbi("push", "-", "--source-uri", f"new:{index}", input="Fact number 7 has changed.")
             daemon.symbi("push", "-", "--source-uri", f"new:{index}", input="Fact number 7.")
-        # Moved back, what came meanwhile is there too.
+        # After moving back, items that were added meanwhile are there too.
         daemon.symbi("push", "-", input="A last word about zebras.")
         assert found(daemon, "zebras") == "A last word about zebras."
-    # Without a daemon, by the same program.
+    # Without a daemon, with the same program.
     done = symbi("collection", "search", "zebras", "--json", root=tmp_path, SEARCH_URL=url)
     assert json.loads(done.stdout)["hits"][0]["text"] == "A last word about zebras."

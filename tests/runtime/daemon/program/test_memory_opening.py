@@ -1,4 +1,4 @@
-"""What a program says of its memories is policy; what they have open is the pool's, and opened once."""
+"""A program only sets the policy of its memories; stores, indexes and embeddings belong to the pool and open once."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ KEY = "sk-0123456789-very-secret"
 
 @dataclass
 class World:
-    """Everything a generation is built from, and the one that runs."""
+    """Everything from which a generation is built, and the running generation."""
 
     opening: MemoryOpener
     environ: dict[str, str]
     running: Generation | None = None
 
     async def load(self, text: str) -> Generation:
-        """Build the next generation as a reload does, and let the one before go."""
+        """Build the next generation as a reload does, and retire the one before."""
         program = analyse([Source("m.symbiont", text.encode())], Catalog.installed()).program
         assert program is not None
         before = self.running
@@ -68,7 +68,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def opened(world: World) -> list[int]:
-    """How many stores, indexes and embeddings are open."""
+    """Return the number of open stores, indexes and embeddings."""
     of = world.opening.pools
     return [len(of.stores), len(of.indexers), len(of.embedders)]
 

@@ -1,4 +1,4 @@
-"""Reload: however a file is saved the routes follow, and whatever is broken changes nothing."""
+"""Reload: however a file is saved, the routes change with it, and a broken program changes nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_file_in_a_new_folder_is_seen(tmp_path: Path) -> None:
 def test_an_edit_during_the_start_is_not_missed(tmp_path: Path) -> None:
     write_program(tmp_path)
     with running(tmp_path, "program", wait=False) as daemon:
-        # Recorded once the program has been read, before anything listens.
+        # Recorded after the program has been read and before the listeners open.
         until((tmp_path / ".symbi/program.json").exists)
         write_program(tmp_path, GITHUB + SECOND)
         daemon.wait_until_ready()
@@ -192,7 +192,7 @@ def test_a_broken_edit_changes_nothing_and_says_where(tmp_path: Path) -> None:
         file.write_text(GITHUB.replace("provider github", "provider gihub"))
 
         def refusal() -> Any:
-            # Before the new text is in it, the file is empty for an instant.
+            # The file is empty for a moment before the new text is in it.
             error = daemon.readyz().json()["last_error"]
             return error if error and error["code"] else None
 

@@ -1,4 +1,4 @@
-"""What generations have open is closed by the last to let go, whatever happens meanwhile."""
+"""Resources of generations are closed by the last one that releases them, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.daemon.program.resource_pool import Lease, Pool
 
 
 class Door:
-    """Open until it is closed; one that sticks fails at that, and a slow one takes until somebody gives up."""
+    """A resource: one that sticks fails to close, and a slow one closes only when it is cancelled."""
 
     def __init__(self, *, sticks: bool = False, slow: bool = False) -> None:
         self.closing = asyncio.Event()

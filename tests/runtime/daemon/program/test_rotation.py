@@ -1,4 +1,4 @@
-"""Rotation on the running daemon: which secrets verify, from when, until when, and what is said of it."""
+"""Rotation on the running daemon: which secrets verify, from when and until when, and what is reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def post(daemon: Daemon, secret: str, path: str = PATH) -> Answer:
 
 
 def taken(daemon: Daemon, secret: str, path: str = PATH) -> bool:
-    """Whether a delivery signed with `secret` is accepted; else it is refused."""
+    """Return whether a delivery signed with `secret` is accepted; otherwise it must be refused."""
     status = post(daemon, secret, path).status
     assert status in {202, 401}
     return status == 202
@@ -72,7 +72,7 @@ def test_a_webhook_is_mounted_with_those_of_its_secrets_that_are_there(tmp_path:
     write_program(tmp_path, alone, "none.symbiont")
     with running(tmp_path, "program", OLD="old-secret") as daemon:
         assert taken(daemon, "old-secret")
-        # The number is the place in the list, so that nobody takes the old one away for the new one.
+        # The number is the position in the list, so that no operator removes the new secret instead of the old one.
         assert daemon.attempts()[0]["secret_index"] == 1
         state = daemon.readyz().json()
         reason = "the environment variable NOT_THERE is not set"
@@ -109,7 +109,7 @@ def test_a_rotated_secret_counts_at_once_and_the_old_one_ends_by_itself(
 
         old = show()
         assert taken(daemon, old)
-        # Whatever its files say now, it is the running program that gets the new one.
+        # The running program gets the new secret, whatever its files contain now.
         file.write_text("webhook {")
         until(lambda: daemon.readyz().json()["last_error"])
         done = daemon.symbi("webhook", "rotate", "github-events", "--overlap", "1h", **environ)
@@ -140,7 +140,7 @@ def test_a_rotated_secret_counts_at_once_and_the_old_one_ends_by_itself(
         assert daemon.readyz().json()["generation"] == before
         assert daemon.symbi("webhook", "rotate", "github-events", "--overlap", "2s", **environ).returncode == 0
         daemon.kill()
-    # Its end is on the disk and not only in the mind of the daemon that was asked.
+    # The end of the overlap is stored, not only known to the daemon that rotated.
     with running(tmp_path, "program", wait=True, **environ) as daemon:
         until(lambda: not taken(daemon, newest), what="the end of the overlap after a restart")
 
@@ -169,7 +169,7 @@ def test_an_overlap_of_nothing_ends_the_old_one_now_and_a_second_rotation_says_w
         first = rotate()
         assert first["ended"] is None
         assert taken(daemon, values[1], "/hooks/second")
-        # In front of the ones before stand those of the list.
+        # The secrets of the list come before the previous ones.
         assert daemon.attempts("--tail", "1")[0]["secret_index"] == 1
         assert taken(daemon, "other-secret")
         assert daemon.attempts("--tail", "1")[0]["secret_index"] == 1

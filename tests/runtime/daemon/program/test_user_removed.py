@@ -1,4 +1,4 @@
-"""A user who is removed leaves nothing: not in any memory, index or table, and not to the next one of that name."""
+"""Nothing of a removed user is left: not in any memory, index or table, and not for the next user of that name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def get(daemon: Daemon, token: str, path: str, **query: Any) -> Any:
 
 
 def fill(daemon: Daemon, token: str, name: str, word: str) -> list[str]:
-    """What a user leaves everywhere; the ids of the items."""
+    """Store items of a user everywhere and return their ids."""
     ids = []
     for agent in AGENTS:
         for kind in ("fact", "episode"):
@@ -65,7 +65,7 @@ def fill(daemon: Daemon, token: str, name: str, word: str) -> list[str]:
 
 
 def everything(daemon: Daemon, token: str, ids: list[str]) -> str:
-    """All that a user is answered, wherever it looks."""
+    """Return all responses that a user gets, from every path."""
     found = []
     for agent in AGENTS:
         answer = ask(daemon, token, "GET", f"/v1/memory/{agent}/search?query={WORD}+pushed+fact")
@@ -85,7 +85,7 @@ def everything(daemon: Daemon, token: str, ids: list[str]) -> str:
         found.append(str(client.content("memory_list")))
         found.append(str(client.content("memory_export")))
         found.append(str(client.content("memory_search", agent="reviewer", query=f"carl has {WORD}")["hits"]))
-    # What was asked for is echoed.
+    # The query is echoed.
     return "\n".join(each.replace(f'"query_text": "{WORD}', "").replace(f'"tags":["{WORD}"]', "") for each in found)
 
 
@@ -110,7 +110,7 @@ def test_the_next_user_of_a_name_starts_with_nothing(tmp_path: Path, environ: di
         again = make_token(daemon, "--user", "carl", "--scope", "write", **environ)
         assert WORD not in everything(daemon, again, ids)
         assert get(daemon, again, "/v1/memory/export")["items"] == []
-        # Nor is it there for anybody else; what is another's is as it was.
+        # Other users do not see it either, and still see their own items.
         assert WORD not in json.dumps(get(daemon, admin, "/v1/memory/export"))
         assert removed["id"] not in json.dumps(get(daemon, admin, "/v1/memory/export"))
         assert len(get(daemon, tokens["bob"], "/v1/memory/export")["items"]) == before
@@ -177,7 +177,7 @@ def test_a_removal_that_was_killed_goes_on_at_the_next_start(tmp_path: Path) -> 
         admin = make_token(daemon, "--scope", "admin")
         daemon.kill()
     database = sqlite3.connect(tmp_path / ".symbi/symbiont.db")
-    # What its first transaction does, before anything else of it.
+    # The effect of its first transaction, without the others.
     ((user_id,),) = database.execute("SELECT user_id FROM users").fetchall()
     database.execute("DELETE FROM tokens WHERE user_id = ?", (user_id,))
     database.execute("DELETE FROM webhooks WHERE user_id = ?", (user_id,))
@@ -213,7 +213,7 @@ def test_what_a_run_under_way_leaves_of_a_removed_user_is_deleted_later(tmp_path
         assert "deliveries" not in removed["rows"]
         until(lambda: WORD in remembered(tmp_path), what="the run's end")
     database = sqlite3.connect(state)
-    # When nothing more of the user can come.
+    # After the last run that could write something of the user.
     database.execute("UPDATE users SET removed_at = 1")
     database.commit()
     database.close()
@@ -225,7 +225,7 @@ def test_what_a_run_under_way_leaves_of_a_removed_user_is_deleted_later(tmp_path
 
 
 def remembered(root: Path) -> str:
-    """What stands in the Markdown memory."""
+    """Return the text of the Markdown memory."""
     return "".join(file.read_text() for file in (root / "notes").rglob("*.md"))
 
 

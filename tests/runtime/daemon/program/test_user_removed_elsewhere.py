@@ -1,4 +1,4 @@
-"""A user who is removed leaves nothing on a server that a memory is searched by, nor in another daemon."""
+"""Nothing of a removed user is left on a server that has the index of a memory, nor in another daemon."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shown(daemon: Daemon, *arguments: str, **given: str) -> Any:
 
 
 def user(daemon: Daemon, name: str, **given: str) -> tuple[str, str]:
-    """A new user: its id and a token."""
+    """Add a user and return its id and a token."""
     user_id = str(shown(daemon, "user", "add", name, **given)["id"])
     return user_id, make_token(daemon, "--user", name, "--scope", "write", **given)
 
@@ -63,7 +63,7 @@ def fill(daemon: Daemon, token: str, name: str, word: str) -> None:
 
 
 def filled(daemon: Daemon, qdrant: Served) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Carl's and Bob's ids and tokens; each has six items whose points are in Qdrant."""
+    """Store six items each for Carl and Bob, with points in Qdrant; return their ids and tokens."""
     carl, bob = user(daemon, "carl"), user(daemon, "bob")
     fill(daemon, carl[1], "carl", WORD)
     fill(daemon, bob[1], "bob", "zebrafoo")
@@ -111,7 +111,7 @@ def test_points_of_a_user_who_was_removed_while_a_qdrant_was_away_go_when_it_is_
 
 
 async def _said_in(url: str) -> dict[str, str]:
-    """What every table of the database says, by schema and name."""
+    """Return the rows of every table of the database, by schema and name."""
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch(
@@ -124,7 +124,7 @@ async def _said_in(url: str) -> dict[str, str]:
 
 
 def test_rows_of_a_removed_user_leave_a_postgresql_with_pgvector(tmp_path: Path, postgres_url: str) -> None:
-    # The database too is there, so that nothing of the user may be in any table.
+    # The same server holds the database, so no table may contain anything of the user.
     given = on_postgres(postgres_url, SEARCH_URL=postgres_url.replace("postgresql+asyncpg:", "postgresql:"))
     write_program(tmp_path, INDEXED.format(index='index postgres { url "secret://env/SEARCH_URL" }'))
     with running(tmp_path, "program", wait=True, **given) as daemon:
@@ -144,7 +144,7 @@ def test_rows_of_a_removed_user_leave_a_postgresql_with_pgvector(tmp_path: Path,
         removed = shown(daemon, "user", "remove", "carl", "--yes", **given)
         assert (removed["items"], removed["problems"]) == ({"library": 3, "notes": 3}, [])
         assert holding(WORD) == set()
-        # That there was one stays until nothing more of them can come.
+        # The removal is recorded until no run can write anything of them.
         assert {name.rpartition(".")[2] for name in holding(carl_id)} == {'"users"'}
         assert holding("zebrafoo") == searched
         _, again = user(daemon, "carl", **given)

@@ -1,4 +1,4 @@
-"""The daemon and a real OpenBao that changes a secret, goes away and comes back."""
+"""The daemon and a real OpenBao that changes a secret, stops and starts again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_vault_that_goes_away_takes_nothing_with_it(tmp_path: Path) -> None:
         with running(tmp_path, "program", wait=True, **environ) as daemon:
             assert [post(daemon, "first-secret"), post(daemon, "second-secret")] == [202, 401]
             put(server, "second-secret")
-            assert post(daemon, "second-secret") == 401  # until somebody asks for it
+            assert post(daemon, "second-secret") == 401  # until a delivery needs it
             hang_up(daemon)
             assert [post(daemon, "first-secret"), post(daemon, "second-secret")] == [401, 202]
             server.process.kill()
