@@ -17,7 +17,7 @@ from runtime.database.schema import meta
 groups: list[int] = []
 
 OPENED = {"master_key_id", "database_id"}
-"""What opening a database writes."""
+"""The writes of an opening."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Daemons on one PostgreSQL notify each other; after a lost connection a daemon looks as soon as it can."""
+"""Daemons on one PostgreSQL notify each other; after a lost connection a daemon checks as soon as it can."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ async def test_an_outage_ends_although_a_probe_met_something_that_nobody_foresaw
 
 
 async def test_a_server_that_only_reads_is_away_until_it_writes_again(postgres_url: str, master_key: MasterKey) -> None:
-    """Like a replica that replaces its primary, for a while."""
+    """Behave for a while like a replica that replaces its primary."""
     name = urlsplit(postgres_url).path.removeprefix("/")
     admin = await asyncpg.connect(postgres_url)
 

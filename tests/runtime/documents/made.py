@@ -1,4 +1,4 @@
-"""PDF files made by hand: a page is the lines of its text."""
+"""Write PDF files: a page is the lines of its text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /Win
 
 
 def pdf(*pages: Sequence[str], title: str | None = None, trailer: bytes = b"") -> bytes:
-    """A PDF 1.4 with these pages, each of so many lines (ISO 32000-1, section 7.5)."""
+    """Return a PDF 1.4 file with these pages of lines (ISO 32000-1, section 7.5)."""
     kids = b" ".join(b"%d 0 R" % (5 + 2 * number) for number in range(len(pages)))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",

@@ -1,4 +1,4 @@
-"""Readers of documents: the text of a file comes out whole, and a file that is no document is named as one."""
+"""Readers of documents return the whole text of a file, and report a file that is not a document."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_page_is_read_in_the_encoding_it_declares() -> None:
     assert read('<meta charset="iso-8859-1"><p>“café”'.encode("cp1252"), name="a.html").text == "“café”"
     old = '<meta http-equiv="Content-Type" content="text/html; charset=shift_jis"><p>記憶'
     assert read(old.encode("shift_jis"), name="a.html").text == "記憶"
-    # What it declares is not so, or is nothing.
+    # Its declared encoding is wrong or unknown.
     assert read('<meta charset="utf-16"><p>café'.encode(), name="a.html").text == "café"
     assert read('<meta charset="nothing"><p>café'.encode(), name="a.html").text == "café"
 
@@ -214,7 +214,7 @@ def test_a_broken_pdf_is_one_clear_line() -> None:
     refused(good[:300], "it is not a readable PDF")
     refused(pdf([], []), "there is no text in its 2 pages", "scanned")
     refused(pdf(), "it has no pages")
-    # With its table of places elsewhere it can be mended, and is.
+    # A misplaced cross-reference table can be repaired.
     assert read(good.replace(b"startxref\n", b"startxref\n1")).text == "one\n\ntwo"
 
 

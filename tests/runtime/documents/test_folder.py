@@ -1,4 +1,4 @@
-"""Files below folders: each once, in order, and what is passed over is counted."""
+"""Files below folders: each once, in order; skipped files are counted."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Faults at every call that touches the disk: `main` with `kill|full|disk MODULE FOLDER`; the module has `CASES`.
+"""Inject a fault at every call that touches the disk: `main` with `kill|full|disk MODULE FOLDER`.
 
-Each case is done in a fresh copy of its beginning, once for every such call. `kill`: in a process of its own that is
-killed (SIGKILL) just before that call, and for a write also after half of it. `full`: the call fails as on a full disk,
-a write after half of it. `disk`: FOLDER is a small file system of its own, which is full but for one page more each
-time. Then what must hold in between is checked, the case is done again without a fault, and what must hold at the end
-is checked. Prints one line of JSON: for each case how many faults there were, and what broke.
+The module has `CASES`. Each case runs in a fresh copy of its initial state, once for every such call. `kill`: in a
+process that is killed (SIGKILL) just before that call, and for a write also after half of it. `full`: the call fails as
+on a full disk, a write after half of it. `disk`: FOLDER is a small file system, with one more free page each time.
+Then the assertions of `between` are checked, the case runs again without a fault, and those of `after` are checked.
+Prints one line of JSON: for each case the number of faults and the failed assertions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TREE: Final = Path(__file__).parents[3]
 
 
 class Case(NamedTuple):
-    """`act` may be done again after any fault. `between` and `after` say with assertions what holds then."""
+    """A case: `act` may be repeated after any fault; `between` and `after` assert what holds after it."""
 
     name: str
     prepare: Callable[[Path], None]
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 
 class Found(TypedDict):
-    """The number of faults in a case, and what broke."""
+    """The number of faults in a case, and the failed assertions."""
 
     case: str
     faults: int
@@ -69,8 +69,8 @@ def found(kind: Kind, module: str) -> list[Found]:
 
 
 def found_on_a_small_disk(module: str, folder: Path) -> list[Found]:
-    """The same, where the disk that is mounted at `folder` is really full. Skips where none can be mounted."""
-    import pytest  # none of the processes that are killed needs it
+    """Return the same for a file system, mounted at `folder`, that is really full. Skip if mounting is not allowed."""
+    import pytest  # the killed processes do not need it
 
     command = [sys.executable, "-m", __name__, "disk", module, str(folder)]
     mount = "mount -t tmpfs -o size=256k,nr_inodes=200 tmpfs $0"
@@ -87,13 +87,13 @@ def found_on_a_small_disk(module: str, folder: Path) -> list[Found]:
 
 
 def no_leftovers(root: Path) -> None:
-    """No temporary file is left."""
+    """Assert that no temporary file is left."""
     left = [file.name for file in root.rglob("*") if "~" in file.name]
     assert not left, left
 
 
 class Met:
-    """The calls that were made, by name, and whether one of them met the fault."""
+    """The calls that were made, by name, and whether one of them got the fault."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -102,7 +102,7 @@ class Met:
 
 @contextmanager
 def fault_at(number: int, half: bool, fault: Callable[[], None], calls: tuple[str, ...]) -> Iterator[Met]:
-    """Let call `number`, counted from 1, meet the fault: before it, or when it is a write after half of it."""
+    """Inject the fault at call `number`, counted from 1: before it, or after half of it if it is a write."""
     met = Met()
     real = {name: getattr(os, name) for name in calls}
 
@@ -130,7 +130,7 @@ def fault_at(number: int, half: bool, fault: Callable[[], None], calls: tuple[st
 
 
 def killed(case: Case, root: Path, number: int, half: bool) -> bool:
-    """Do it in a process that is killed at that call; whether it came that far."""
+    """Run it in a process that is killed at that call; return whether it reached the call."""
     child = os.fork()
     if child == 0:
         try:
@@ -147,7 +147,7 @@ def killed(case: Case, root: Path, number: int, half: bool) -> bool:
 
 
 def full(case: Case, root: Path, number: int, half: bool) -> bool:
-    """Do it while that call fails as on a full disk; whether it came that far."""
+    """Run it while that call fails as on a full disk; return whether it reached the call."""
 
     def fault() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -159,7 +159,7 @@ def full(case: Case, root: Path, number: int, half: bool) -> bool:
 
 
 def crowded(case: Case, root: Path, number: int, _half: bool) -> bool:
-    """Do it on a disk that has that many pages left, less one; whether they were too few, or all needed."""
+    """Run it on a disk with one page fewer than that number; return whether all pages were needed."""
     ballast = root.with_name("ballast")
     page = os.statvfs(root).f_bsize
     with ballast.open("wb", buffering=0) as file:
@@ -173,7 +173,7 @@ def crowded(case: Case, root: Path, number: int, _half: bool) -> bool:
 
 
 def _act(case: Case, root: Path) -> Outcome:
-    """Do it; when it is refused, then for want of space, and saying what, where and what to do."""
+    """Run it; if it fails, the error must report missing space: what, where and what to do."""
     refused: StoreError | None = None
     try:
         case.act(root)
@@ -190,7 +190,7 @@ def _act(case: Case, root: Path) -> Outcome:
 
 
 def _writes(case: Case, begun: Path, root: Path, calls: tuple[str, ...]) -> set[int]:
-    """Return which of the calls are writes, and so may be interrupted half-way."""
+    """Return which of the calls are writes, which may be interrupted half-way."""
     shutil.copytree(begun, root)
     with fault_at(0, False, lambda: None, calls) as met:
         case.act(root)
@@ -199,7 +199,7 @@ def _writes(case: Case, begun: Path, root: Path, calls: tuple[str, ...]) -> set[
 
 
 def run(case: Case, faulty: Faulty, folder: Path) -> Found:
-    """Return the number of faults, and what broke."""
+    """Return the number of faults, and the failed assertions."""
     begun = folder / "begun"
     begun.mkdir()
     case.prepare(begun)
@@ -224,11 +224,11 @@ def run(case: Case, faulty: Faulty, folder: Path) -> Found:
 
 
 def main() -> None:
-    """The command, with what is said above."""
+    """Run the command, see above."""
     kind, module, folder = sys.argv[1:]
     faulty: Faulty = {"kill": killed, "full": full, "disk": crowded}[kind]
     cases: tuple[Case, ...] = import_module(module).CASES
-    # What is shared with those that are killed is not looked at again in each of them.
+    # Forks do not collect garbage among the objects that they share with this process.
     gc.collect()
     gc.freeze()
     print(json.dumps([run(case, faulty, Path(folder)) for case in cases]))  # noqa: T201

@@ -1,4 +1,4 @@
-"""Chunks: nothing of a text is lost, none is over the size, and they end where sentences do."""
+"""Chunks: no text is lost, none is above the size, and they end at the end of sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = st.integers(1, 120)
 
 
 def solid(text: str) -> str:
-    """The text without white space."""
+    """Return the text without white space."""
     return "".join(text.split())
 
 
@@ -154,7 +154,7 @@ def test_an_abbreviation_or_a_number_ends_no_sentence() -> None:
 def test_a_sentence_that_is_too_long_is_cut_at_words_and_a_word_anywhere() -> None:
     assert chunks("one two three four five", 10, 5) == ["one two", "three four", "five"]
     assert chunks("a" * 25, 10) == ["a" * 10, "a" * 10, "a" * 5]
-    # What belongs to the letter before it stays there.
+    # A combining mark stays with its letter.
     assert chunks("aaae\u0301bb", 4) == ["aaa", "e\u0301bb"]
 
 

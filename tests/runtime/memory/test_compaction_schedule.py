@@ -47,7 +47,7 @@ async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
 
 
 class Kept:
-    """Stores the times of compactions."""
+    """A store of the times of compactions."""
 
     def __init__(self) -> None:
         self.moments: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def log(app: App, memory: str, agent: str = "reviewer") -> Path:
 
 
 async def pass_time(clock: ManualClock, seconds: float) -> None:
-    """Let the compactor look at the clock as often as it wants to."""
+    """Run the compactor until it waits for the clock."""
     while seconds > 0:
         step = min(seconds, TICK_SECONDS * 10)
         clock.advance(step)
@@ -196,7 +196,7 @@ async def test_a_store_that_cannot_be_listed_is_said(
 async def test_a_collection_keeps_its_entries_unless_its_block_says_for_how_long(
     tmp_path: Path, clock: ManualClock, database: Database
 ) -> None:
-    """It may be the only memory of an agent."""
+    """The collection may be the only memory of an agent."""
     told = Variant(name="collection"), Variant(name="hashing")
     blocks = [
         Memory(name="all", store=told[0], embedding=told[1]),

@@ -1,4 +1,4 @@
-"""Taking turns at one thing of many."""
+"""A lock for each key."""
 
 from __future__ import annotations
 

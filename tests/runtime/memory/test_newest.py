@@ -1,4 +1,4 @@
-"""The newest items of a memory: the index and the store say the same, and what the index lacks comes from the store."""
+"""The newest items of a memory: index and store agree, and items that the index lacks are read from the store."""
 
 from __future__ import annotations
 

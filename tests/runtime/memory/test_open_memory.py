@@ -272,7 +272,7 @@ async def test_an_embedding_that_fails_leaves_the_keywords(
 
 
 class Changing(Embedder):
-    """An embedding that learns its dimension from answers, as those over HTTP do."""
+    """An embedding whose dimension is known from responses only, as over HTTP."""
 
     name = model = "changing"
     answers = 8
@@ -308,7 +308,7 @@ async def test_reindex_takes_a_model_of_another_dimension_as_it_is(
     await opened.store.append([fact("The oak")])
     (note, *_) = (await ask(opened, "oak")).notes
     assert "16 numbers, not of 8" in note
-    # Of one agent is enough: vectors of two dimensions are never kept beside one another.
+    # One agent is enough: vectors of two dimensions are never stored together.
     report = await opened.reindex("reviewer")
     assert (report.embedded, report.problems) == (3, ())
     assert (await ask(opened, "oak")).notes == ()

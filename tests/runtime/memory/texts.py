@@ -1,4 +1,4 @@
-"""Texts that a Markdown file finds hard to keep, and items that hold them."""
+"""Texts that are hard to store in a Markdown file, and items with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FRAGMENTS = [
 ]  # fmt: skip
 
 hard = st.lists(st.sampled_from(_FRAGMENTS), max_size=12).map("".join)
-"""Pieces of Markdown, of our own annotations and of what editors stumble over, in any order."""
+"""Pieces of Markdown, of our annotations and of characters that confuse editors, in any order."""
 
 texts = st.one_of(hard, st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 
@@ -28,7 +28,7 @@ files = st.one_of(
     st.lists(hard, max_size=8).map(lambda pieces: "\r\n".join(pieces).encode()),
     st.binary(max_size=120),
 )
-"""Whatever a person's file may hold, text or not."""
+"""Any content of a person's file, text or not."""
 
 _LINES = [
     "- a", "- b <!-- check this", "- c -->", "* d", "- ```", "-", "- e <!-- TODO -->", "  goes on", "  <!-- more",
@@ -40,7 +40,7 @@ _LINES = [
 
 
 def lined(headings: list[str]) -> st.SearchStrategy[bytes]:
-    """A file of lines that begin, end, hide and continue items, below these headings among them."""
+    """A file of lines that begin, end, hide and continue items, also below these headings."""
     lines = st.lists(st.sampled_from([*_LINES, *headings, *headings]), max_size=14)
     return st.tuples(lines, st.sampled_from(["\n", "\r\n"]), st.booleans()).map(
         lambda given: (given[1].join(given[0]) + (given[1] if given[2] else "")).encode()
@@ -57,18 +57,18 @@ tags = st.frozensets(texts, max_size=3).map(lambda found: tuple(sorted(found)))
 def item(
     text: str = "Deployment Review\n- Deployed v1.3.2", memory_type: MemoryType = "episodic", **fields: object
 ) -> Item:
-    """An item of the agent `reviewer` at WHEN, unless said otherwise."""
+    """Return an item of the agent `reviewer` at WHEN, with these fields."""
     values = {"agent_id": "reviewer", "memory_type": memory_type, "timestamp": WHEN, "text": text} | fields
     return Item.model_validate(values)
 
 
 def fact(text: str = "User prefers dark mode", **fields: object) -> Item:
-    """A semantic item."""
+    """Return a semantic item."""
     return item(text, "semantic", **fields)
 
 
 def provenances() -> st.SearchStrategy[Provenance]:
-    """Whatever may be known of how something came to be remembered."""
+    """Any provenance of an item."""
     return st.builds(
         Provenance,
         author=st.none() | texts,
@@ -83,7 +83,7 @@ def provenances() -> st.SearchStrategy[Provenance]:
 
 @st.composite
 def items(draw: st.DrawFn) -> Item:
-    """Any item at all, of one agent."""
+    """Any item of one agent."""
     return item(
         draw(texts),
         draw(st.sampled_from(["episodic", "semantic", "procedural"])),

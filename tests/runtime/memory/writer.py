@@ -1,7 +1,6 @@
-"""A process that remembers: `main` with `markdown|records ROOT FIRST COUNT`.
+"""A process that stores items: `main` with `markdown|records ROOT FIRST COUNT`.
 
-It prints each number once it is kept. Every delivery leaves an entry, and every eighth a fact. Eight are under way at a
-time.
+It prints each number once it is stored. Every delivery leaves an entry, and every eighth a fact. Eight run at a time.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ _TREE: Final = Path(__file__).parents[3]
 def start(
     kind: Kind, root: Path, first: int, count: int, stdout: IO[bytes] | int = subprocess.DEVNULL
 ) -> forked.Forked:
-    """Start one that keeps `count` deliveries from `first` on."""
+    """Start a process that stores `count` deliveries from `first` on."""
     arguments = [kind, str(root), str(first), str(count)]
     return forked.start(arguments, cwd=_TREE, env=os.environ, main=f"{__name__}:main", stdout=stdout)
 
 
 def killed(kind: Kind, root: Path, first: int, after: int) -> set[int]:
-    """Start one, kill it (SIGKILL) when it has said `after` numbers, and return those that it said."""
+    """Start a process, kill it (SIGKILL) after it printed `after` numbers, and return the printed ones."""
     reading, writing = os.pipe()
-    with open(reading, "rb") as said:  # noqa: PTH123 - it is a descriptor
+    with open(reading, "rb") as said:  # noqa: PTH123 - a descriptor
         try:
             writer = start(kind, root, first, 10_000, stdout=writing)
         finally:
@@ -56,12 +55,12 @@ def titles_of(numbers: Iterable[int]) -> list[str]:
 
 
 async def titles(store: Writes) -> list[str]:
-    """Everything in the store, by its first line."""
+    """Return everything in the store, by its first line."""
     return sorted([one.text.partition("\n")[0] async for one in store.scan(Scan(agent_id="reviewer"))])
 
 
 async def remember(store: Writes, number: int) -> None:
-    """Keep what delivery `number` leaves."""
+    """Store the items of delivery `number`."""
     text = f"Delivery {number}\n- {'x' * (number % 300)}"
     entry = item(text, source_uri=delivery_uri(str(number)), tags=(f"t{number % 3}",))
     learned = [fact(f"Fact {number}", source_uri=delivery_uri(str(number), "fact"))] if number % 8 == 0 else []
@@ -69,7 +68,7 @@ async def remember(store: Writes, number: int) -> None:
 
 
 async def run(store: Writes, numbers: Iterable[int]) -> None:
-    """Keep these deliveries, saying which are kept."""
+    """Store these deliveries and print which are stored."""
     if isinstance(store, RecordsStore):
         await store.recover()
     left = iter(numbers)
@@ -85,6 +84,6 @@ async def run(store: Writes, numbers: Iterable[int]) -> None:
 
 
 def main() -> None:
-    """The command, with what is said above."""
+    """Run the command, see above."""
     kind, root, first, count = sys.argv[1:]
     asyncio.run(run(_STORES[kind](Path(root)), range(int(first), int(first) + int(count))))

@@ -18,7 +18,7 @@ WORDS_OF_TIME = [
 
 
 def days(text: str, now: datetime = NOW) -> list[tuple[str, str]]:
-    """The spans of a text, from the first day to the last one, both included."""
+    """Return the spans of a text as first and last day, both inclusive."""
     return [(f"{span.start:%Y-%m-%d}", f"{span.end - timedelta(microseconds=1):%Y-%m-%d}") for span in spans(text, now)]
 
 

@@ -1,4 +1,4 @@
-"""The engine over a real index; vectors are made of what words mean to this file."""
+"""The engine on a real index, with vectors from the meanings that this file assigns to words."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MEANINGS = [
 
 
 class Concepts(Embedder):
-    """An embedder that knows a handful of meanings, and what it was asked."""
+    """An embedder that knows a few meanings and records its requests."""
 
     name, model = "concepts", "concepts-1"
 
@@ -97,7 +97,7 @@ def entry(number: int, id_: str, author: str | None, text: str, day: int, **more
 
 @pytest_asyncio.fixture
 async def index() -> AsyncIterator[Index]:
-    """The dialogue, with vectors."""
+    """An index of the dialogue, with vectors."""
     opened = await open_index(None, None, {})
     await opened.use_model(Concepts.model, len(MEANINGS))
     await opened.put("log", "keeper", "1", [entry(number, *said) for number, said in enumerate(SAID)])
@@ -176,7 +176,7 @@ async def test_only_what_is_as_relevant_as_the_threshold_is_found(index: Index, 
     assert len(answer.hits) < len(every)
     assert any("below the threshold" in note for note in answer.notes)
     best = max(hit.relevance for hit in every)
-    # The limit is of those that are left, wherever they stand.
+    # The limit applies after the filter.
     (first,) = (await search(index, embedder, question("painted boat", limit=1, threshold=best))).hits
     assert first.relevance == best
 
@@ -190,7 +190,7 @@ async def test_what_has_nothing_in_common_with_a_question_is_no_hit() -> None:
     waiting = await index.pending(10)
     await index.embedded([(each, np.array(vectors[each.text], np.float32)) for each in waiting])
     hits = {hit.entry.id: hit for hit in (await search(index, Concepts(size=2), question("vessel"))).hits}
-    # One of them has nothing in common with it either, but stands beside what answers.
+    # One of them has nothing in common with the question either, but is next to the answer.
     assert list(hits) == ["like", "beside"]
     assert hits["beside"].relevance == 0 < hits["beside"].parts["neighbours"]
     await index.close()

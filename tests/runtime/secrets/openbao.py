@@ -85,7 +85,7 @@ def _wait(server: OpenBao, folder: Path) -> None:
         ca = next(folder.glob("*ca.pem"), None)
         try:
             verify = str(ca) if ca else True
-            # Until the mounts exist too.
+            # Wait until the mounts exist too.
             answer = requests.get(
                 f"{server.address}/v1/sys/internal/ui/mounts/secret",
                 headers={"X-Vault-Token": ROOT_TOKEN},

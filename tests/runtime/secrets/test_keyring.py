@@ -45,7 +45,7 @@ def python(folder: Path, *arguments: str, **environ: str) -> list[str]:
 
 
 def run(folder: Path, *command: str, **environ: str) -> list[str]:
-    """Return the lines that a program prints, isolated from the machine's own desktop."""
+    """Return the lines that a program prints, isolated from the machine's desktop."""
     kept = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_DATA_HOME": str(folder), "LANG": "C.UTF-8"}
     done = subprocess.run(
         command,

@@ -214,7 +214,7 @@ async def test_a_renewable_token_outlives_its_first_time(
 
 
 async def test_a_service_account_of_kubernetes_logs_in(server: OpenBao, database: Database, tmp_path: Path) -> None:
-    """OpenBao asks a cluster about the token: here a script that answers like the TokenReview API."""
+    """OpenBao has a cluster review the token: here a script that answers like the TokenReview API."""
     jwt = tmp_path / "token"
     jwt.write_text(_jwt("system:serviceaccount:prod:symbiont"))
     reviewed: list[object] = []
@@ -230,7 +230,7 @@ async def test_a_service_account_of_kubernetes_logs_in(server: OpenBao, database
         client.sys.enable_auth_method("kubernetes")
         client.auth.kubernetes.configure(
             kubernetes_host=host,
-            # Any certificate: the script speaks plain HTTP.
+            # Any certificate, because the script uses plain HTTP.
             kubernetes_ca_cert=ssl.DER_cert_to_PEM_cert(authority(tmp_path)[1].get_ca_certs(binary_form=True)[0]),
             token_reviewer_jwt=_jwt("reviewer"),
             disable_local_ca_jwt=True,

@@ -112,7 +112,7 @@ async def test_old_and_new_are_sealed_and_the_old_one_is_dropped_a_day_after_its
     clock.advance(3600)
     await hook(context)
     assert await row() == (value, previous, until)
-    clock.step(-1)  # somebody set the clock right: the old one is good again
+    clock.step(-1)  # the clock was set back: the old secret is valid again
     assert (await hook(context)).previous is not None
     clock.advance(86_402)
     assert (await hook(context)).previous is None

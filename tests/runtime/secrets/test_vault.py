@@ -264,7 +264,7 @@ async def test_a_revoked_token_is_replaced_by_a_login_when_it_is_not_fresh(
         given = context(database, clock, VAULT_ADDR=address, **ROLE)
         await resolve("secret://vault/hook", given)
         server.good = set()
-        with pytest.raises(Unresolved):  # what a fresh token may not do, another may not either
+        with pytest.raises(Unresolved):  # if a fresh token has no permission, neither has another one
             await resolve("secret://vault/hook", given)
         assert server.logins == 1
         clock.advance(60)
@@ -361,7 +361,7 @@ async def test_a_token_that_a_read_replaced_is_not_renewed_at_once(database: Dat
         await until(lambda: clock.sleepers == 1)
         async with session(given)._logging_in:
             reading = asyncio.create_task(resolve("secret://vault/hook", given))
-            await asyncio.sleep(0.05)  # it waits first, then the one that keeps the token
+            await asyncio.sleep(0.05)  # it waits first, then the task that renews the token
             clock.advance(61)
             await until(lambda: clock.sleepers == 0)
             await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Answer = tuple[int, object]
 Script = Callable[[str, str, dict[str, str], object], Answer]
-"""Method, path, headers in lower case and the body's JSON; what to answer. Bytes are sent as they are."""
+"""Gets the method, path, headers in lower case and JSON body; returns the response. Bytes are sent unchanged."""
 
 
 @contextmanager

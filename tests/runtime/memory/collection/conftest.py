@@ -13,7 +13,7 @@ from tests.clocks import ManualClock
 
 
 def declared(name: str = "notes", **fields: object) -> Memory:
-    """A collection memory, as a program declares it."""
+    """A collection memory as a program declares it."""
     return Memory.model_validate({"name": name, "store": Variant(name="collection"), **fields})
 
 

@@ -1,6 +1,6 @@
-"""`python -m tests.runtime.memory.collection.pushing URL COUNT`: push so many chunks, ten at a time, into `notes`.
+"""`python -m tests.runtime.memory.collection.pushing URL COUNT`: push this many chunks, ten at a time, into `notes`.
 
-Prints, after each ten, how many are kept.
+Prints the number of stored chunks after each ten.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AT_ONCE = 10
 
 
 def chunk(number: int) -> Item:
-    """The chunk of that number."""
+    """Return the chunk of that number."""
     return fact(f"Chunk {number} " + "of a long document " * 20, source_uri="file:///long.md", project_id="default")
 
 

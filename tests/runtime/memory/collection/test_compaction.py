@@ -1,4 +1,4 @@
-"""A compaction that is cut off, has no room or is done twice at once loses nothing and puts nothing twice."""
+"""A compaction that is interrupted, has no room or runs twice at once loses nothing and stores nothing twice."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.runtime.memory.texts import WHEN, item
 
 ENTRIES = 1_500
 FACTS = 3
-"""Of which each entry holds one."""
+"""Facts, one in each entry."""
 
 
 def entry(number: int) -> Item:
-    """An entry that holds a fact of its own, and one that others hold too."""
+    """Return an entry with its own fact, and one that other entries contain too."""
     text = f"Work {number}\n- nothing\n- [fact] Fact {number}\n- [procedure] Shared {number % FACTS}"
     return item(text, timestamp=WHEN + timedelta(seconds=number))
 
@@ -59,7 +59,7 @@ async def counted(database: Database) -> dict[str, int]:
 
 
 async def is_whole(store: SqlCollectionStore) -> None:
-    """Assert that each entry's bullets are there once, or else the entry is."""
+    """Assert that the bullets of each entry are there once, or else the entry itself."""
     found = [one async for one in store.scan()]
     lasting = Counter(one.text for one in found if one.memory_type != "episodic")
     assert set(lasting.values()) <= {1}
@@ -102,14 +102,14 @@ async def test_a_compaction_on_a_full_disk_says_so_and_is_finished_when_there_is
 ) -> None:
     async with opened(str(tmp_path / "symbiont.db"), master_key) as (store, database):
         await store.append(map(entry, range(ENTRIES)))
-        # SQLite's own limit answers as a full disk does, with SQLITE_FULL.
+        # SQLite's own limit fails like a full disk, with SQLITE_FULL.
         pages = await database.transact(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
         await database.transact(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages + 100}").scalar_one())
         with pytest.raises(StoreError, match="full"):
             await store.compact("reviewer", older_than=date.max)
         assert (await counted(database))["episodic"] == ENTRIES
         await is_whole(store)
-        # As somebody makes room on a disk, which asks no database.
+        # Room is made outside the database, as on a disk.
         await database._shielded(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1073741823").scalar_one())
         await until(lambda: database.outage.problem is None)
         await store.compact("reviewer", older_than=date.max)

@@ -60,7 +60,7 @@ async def test_a_full_disk_is_said_and_what_was_kept_is_there(tmp_path: Path, ma
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
     store = SqlCollectionStore(declared().name, database)
     await store.upsert([fact("Before")])
-    # SQLite's own limit answers as a full disk does, with SQLITE_FULL.
+    # SQLite's own limit fails like a full disk, with SQLITE_FULL.
     pages = await database.transact(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
     await database.transact(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages + 400}").scalar_one())
     with pytest.raises(StoreError, match="full") as caught:
@@ -70,7 +70,7 @@ async def test_a_full_disk_is_said_and_what_was_kept_is_there(tmp_path: Path, ma
     ((_, _, kept, *_),) = await store.counts()
     assert 1 < kept < COUNT
     assert (await store.verify())[1] == ()
-    # As somebody makes room on a disk, which asks no database.
+    # Room is made outside the database, as on a disk.
     await database._shielded(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1073741823").scalar_one())
     await until(lambda: database.outage.problem is None)
     done = await store.upsert([chunk(number) for number in range(kept + 10)])

@@ -1,4 +1,4 @@
-"""The index of a collection is as unreadable as the collection, and there again when it is opened again."""
+"""The index of a collection is sealed like the collection, and is used again after a restart."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HASHING = Variant(name="hashing")
 
 @asynccontextmanager
 async def opened(root: Path, clock: ManualClock, block: Memory | None = None) -> AsyncIterator[OpenMemory]:
-    """A collection memory of a root, with its index, as a start opens it."""
+    """Open a root's collection memory and its index as a start does."""
     database = await Database.open(root / "symbiont.db", MasterKey(b"m" * 32))
     try:
         memory = await open_memory(
@@ -56,7 +56,7 @@ async def texts(memory: OpenMemory, text: str) -> list[str]:
 
 
 def stored(root: Path) -> bytes:
-    """Every byte of the root."""
+    """Return every byte of the root."""
     return b"\n".join(path.read_bytes() for path in root.rglob("*") if path.is_file()).lower()
 
 
@@ -116,7 +116,7 @@ async def test_an_index_that_an_earlier_version_left_readable_is_overwritten_and
 
 
 async def test_what_a_markdown_memory_is_searched_by_is_left_as_it_is(tmp_path: Path, clock: ManualClock) -> None:
-    """Its files say the same in the clear, and another memory's start is no reason to build it again."""
+    """An index of files contains the same text in clear; the start of another memory does not rebuild it."""
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(b"m" * 32))
     block = Memory(name="notes", path="agents", embedding=HASHING)
     memory = await open_memory(block, tmp_path, index_folder=tmp_path / "index", clock=clock, database=database)

@@ -1,4 +1,4 @@
-"""Two processes' worth of one collection: each has an index of its own, and a search sees what the other wrote."""
+"""One collection in two daemons: each has its own index, and a search finds what the other wrote."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def opened(database: Database, folder: Path) -> OpenMemory:
 
 @pytest.fixture
 async def both(postgres_url: str, master_key: MasterKey, tmp_path: Path) -> AsyncIterator[list[OpenMemory]]:
-    """Two daemons' memories on one PostgreSQL, each over a pool of connections and an index of its own."""
+    """The memories of two daemons on one PostgreSQL, each with its own connections and index."""
     databases = [await Database.open(postgres_url, master_key) for _ in range(2)]
     memories = [await opened(each, tmp_path / str(number)) for number, each in enumerate(databases)]
     yield memories

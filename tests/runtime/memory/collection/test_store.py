@@ -1,4 +1,4 @@
-"""A collection memory beyond what every store promises: what is in the clear, counted, checked and followed."""
+"""A collection memory beyond the contract of all stores: what is stored in clear, counted, checked and followed."""
 
 from __future__ import annotations
 
@@ -286,5 +286,5 @@ async def test_an_entry_that_holds_what_is_put_nowhere_is_kept_and_told_and_one_
     await store.edit(fenced.memory_id, "Log\n- [fact] meant", agent_id="reviewer")
     assert await store.compact("reviewer", older_than=WHEN.date() + timedelta(days=30)) == (1, 1, ())
     assert [(one.text, one.memory_type) async for one in store.scan()] == [("meant", "semantic")]
-    # Every part counts what it holds.
+    # Every part counts its items.
     assert (await store.verify())[1] == ()

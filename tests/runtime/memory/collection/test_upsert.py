@@ -1,4 +1,4 @@
-"""A chunk is there once for its user, collection and project, and says of itself what was said last."""
+"""A chunk is stored once for its user, collection and project, with the latest metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors are made in the background, batch by batch, whatever the embedding does; nothing waits for them."""
+"""Vectors are computed in the background, in batches, whatever the embedding does; nothing waits for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Scripted(Embedder):
-    """Embeds every text as the same direction; raises the given error."""
+    """An embedding that returns the same vector for every text, or raises the given error."""
 
     name = "scripted"
 
@@ -54,7 +54,7 @@ class Scripted(Embedder):
 
 
 class Slow(Scripted):
-    """Takes some seconds for a batch."""
+    """An embedding that takes some seconds for a batch."""
 
     def __init__(self, clock: ManualClock, seconds: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Changes of a memory's files are noticed, whichever process makes them and however."""
+"""Changes of a memory's files are noticed, whichever process makes them and in whatever way."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def indexer(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Indexer]:
 
 
 class Told:
-    """The agents whose files changed, as the watcher reported them."""
+    """Return the agents whose files changed, as reported by the watcher."""
 
     def __init__(self, indexer: Indexer) -> None:
         self._indexer = indexer
@@ -46,7 +46,7 @@ class Told:
 
 @asynccontextmanager
 async def watched(indexer: Indexer, folder: Path) -> AsyncIterator[Told]:
-    """Watch, and wait until the watch has begun."""
+    """Start a watch and wait until it has begun."""
     task = asyncio.create_task(FileWatcher(indexer, folder).run())
     told = Told(indexer)
     marker = folder / "marker" / "memory.md"
@@ -116,7 +116,7 @@ async def test_where_the_system_watches_no_more_folders_it_says_so_and_looks_now
     indexer: Indexer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> Any:
-        raise OSError(28, "No space left on device")  # ENOSPC is what inotify_add_watch(2) says then.
+        raise OSError(28, "No space left on device")  # inotify_add_watch(2) fails with ENOSPC then.
 
     monkeypatch.setattr(file_watcher, "awatch", full)
     (tmp_path / "agents").mkdir()

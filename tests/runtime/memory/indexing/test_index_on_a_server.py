@@ -1,4 +1,4 @@
-"""A memory whose index is on a Qdrant server: it remembers whatever becomes of that, and says what it cannot."""
+"""A memory with an index on a Qdrant server: it stores items whatever happens to the server, and reports errors."""
 
 from __future__ import annotations
 

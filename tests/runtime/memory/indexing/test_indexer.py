@@ -1,4 +1,4 @@
-"""An index is kept in step with its store: what is written, what persons edit, and what cannot be read or put."""
+"""An index follows its store: writes, edits by hand, and parts that cannot be read or indexed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.runtime.memory.texts import fact, item, items
 
 
 class CountingStore(MarkdownStore):
-    """Counts how often each part is read."""
+    """A store that counts the reads of each part."""
 
     def __init__(self, root: Path, clock: ManualClock) -> None:
         super().__init__(root, clock)
@@ -62,7 +62,7 @@ async def indexer(store: CountingStore, index: Index, clock: ManualClock) -> Asy
 
 
 async def found(indexer: Indexer, word: str, agent: str = "reviewer") -> dict[int, IndexEntry]:
-    """The agent's entries that hold a word, by key."""
+    """Return the agent's entries that contain a word, by key."""
     keys = (await indexer.index.keyword([word], EntryFilter(agent=agent), 100)).keys.tolist()
     return {key: entry for key, entry in (await indexer.index.entries(keys)).items() if word in entry.text}
 
@@ -160,7 +160,7 @@ async def test_what_is_gone_from_the_store_is_gone_from_the_index(indexer: Index
 
 async def test_nothing_is_read_twice(indexer: Indexer, store: CountingStore) -> None:
     await store.append([fact(), item(), item("Hello", agent_id="planner")])
-    assert (await indexer.sync()).read == 1  # Logs were handed over.
+    assert (await indexer.sync()).read == 1  # The new part was reported.
     assert await indexer.sync() == (3, 0, 0, 0, 0, ())
     assert max(store.reads.values()) == 1
 
@@ -352,7 +352,7 @@ async def test_the_background_puts_what_is_handed_over_and_looks_at_what_was_tou
     await _until_counted(indexer, 2)
     memory.unlink()
     await until(lambda: clock.sleepers == 1)
-    clock.advance(301)  # Nobody noticed, and it is found all the same.
+    clock.advance(301)  # The change was not noticed, and is found anyway.
     await _until_counted(indexer, 1)
     task.cancel()
 

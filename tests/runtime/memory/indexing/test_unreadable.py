@@ -1,4 +1,4 @@
-"""Damaged files: kept, reported with their line, and no obstacle to others."""
+"""Damaged files are kept, reported with their line, and do not affect other files."""
 
 from __future__ import annotations
 

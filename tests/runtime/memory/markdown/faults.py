@@ -31,22 +31,22 @@ NEW = (
 
 
 def agent_memory(root: Path) -> AgentMemory:
-    """The agent's, with nothing remembered from before."""
+    """Return the agent's memory, freshly opened."""
     return AgentMemory(root, AGENT, ManualClock())
 
 
 def items(root: Path) -> list[Item]:
-    """Everything the agent remembers."""
+    """Return all items of the agent."""
     return [one for file in MarkdownReader(root).files(AGENT, Scan()) for one in file.read()]
 
 
 def texts(root: Path) -> list[str]:
-    """The first line of everything."""
+    """Return the first line of every item."""
     return sorted(one.text.partition("\n")[0] for one in items(root))
 
 
 def by_source(root: Path) -> dict[str | None, list[str]]:
-    """The texts by where they are from."""
+    """Return the texts by source."""
     found: dict[str | None, list[str]] = {}
     for one in items(root):
         found.setdefault(one.source_uri, []).append(one.text)
@@ -54,13 +54,13 @@ def by_source(root: Path) -> dict[str | None, list[str]]:
 
 
 def begin(root: Path) -> None:
-    """A memory with a few facts and entries, to which nothing may happen."""
+    """Write a memory with a few facts and entries, which must survive."""
     older = (item(f"Entry {n}", timestamp=WHEN - timedelta(days=n)) for n in range(3))
     agent_memory(root).perform([(*older, fact("Old fact"), fact("Kept fact"), item("Old entry"))])
 
 
 def nothing(_root: Path) -> None:
-    """An empty disk."""
+    """Begin with an empty disk."""
 
 
 _BEGUN = sorted(["Entry 0", "Entry 1", "Entry 2", "Old fact", "Kept fact", "Old entry"])
@@ -133,7 +133,7 @@ def _changed(old: str, new: str | None) -> list[str]:
 
 
 def begin_logs(root: Path) -> None:
-    """Logs of five days, of which one fact was taken over before and then deleted by a person."""
+    """Write logs of five days; one fact was promoted before and then deleted by a person."""
     logs = root / AGENT / "logs"
     logs.mkdir(parents=True)
     for back in range(5):
@@ -156,11 +156,11 @@ def do_compact(root: Path) -> None:
 
 _LASTING = sorted(
     ["said every day"] + [f"of {n}" for n in range(4)] * 2 + [f"pattern {n}" for n in range(5)]
-)  # what was deleted, "of 4", twice, is not among them
+)  # without the deleted fact, "of 4", which occurs twice
 
 
 def partly_compacted(root: Path, _outcome: Outcome) -> None:
-    """Nothing is lost: what is not in memory yet is in a log that is still there. Nothing is there twice."""
+    """Assert that nothing is lost or there twice: what is not promoted yet is in a log that still exists."""
     memory = [one.text for one in items(root) if one.memory_type != "episodic"]
     assert not Counter(memory) - Counter(_LASTING), memory
     logs = root / AGENT / "logs"
@@ -232,7 +232,7 @@ def names(folder: Path) -> list[str]:
 
 
 def change_case(name: str, old: str, new: str | None) -> Case:
-    """Of what was there before, one thing is edited, or deleted."""
+    """Edit or delete one of the first items."""
     return Case(name, begin, change(old, new), not_half_changed(old, new), changed(old, new))
 
 

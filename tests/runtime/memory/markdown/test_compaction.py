@@ -38,7 +38,7 @@ def logs(folder: Path) -> list[str]:
 
 
 def write(folder: Path, day: date, *bullets: str, title: str = "Work") -> Path:
-    """A day's log as a person might write it."""
+    """Return a day's log as a person might write it."""
     log = folder / "logs" / f"{day.isoformat()}.md"
     log.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"# Session Log: {day.isoformat()}", "", f"## 09:00 — {title}", *(f"- {bullet}" for bullet in bullets)]

@@ -68,7 +68,7 @@ def test_an_edit_or_a_deletion_changes_one_entry_and_no_other_line(data: bytes, 
 
 
 def said(log: DailyLog) -> list[tuple[datetime, str, Annotation]]:
-    """All that a log says of its entries."""
+    """Return everything that a log contains about its entries."""
     return [(entry.at, entry.text, entry.annotation) for entry in log.entries]
 
 

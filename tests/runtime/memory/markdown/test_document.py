@@ -30,7 +30,7 @@ Updated: 2026-02-14T10:30:00Z
 
 
 def read(data: bytes) -> list[tuple[str, str]]:
-    """Section and text of every item."""
+    """Return the section and text of every item."""
     return [(section.name, bullet.text) for section, bullet in MarkdownDocument.parse(data).items]
 
 
@@ -86,7 +86,7 @@ def test_an_edit_or_a_deletion_changes_one_item_and_no_other_line(
 
 
 def said(document: MarkdownDocument) -> list[tuple[str, str, Annotation]]:
-    """All that a document says of its items."""
+    """Return everything that a document contains about its items."""
     return [(section.name, bullet.text, bullet.annotation) for section, bullet in document.items]
 
 

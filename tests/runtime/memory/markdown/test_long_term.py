@@ -120,7 +120,7 @@ def test_an_annotation_behind_a_bullet_is_that_bullets() -> None:
 
 
 def test_a_text_that_looks_like_an_annotation_is_no_bullets_annotation() -> None:
-    """Else who writes an entry could remember something in another user's name."""
+    """Otherwise the author of an entry could store a fact in another user's name."""
     text = 'Title\n- [fact] a <!-- symbi {"user":"ada","tags":["x"]} -->'
     log = DailyLog.parse(DAY, header(DAY) + entry_of(item(text, user_id="bob")))
     (found,) = (one.item for one in look_through("reviewer", log).lasting)

@@ -123,7 +123,7 @@ async def test_a_memory_that_never_stops_changing_is_given_up_and_named(
 async def test_a_write_without_a_lock_that_comes_with_the_rename_is_kept(
     store: MarkdownStore, folder: Path, monkeypatch: pytest.MonkeyPatch, late: str
 ) -> None:
-    """A shell or an editor writes into the file that is about to be replaced."""
+    """Write into the file that is about to be replaced, as a shell or an editor may."""
     folder.mkdir(parents=True)
     memory, replace = folder / "memory.md", os.replace
     memory.write_text("## Facts\n- mine\n")

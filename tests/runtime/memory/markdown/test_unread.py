@@ -1,4 +1,4 @@
-"""Text that resembles an item is reported, and text that is clearly not meant as one is not."""
+"""Text that resembles an item is reported; text that is clearly not meant as an item is not."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NEW = (
 
 
 def perform(root: Path, *works: WriteRequest) -> None:
-    """Do these works as a process would that has just started."""
+    """Do this work as a freshly started process does."""
     reader = RecordReader(root)
     for outcome in RecordWriter(root, AGENT, ManualClock(), reader.name_index(AGENT)).perform(works).outcomes:
         if isinstance(outcome, Exception):
@@ -40,11 +40,11 @@ def keep(items: tuple[Item, ...], *, remote: bool) -> Write:
 
 
 def nothing(_: Path) -> None:
-    """An empty disk."""
+    """Begin with an empty disk."""
 
 
 def begin(root: Path) -> None:
-    """A few records, one of them waiting to be sent."""
+    """Write a few records, one of them waiting to be sent."""
     perform(root, keep((fact("Old", source_uri=delivery_uri("old")), item("Older")), remote=False))
     perform(root, keep((fact("Waits", source_uri=delivery_uri("waits")),), remote=True))
 
@@ -54,7 +54,7 @@ def append(root: Path) -> None:
 
 
 def sent(root: Path) -> None:
-    """Send the waiting records, and write that down."""
+    """Send the waiting records and record that."""
     for note in RecordReader(root).notes(AGENT):
         perform(root, Mark(note, sent=True, error=None, done=True, facts={"remote": "test"}))
 
@@ -79,7 +79,7 @@ def forget_ada(root: Path) -> None:
 
 
 def partly_forgotten(root: Path, _outcome: Outcome) -> None:
-    """Nothing of anybody else's is lost, and there is no evidence of what is gone."""
+    """Assert that no other user's record is lost, and that no evidence of a deleted record is left."""
     found = texts(root)
     assert not Counter(_BEGUN) - Counter(found), found
     assert not Counter(found) - Counter([*_BEGUN, *texts_of(THEIRS)]), found
@@ -87,7 +87,7 @@ def partly_forgotten(root: Path, _outcome: Outcome) -> None:
 
 
 def forgotten(root: Path) -> None:
-    """Nothing at all is left of her."""
+    """Assert that nothing of the user is left."""
     ids = {note.record for note in RecordReader(root).notes(AGENT)}
     assert len(ids) == 1, ids
     after(root, _BEGUN)
@@ -123,9 +123,9 @@ def texts(root: Path) -> list[str]:
 
 
 def between(root: Path, outcome: Outcome, before: list[str], whole: list[str]) -> None:
-    """Nothing is lost, damaged or there twice, and whatever is there and not sent has its note.
+    """Assert that nothing is lost, damaged or there twice, and that every unsent record is queued.
 
-    What fails without an end of the process is done wholly or not at all.
+    Work that fails without an end of the process is done completely or not at all.
     """
     found = texts(root)
     assert not Counter(before) - Counter(found), found
@@ -140,7 +140,7 @@ def between(root: Path, outcome: Outcome, before: list[str], whole: list[str]) -
 
 
 def after(root: Path, whole: list[str]) -> None:
-    """All is there once, with its evidence, its notes and an index, and nothing else is."""
+    """Assert that exactly the records are there, once, with their evidence, their queue and an index."""
     tidy(root)
     between(root, "done", whole, whole)
     assert RecordReader(root).verify(AGENT)[1] == []
@@ -175,7 +175,7 @@ def kept(name: str, prepare: Callable[[Path], None], act: Callable[[Path], None]
 
 
 def none_waits(root: Path) -> None:
-    """All that waited is sent."""
+    """Assert that all waiting records were sent."""
     after(root, _BEGUN)
     assert not RecordReader(root).notes(AGENT)
 

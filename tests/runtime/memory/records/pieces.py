@@ -16,12 +16,12 @@ from tests.runtime.memory.texts import fact
 
 
 def record_files(folder: Path) -> list[Path]:
-    """The records in an agent's folder, in the order of their names."""
+    """Return the records in an agent's folder, in the order of their names."""
     return sorted(file for file in folder.iterdir() if read_name(file.name) is not None)
 
 
 def only_record(folder: Path) -> dict[str, Any]:
-    """The fields of the one record that there is."""
+    """Return the fields of the only record."""
     (file,) = record_files(folder)
     return read_json(file)
 
@@ -40,12 +40,12 @@ def last_write(folder: Path) -> dict[str, Any]:
 
 
 def events(folder: Path) -> list[str]:
-    """The kinds of evidence that there is, sorted."""
+    """Return the kinds of evidence, sorted."""
     return sorted(file.name.split("_", 3)[3].removesuffix(".json") for file in (folder / "evidence").glob("*.json"))
 
 
 def notes(folder: Path) -> list[Path]:
-    """Return the notes of records to send."""
+    """Return the queue of records to send."""
     return sorted((folder / "outbox").glob("*.json")) if (folder / "outbox").is_dir() else []
 
 
@@ -54,7 +54,7 @@ async def everything(store: RecordsStore, wanted: Scan | None = None) -> list[It
 
 
 def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Every file and folder below, with what would change if it were touched."""
+    """Return every file and folder below, with everything that a write would change."""
     found = {}
     for file in sorted(root.rglob("*")):
         status = os.lstat(file)
@@ -63,12 +63,12 @@ def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 def of_session(text: str, session: str, **fields: object) -> Item:
-    """A fact of a session."""
+    """Return a fact of a session."""
     return fact(text, provenance=Provenance(session_id=session), **fields)
 
 
 async def reopened(store: RecordsStore) -> RecordsStore:
-    """The same folder, as another process would find it."""
+    """Open the same folder as another process does."""
     other = RecordsStore(store.root, ManualClock())
     await other.recover()
     return other

@@ -1,4 +1,4 @@
-"""A remote with scripted answers."""
+"""A remote with scripted responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Call(NamedTuple):
 
 
 class Remote:
-    """Answers the next of `answers` each time, then 200: a status, a status with a `Location`, or seconds to wait."""
+    """A remote that returns the next of `answers` each time, then 200: a status, a status with a `Location`, or seconds
+    to wait."""
 
     def __init__(self) -> None:
         self.answers: list[int | float | tuple[int, str]] = []
@@ -46,13 +47,13 @@ class Remote:
         return [call.body["record"]["summary"] for call in self.calls]
 
     def options(self, **more: object) -> dict[str, object]:
-        """Those of a store that sends here, secrets in place."""
+        """Return the options of a store that sends here, with resolved secrets."""
         own = {"url": Secret(self.url.encode(), "env URL"), "api_key": Secret(KEY.encode(), "env KEY")}
         given = {**own, "project": "neuronx", "timeout": timedelta(seconds=5), **more}
         return {"remote": Variant(name="contextstream", options=given)}
 
     async def up(self) -> None:
-        """Answer, at the same port as before."""
+        """Accept calls again, on the same port as before."""
         app = web.Application()
         app.router.add_post("/memories", self._answer)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
@@ -64,7 +65,7 @@ class Remote:
         self.port = server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
-        """Answer no calls."""
+        """Refuse all calls."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -82,7 +83,7 @@ class Remote:
 
 @asynccontextmanager
 async def remote(answers: Sequence[int | float | tuple[int, str]] = ()) -> AsyncIterator[Remote]:
-    """One that is up."""
+    """A running remote."""
     found = Remote()
     found.answers += answers
     await found.up()
@@ -94,7 +95,7 @@ async def remote(answers: Sequence[int | float | tuple[int, str]] = ()) -> Async
 
 @asynccontextmanager
 async def sending(root: Path, to: Remote, clock: Clock = SYSTEM, **more: object) -> AsyncIterator[RecordsStore]:
-    """A store whose records are sent there."""
+    """A store that sends its records there."""
     store = RecordsStore(root, clock)
     store.configure(to.options(**more))
     await store.recover()

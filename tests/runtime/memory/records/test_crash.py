@@ -16,7 +16,7 @@ CASES = "tests.runtime.memory.records.faults"
 def nothing_broke(found: list[faults.Found]) -> None:
     assert [case["case"] for case in found] == ["first", "append", "sent", "failed", "index", "forget"]
     for case in found:
-        # What forgets makes its own room.
+        # Forgetting frees its own space.
         assert case["faults"] > 1 or case["case"] == "forget", case
         assert case["broken"] == [], case
 
@@ -34,7 +34,7 @@ async def test_several_processes_that_write_at_once_lose_nothing_and_agree_on_th
     store: RecordsStore, folder: Path
 ) -> None:
     writers = [writer.start("records", store.root, 1000 * number, 40) for number in range(2)]
-    # What the first of them writes too: of each delivery there is one record all the same.
+    # The first process writes these too: each delivery still has one record.
     await asyncio.gather(*(writer.remember(store, number) for number in range(40)))
     assert [one.wait() for one in writers] == [0, 0]
     titles = writer.titles_of([*range(40), *range(1000, 1040)])

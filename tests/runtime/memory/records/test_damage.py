@@ -115,7 +115,7 @@ async def test_what_is_taken_away_and_put_back_just_before_a_write_is_noticed(
 
 @pytest.mark.parametrize("there", [True, False])
 async def test_verify_lists_the_folder_itself(store: RecordsStore, folder: Path, there: bool) -> None:
-    """A change at the moment of our own write leaves the folder's time as our write did."""
+    """A change at the moment of our own write leaves the same modification time of the folder as our write."""
     await store.append([fact("one"), fact("two", timestamp=WHEN + timedelta(days=1))])
     first, _ = record_files(folder)
     kept = first.read_bytes()

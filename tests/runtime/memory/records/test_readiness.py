@@ -1,4 +1,4 @@
-"""Readiness reports if records can be written, and a write is refused when they cannot."""
+"""Readiness reports whether records can be written; if not, a write is refused."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_an_agents_folder_that_others_may_look_into_is_said(store: Records
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("made", [False, True])
 def test_a_folder_of_somebody_else_is_an_error_and_refuses_writes(made: bool) -> None:
-    # Anybody may go along this path; into pytest's own folders only the one who runs it may.
+    # Every user may enter this path; pytest's folders are only for the user who runs the tests.
     root = Path(tempfile.mkdtemp(prefix="records-"))
     root.chmod(0o755)
     try:

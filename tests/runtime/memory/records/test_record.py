@@ -1,4 +1,4 @@
-"""The file that a record is: its fields, its name, its checksum, and what becomes of a file that was damaged."""
+"""The file of a record: its fields, its name, its checksum, and the handling of a damaged file."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ DESIGN = {
     "remote_store_attempted": False,
     "remote_store_error": "not_configured",
 }
-"""The second design's example, all but its checksum."""
+"""The example of the format, without its checksum."""
 
 
 def full() -> Item:
-    """An item of which everything is known."""
+    """An item with all its fields."""
     about = Provenance(
         author="Ada",
         session_id="b069d8ca",
@@ -147,7 +147,7 @@ def test_any_item_is_a_record_that_says_all_of_it(one: Item) -> None:
 
 
 def written(**changes: object) -> bytes:
-    """A good record that was changed in these fields, with a checksum that is right for them."""
+    """Return a valid record that was changed in these fields, with the right checksum for them."""
     fields = fields_of(full().changed(memory_id=ID), {}, remote=False) | changes
     return encode(fields | {"checksum": checksum_of(fields)})
 

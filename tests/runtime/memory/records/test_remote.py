@@ -1,4 +1,4 @@
-"""Records that are sent to a remote: kept here first, sent now or later, each once as far as anyone can know."""
+"""Records that are sent to a remote: stored here first, sent now or later, each once as far as can be known."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
 def status(folder: Path) -> tuple[object, ...]:
-    """Return the only record's locations, if it was tried to be sent, and the result."""
+    """Return the only record's locations, whether sending was tried, and the result."""
     found = only_record(folder)
     return found["store_location"], found["remote_store_attempted"], found["remote_store_error"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runtime.memory.redaction.redact import PATTERNS, redact
 from tests.lanes import examples
 
-# Put together here so that no scanner takes the test for a leak.
+# Concatenated, so that no secret scanner reports the test.
 _PEM = (
     "-----BEGIN RSA PRIVATE KEY-----\n"
     + "MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF0qJDr0mxy8GhUq8\n" * 3
@@ -166,7 +166,7 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def corpus(name: str) -> list[str]:
-    """The texts of a data file (its first line says how it is written), as one string each with its marks."""
+    """Return the texts of a data file, each with its marks; the first line of the file explains the format."""
     lines = (Path(__file__).parent / name).read_text().splitlines()
     return [line.replace("⏎", "\n").replace("·", "") for line in lines if line and not line.startswith("## ")]
 

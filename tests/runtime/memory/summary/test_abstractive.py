@@ -15,7 +15,7 @@ END = datetime(2025, 1, 7, 23, 59, 59, tzinfo=UTC)
 
 
 class Noting(Model):
-    """Says what a test wants, and notes what it was asked."""
+    """A model that returns the text of a test and records its prompts."""
 
     name = "noting"
     model = "noting-1"

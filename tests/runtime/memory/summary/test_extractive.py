@@ -1,4 +1,4 @@
-"""The summary that needs no model: it is built from sentences of the items, and falsifies none of them."""
+"""The summary without a model: it consists of unchanged sentences of the items."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_it_is_bounded_and_the_same_each_time(texts: list[str], most: int) -> No
 def test_a_text_of_few_words_is_told_in_the_same_words(text: str) -> None:
     told = extract([text], 250).split()
     if CUT not in "".join(told):
-        # What is told stands in the text in this order; but for full stops between lines.
+        # The sentences occur in the text in this order, except for full stops between lines.
         rest = "".join(text.split())
         for word in told:
             place = rest.find(word)

@@ -18,7 +18,7 @@ Answer = Callable[["Service", list[str]], Awaitable[web.StreamResponse]]
 
 
 def vector(text: str, dimension: int = DIMENSION) -> list[float]:
-    """Numbers that only `text` decides; not of length 1."""
+    """Return a vector that depends only on `text`; its length is not 1."""
     digest = hashlib.shake_128(text.encode()).digest(dimension)
     return [byte / 16 - 7.9 for byte in digest]
 
@@ -41,7 +41,7 @@ PATHS = {"ollama": "/api/embed", "openai": "/v1/embeddings"}
 
 @dataclass
 class Service:
-    """A service that runs, and what it was asked. `answers` are given one after the other, then the right ones."""
+    """A running service and the requests that it got. It returns `answers` one after the other, then correct ones."""
 
     kind: str
     port: int = 0
@@ -62,11 +62,11 @@ class Service:
 
     @property
     def inputs(self) -> list[list[str]]:
-        """The texts of each request."""
+        """Return the texts of each request."""
         return [body["input"] for body in self.bodies]
 
     def shape(self, vectors: list[list[float]]) -> dict[str, Any]:
-        """The answer of this kind of service that holds `vectors`."""
+        """Return the response of this kind of service with `vectors`."""
         return SHAPES[self.kind](vectors)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -82,7 +82,7 @@ class Service:
 
 
 def says(status: int, body: Any = None, *, headers: dict[str, str] | None = None) -> Answer:
-    """An answer with this status; `body` is JSON, or the text itself."""
+    """Return a response with this status; `body` is JSON or the text itself."""
 
     async def answer(_service: Service, _texts: list[str]) -> web.StreamResponse:
         text = body if isinstance(body, str) else json.dumps(body)
@@ -92,7 +92,7 @@ def says(status: int, body: Any = None, *, headers: dict[str, str] | None = None
 
 
 def vectors(make: Callable[[list[str]], list[Any]]) -> Answer:
-    """An answer in the service's own shape with what `make` makes of the texts."""
+    """Return a response in the format of the service with the vectors that `make` returns for the texts."""
 
     async def answer(service: Service, texts: list[str]) -> web.StreamResponse:
         return web.Response(text=json.dumps(service.shape(make(texts))), content_type="application/json")
@@ -101,14 +101,14 @@ def vectors(make: Callable[[list[str]], list[Any]]) -> Answer:
 
 
 async def never(_service: Service, _texts: list[str]) -> web.StreamResponse:
-    """No answer, for as long as anybody waits."""
+    """Wait without a response until the client gives up."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
 @asynccontextmanager
 async def serving(kind: str, tls: Any = None) -> AsyncIterator[Service]:
-    """A service on a free port of this machine."""
+    """Start a service on a free local port."""
     service = Service(kind, scheme="https" if tls is not None else "http")
     runner = web.ServerRunner(web.Server(service.handle), shutdown_timeout=0.1)
     await runner.setup()

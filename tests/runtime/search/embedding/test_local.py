@@ -1,4 +1,4 @@
-"""The model in this process: right, offline, checked before it is loaded, and loaded once."""
+"""The local model: correct, offline, checked before it is loaded, and loaded once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runtime.search.errors import EmbeddingMismatch
 INSTALL = extras.install("local")
 LOCAL = Variant(name="local")
 
-# The similarities that the model's documentation gives, by its weights as they were before they became int8.
+# The similarities in the model's documentation, computed with the weights before they were quantized to int8.
 PAIRS = [
     ("The new movie is awesome", "The new movie is so great", 0.8939),
     ("The cat sits outside", "The dog plays in the garden", 0.2838),
@@ -44,7 +44,7 @@ async def embedder() -> AsyncIterator[LocalEmbedder]:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Another package of the model's name, which is found first and must not be imported."""
+    """Another package with the model's name, which is found first and must not be imported."""
     folder = tmp_path / model.PACKAGE
     folder.mkdir()
     (folder / "__init__.py").write_text("raise SystemExit('imported')")
@@ -63,7 +63,7 @@ async def test_sentences_are_as_near_as_the_model_says(
 
 
 async def test_a_sentence_becomes_the_numbers_that_the_model_makes_of_it(embedder: LocalEmbedder) -> None:
-    # By its weights as they were before they became int8.
+    # With the weights before they were quantized to int8.
     expected = [0.0677, 0.0635, 0.0487, 0.0793, 0.0374, 0.0027]
     (row,) = await embedder.embed(["This is an example sentence"])
 
@@ -71,7 +71,7 @@ async def test_a_sentence_becomes_the_numbers_that_the_model_makes_of_it(embedde
 
 
 async def test_256_tokens_are_read(embedder: LocalEmbedder) -> None:
-    # One token a word; two more begin and end the text.
+    # One token per word; two more mark the beginning and the end of the text.
     words = ["one", "two"] * 127
     exactly, more, fewer = await embedder.embed([" ".join([*words, *rest]) for rest in ([], ["three"] * 50, [])])
     (shorter,) = await embedder.embed([" ".join(words[:-1])])
@@ -209,7 +209,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_forked_child_embeds_too_and_nobody_warns() -> None:
-    # A process of its own: a fork of one with threads is what is tried here.
+    # In a separate process: a fork of a process with threads is tested here.
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORKED],
         capture_output=True,
@@ -244,7 +244,7 @@ print("huggingface_hub" in sys.modules)
 
 
 def test_it_needs_no_network_and_nothing_is_sent_or_kept_for_sending(tmp_path: Path) -> None:
-    # onnxruntime would make an identifier and a queue in the user's cache as it is loaded.
+    # onnxruntime would create an identifier and a queue in the user's cache when it is loaded.
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ORT_DISABLE_TELEMETRY": "0"}
     done = subprocess.run(
         [sys.executable, "-c", _OFFLINE], capture_output=True, text=True, check=False, env=environment, timeout=120

@@ -57,7 +57,7 @@ def sleepless() -> Sleepless:
 
 @pytest.fixture
 async def opened(service: Service, sleepless: Sleepless) -> AsyncIterator[Open]:
-    """Opens the embedding over the service with the options that a test wants."""
+    """Return a function that opens the embedding with the options of a test."""
     found: list[Embedder] = []
 
     def make(*, url: str = service.url, caller: HttpCaller | None = None, **options: Any) -> Embedder:
@@ -75,7 +75,7 @@ async def opened(service: Service, sleepless: Sleepless) -> AsyncIterator[Open]:
 
 
 def unit(text: str) -> list[float]:
-    """The vector of the service for `text`, of length 1."""
+    """Return the vector of the service for `text`, normalized to length 1."""
     length = math.sqrt(sum(number * number for number in vector(text)))
     return [number / length for number in vector(text)]
 
@@ -96,7 +96,7 @@ async def absence(embedder: Embedder, texts: list[str] | None = None) -> Embeddi
     return caught.value
 
 
-# What is sent, and what comes back.
+# Requests and responses.
 
 
 async def test_the_vectors_are_those_of_the_service_with_length_1(opened: Open, service: Service) -> None:
@@ -365,7 +365,7 @@ async def test_a_text_that_is_never_short_enough_is_refused(opened: Open, servic
     assert len(service.bodies) < 10
 
 
-# Each by itself.
+# Each service separately.
 
 
 @pytest.fixture

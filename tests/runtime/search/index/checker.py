@@ -18,10 +18,10 @@ def key_of(path: Path) -> bytes | None:
 
 
 def agree(path: Path) -> int:
-    """Raise AssertionError naming what does not agree; how many entries there are. Vectors must be their texts'."""
+    """Return the number of entries. Raises AssertionError with the difference. Vectors must be those of their texts."""
     with contextlib.closing(connect(path, key_of(path), timeout=10)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        # With rank 1 the words are compared with the texts that the entries have.
+        # With rank 1 the words are compared with the texts of the entries.
         connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
         entries = {row[0]: row[1:] for row in connection.execute("SELECT key, part, said, text FROM entries")}
         assert connection.execute("SELECT id FROM entries GROUP BY id HAVING count(*) > 1").fetchall() == []

@@ -1,4 +1,4 @@
-"""Entries for tests, and vectors that follow from their texts."""
+"""Entries for tests, and vectors computed from their texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entry(identity: str, text: str, **fields: Any) -> IndexEntry:
 
 
 def talk(*texts: str, start: int = 0, **fields: Any) -> list[IndexEntry]:
-    """Entries `e0`, `e1` … of one group, a minute apart."""
+    """Return entries `e0`, `e1` … of one group, a minute apart."""
     return [
         entry(f"e{n}", text, **({"group": "talk", "order": n, "time": WHEN + timedelta(minutes=n)} | fields))
         for n, text in enumerate(texts, start)
@@ -50,7 +50,7 @@ def talk(*texts: str, start: int = 0, **fields: Any) -> list[IndexEntry]:
 
 
 def vector(text: str, dimension: int = DIMENSION) -> NDArray[np.float32]:
-    """A vector of length 1 that follows from the text alone."""
+    """Return a vector of length 1 that depends only on the text."""
     seed = int.from_bytes(hashlib.sha256(text.encode(errors="replace")).digest()[:8], "big")
     numbers = np.random.default_rng(seed).normal(size=dimension)
     return (numbers / np.linalg.norm(numbers)).astype(np.float32)
@@ -62,28 +62,28 @@ def vectors(pending: Sequence[Pending], dimension: int = DIMENSION) -> list[tupl
 
 
 async def embed(index: Index, limit: int = 1000) -> int:
-    """Give every entry that waits for one its vector; how many were kept."""
+    """Store the vector of every entry that waits for one; return their number."""
     return await index.embedded(vectors(await index.pending(limit)))
 
 
 async def ids(index: Index, found: Scored | Matched) -> list[str]:
-    """The ids of what was found, best first."""
+    """Return the ids of the hits, best first."""
     keys = found.keys.tolist()
     entries = await index.entries(keys)
     return [entries[key].id for key in keys]
 
 
 async def said(index: Index, words: str, wanted: EntryFilter = EVERYTHING, limit: int = 100) -> list[str]:
-    """The ids that a search for these words finds, best first."""
+    """Search for these words; return the ids, best first."""
     return await ids(index, await index.keyword(words.split(), wanted, limit))
 
 
 async def near(index: Index, text: str, wanted: EntryFilter = EVERYTHING, limit: int = 100) -> list[str]:
-    """The ids nearest to the vector of this text, best first."""
+    """Search for the vector of this text; return the ids, nearest first."""
     return await ids(index, await index.nearest(vector(text), wanted, limit))
 
 
 async def everything(index: Index, wanted: EntryFilter = EVERYTHING) -> dict[str, IndexEntry]:
-    """All entries that have a vector, by id."""
+    """Return all entries that have a vector, by id."""
     found = await index.nearest(vector("anything"), wanted, 100_000)
     return {one.id: one for one in (await index.entries(found.keys.tolist())).values()}

@@ -19,7 +19,7 @@ PARTS = ("one", "two", "three")
 
 @dataclass
 class Plain:
-    """Entries by id, each in the part that it was put in last; revisions of parts; texts that have a vector."""
+    """The model: entries by id, each in the part that stored it last; revisions of parts; texts with a vector."""
 
     entries: dict[str, IndexEntry] = field(default_factory=dict)
     parts: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Plain:
         return True
 
     def add(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> int:
-        """Put these into the part; how many say something else than before."""
+        """Put these into the part; return the number of changed entries."""
         self.parts[part] = (agent, revision)
         changed = 0
         for one in entries:
@@ -65,7 +65,7 @@ class Plain:
         return len(gone)
 
     def forget(self, identity: str) -> None:
-        """Forget one entry."""
+        """Delete one entry."""
         del self.entries[identity]
         self.embedded.discard(identity)
 
@@ -74,20 +74,20 @@ class Plain:
         self.entries, self.parts, self.embedded = {}, {}, set()
 
     def group(self, one: IndexEntry) -> list[IndexEntry]:
-        """The entries of its group, in order."""
+        """Return the entries of its group, in order."""
         if not one.group:
             return [one]
         group = [other for other in self.entries.values() if (other.agent, other.group) == (one.agent, one.group)]
         return sorted(group, key=lambda other: (other.time, other.order))
 
     def neighbours(self, one: IndexEntry) -> tuple[str | None, str | None]:
-        """The ids before and after it."""
+        """Return the ids before and after it."""
         group = [None, *(other.id for other in self.group(one)), None]
         at = group.index(one.id)
         return group[at - 1], group[at + 1]
 
     def keyword(self, word: str, wanted: EntryFilter) -> set[str]:
-        """The ids of all that a word finds."""
+        """Return the ids of all entries with a word."""
         found = set()
         for one in self.entries.values():
             neighbours = [self.entries[other] for other in self.neighbours(one) if other is not None]
@@ -96,12 +96,12 @@ class Plain:
         return found
 
     def nearest(self, text: str, wanted: EntryFilter, limit: int) -> list[float]:
-        """The highest cosines."""
+        """Return the highest cosines."""
         there = [one for one in self.entries.values() if one.id in self.embedded and wanted.wants(one)]
         return sorted((float(np.dot(vector(one.text), vector(text))) for one in there), reverse=True)[:limit]
 
     def pending(self) -> list[float]:
-        """The times of what has no vector, newest first."""
+        """Return the times of entries without a vector, newest first."""
         return sorted(
             (one.time.timestamp() for one in self.entries.values() if one.id not in self.embedded), reverse=True
         )
@@ -113,7 +113,7 @@ numbers = st.integers(0, 14)
 
 @st.composite
 def entries_(draw: st.DrawFn) -> list[IndexEntry]:
-    """Entries of few ids, so that they meet; time and order follow from the id, so no two are the same."""
+    """Entries with few ids, so that they collide; time and order depend on the id, so no two are equal."""
     return [
         entry(
             f"id{number}",

@@ -1,4 +1,4 @@
-"""Whatever is done to an index, it answers as a plain model of it does."""
+"""After any operations an index returns the same as a simple model of it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def compare(index: Index, plain: Plain, wanted: EntryFilter) -> None:
 
 
 async def compare_neighbours(index: Index, plain: Plain) -> None:
-    found = await index.keyword(["May"], EntryFilter(), 100)  # a word of every entry's date
+    found = await index.keyword(["May"], EntryFilter(), 100)  # a word in the date of every entry
     entries = await index.entries(found.keys.tolist())
     assert {one.id: one for one in entries.values()} == plain.entries
     neighbours = await index.neighbours(found.keys)

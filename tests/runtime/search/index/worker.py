@@ -1,6 +1,6 @@
 """`python -m tests.runtime.search.index.worker work PATH STEPS PART… | qdrant PATH URL STEPS PART… | limited PATH |
-full PATH`: a process that writes an index, to be killed or to run out of room. What a part holds follows from its name
-and its revision alone."""
+full PATH`: a process that writes an index, to be killed or to run out of space. The content of a part depends only
+on its name and revision."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def say(what: object) -> None:
 
 
 async def step(index: Index, part: str, number: int) -> None:
-    """Put, grow, embed or drop."""
+    """Do a random step: put, grow, embed or drop."""
     revision = (await index.parts()).get(part)
     if revision is None or number % 4 == 0:
         revision = f"{number}.{20 + number % 30}"
@@ -59,7 +59,7 @@ async def step(index: Index, part: str, number: int) -> None:
 
 
 async def work(path: Path, parts: list[str], steps: int, url: str | None = None) -> None:
-    """Do many steps, and report each when it is done. `url`: of the Qdrant that the index is on."""
+    """Do many steps and report each when it is done. `url`: of the Qdrant server with the index."""
     choice = None if url is None else Variant(name="qdrant")
     index = await open_index(choice, path, {} if url is None else {"url": url}, key=key_of(path))
     await index.use_model("m", DIMENSION)
@@ -70,7 +70,7 @@ async def work(path: Path, parts: list[str], steps: int, url: str | None = None)
 
 
 async def fill(path: Path, limited: bool) -> None:
-    """Write until there is no room, then make room (RLIMIT_FSIZE, or a file `ballast` is deleted) and write on."""
+    """Write until there is no space, then free some (RLIMIT_FSIZE, or a file `ballast` is deleted) and continue."""
     index = await open_index(None, path, {}, key=key_of(path))
     await index.use_model("m", DIMENSION)
     await step(index, "first", 0)

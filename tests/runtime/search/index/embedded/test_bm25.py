@@ -1,4 +1,4 @@
-"""Scores are those that FTS5 itself gives over a table with text, author and date, and context."""
+"""Scores equal those of FTS5 over a table with text, author and date, and context."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(
         assert worker.stdout is not None
         for _ in range(1 + 7 * number % 31):
             assert await worker.stdout.readline()
-        await asyncio.sleep(0.0007 * (number % 9))  # anywhere in a step
+        await asyncio.sleep(0.0007 * (number % 9))  # at any point of a step
         worker.kill()
         await worker.communicate()
         kept = path.stat().st_ino
@@ -83,7 +83,7 @@ def ran_full(*command: str | Path) -> list[str]:
 
 @first_of("name", ["memory.db", "sealed.db"])
 async def test_a_file_that_may_not_grow_is_said_and_the_index_goes_on_when_it_may(tmp_path: Path, name: str) -> None:
-    """RLIMIT_FSIZE: writes fail with EFBIG in the middle of whatever is written, as on a disk with a quota."""
+    """RLIMIT_FSIZE: writes fail with EFBIG in the middle, as on a disk with a quota."""
     path = tmp_path / name
     line, found, parts = ran_full(*COMMAND, "limited", path)
     assert str(path) in line

@@ -39,7 +39,7 @@ async def opened(path: Path) -> Index:
 
 
 async def is_made_anew(path: Path) -> str:
-    """Open it, find it empty, fill it again; what was said of it."""
+    """Open it, find it empty and fill it again; return what was logged."""
     with capture_logs() as logs:
         index = await opened(path)
         try:

@@ -25,7 +25,7 @@ from tests.runtime.search.index.entries import entry
 
 KEY, OTHER_KEY = bytes(range(32)), bytes(32)
 WORDS = 40
-LETTERS = "bcdfghjk"  # of which no English ending is made, that would be cut off a word
+LETTERS = "bcdfghjk"  # letters of which no English ending consists, which the stemmer would remove
 TAIL = 10
 
 
@@ -52,7 +52,7 @@ async def index(sealed: bool, file: Path) -> AsyncIterator[Index]:
 
 
 def stored(file: Path) -> bytes:
-    """Every byte beside the index, whatever is written there meanwhile."""
+    """Return every byte in the folder of the index, also while it is written."""
     found = []
     for path in sorted(file.parent.iterdir()):
         try:
@@ -91,7 +91,7 @@ def said(number: int, *words: str) -> IndexEntry:
 def test_an_index_that_is_closed_before_its_words_are_overwritten_is_left_alone(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the daemon's own event loop."""
+    """Run on the daemon's event loop."""
     monkeypatch.setattr(access, "SCRUB_SECONDS", 1)
     wrong: list[dict[str, Any]] = []
 
@@ -121,7 +121,7 @@ async def test_words_of_what_is_dropped_changed_or_left_out_are_overwritten(inde
 
 
 async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, sealed: bool, file: Path) -> None:
-    """SQLite leaves copies in pages that it divided, which nothing but such a mixture shows."""
+    """SQLite leaves copies in pages that it split, which only such a mixture shows."""
     chance = random.Random(7)
     gone: set[str] = set()
     parts: dict[str, list[IndexEntry]] = {}
@@ -271,7 +271,7 @@ async def test_a_sealed_file_that_somebody_wrote_into_is_not_believed(file: Path
     changed.write_bytes(held)
     again = await open_index(None, copy, {}, key=KEY)
     try:
-        assert await again.parts() == {}  # made anew, or as it was before what cannot be read
+        assert await again.parts() == {}  # rebuilt, or as it was before the unreadable part
         await again.put("a", "reviewer", "1", [said(1, "okapi")])
         assert len((await again.keyword(["okapi"], EntryFilter(), 10)).keys) == 1
     finally:

@@ -18,11 +18,11 @@ import asyncpg
 import pytest
 
 NAMED = "SYMBIONT_TEST_PGVECTOR"
-"""Names a server to be used in place of the tests' own, for instance one with a later pgvector."""
+"""The variable that names a server to use instead of the tests' own, for instance one with a later pgvector."""
 
 
 def server(request: pytest.FixtureRequest) -> str:
-    """The URL of the server; asked for outside of any event loop."""
+    """The URL of the server; it must be called outside of an event loop."""
     return os.environ.get(NAMED) or str(request.getfixturevalue("postgres"))
 
 
@@ -30,28 +30,28 @@ _MADE: dict[str, str] = {}
 
 
 async def database(url: str) -> str:
-    """The URL of this process's database on that server."""
+    """Return the URL of this process's database on that server."""
     if url not in _MADE:
         _MADE[url] = await fresh(url)
     return _MADE[url]
 
 
 async def fresh(url: str) -> str:
-    """The URL of a new, empty database on that server."""
+    """Return the URL of a new, empty database on that server."""
     name = f"indexes_{uuid4().hex}"
-    # Of the plain one: nobody else looks at that.
+    # In the default database, which no test uses.
     await execute(url, f"CREATE DATABASE {name} TEMPLATE template0")
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 @asynccontextmanager
 async def options(url: str) -> AsyncIterator[dict[str, Any]]:
-    """Return the options of an index with a schema of its own on that server; it disappears with the server."""
+    """Return the options of an index with its own schema on that server; it disappears with the server."""
     yield {"url": await database(url), "schema": f"test_{uuid4().hex}", "pool": 2}
 
 
 async def execute(url: str, statement: str, *values: Any) -> Any:
-    """Run a statement; the first value of its first row."""
+    """Run a statement and return the first value of its first row."""
     connection = await asyncpg.connect(url)
     try:
         return await connection.fetchval(statement, *values)
@@ -60,7 +60,7 @@ async def execute(url: str, statement: str, *values: Any) -> Any:
 
 
 class OwnServer:
-    """A PostgreSQL of a test's own, to be stopped, killed and started again; made with `pgserver`'s programs."""
+    """A PostgreSQL server of one test, which can be stopped, killed and started again; run by `pgserver`'s programs."""
 
     def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():
@@ -76,7 +76,7 @@ class OwnServer:
             each.chmod(0o755)
         self._data.mkdir(mode=0o700)
         if os.geteuid() == 0:
-            # PostgreSQL does not run as root.
+            # PostgreSQL refuses to run as root.
             self._user = "pgserver"
             ensure_user_exists(self._user)
             for each in (self._data, self._sockets):
@@ -85,12 +85,12 @@ class OwnServer:
         self.url = f"postgresql://postgres:hunter2@/postgres?host={self._sockets}"
 
     def start(self) -> None:
-        """Until it answers."""
+        """Wait until it answers."""
         options = f"-h '' -k {self._sockets} -F -c max_connections=20 -c shared_buffers=16MB"
         self._run("pg_ctl", "-w", "-l", str(self._sockets / "log"), "-o", options, "start")
 
     def stop(self, how: str = "fast") -> None:
-        """`fast`: in order, closing all connections; `immediate`: as if it were killed."""
+        """Stop the server. `fast`: cleanly, closing all connections; `immediate`: as if killed."""
         self._run("pg_ctl", "-w", "-m", how, "stop")
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -100,7 +100,7 @@ class OwnServer:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """While inside, every process of the server is stopped: its connections stay open and nothing is answered."""
+        """Stop every process of the server while inside: its connections stay open and get no response."""
         first = int((self._data / "postmaster.pid").read_text().splitlines()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         processes = [first, *map(int, children)]

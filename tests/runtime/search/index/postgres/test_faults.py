@@ -1,5 +1,5 @@
-"""The index in PostgreSQL when the server goes away, is full of others, or is shared: writes wait, searches say so, and
-both go on by themselves."""
+"""The index in PostgreSQL if the server stops, has no free connection, or is shared: writes wait, searches report it,
+and both continue by themselves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def options(server: str) -> AsyncIterator[Options]:
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[postgres_server.OwnServer]:
-    """A server that tests may stop; it runs between them."""
+    """A server that tests may stop; it runs at the start of each."""
     pytest.importorskip("pgserver")
     folder = Path(tempfile.mkdtemp(prefix="symbiont-own-"))
     started = postgres_server.OwnServer(folder)
@@ -64,7 +64,7 @@ async def opened(options: Options, **others: Any) -> Index:
 
 @asynccontextmanager
 async def held(options: Options, statement: str, *values: Any) -> AsyncIterator[Any]:
-    """Hold a statement in an open transaction for this long: others wait for its lock."""
+    """Keep a transaction with a statement open for this long: others wait for its lock."""
     connection = await asyncpg.connect(options["url"])
     try:
         async with connection.transaction():
@@ -75,7 +75,7 @@ async def held(options: Options, statement: str, *values: Any) -> AsyncIterator[
 
 
 async def waits(options: Options) -> int:
-    """The process of the index's connection that waits for a lock, once there is one."""
+    """Wait until a connection of the index waits for a lock, and return its process."""
     sql = (
         "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'symbiont'"
         " AND datname = current_database()"

@@ -1,4 +1,4 @@
-"""The index in PostgreSQL: the same hits as the embedded one, HNSW, what it makes on the server and what it refuses."""
+"""The index in PostgreSQL: the same hits as the embedded one, HNSW, the schema that it creates, and refusals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def opened_with(options: Options, **others: Any) -> PostgresIndex:
 
 
 async def asked(options: Options, statement: str, *values: Any) -> Any:
-    """The first value of a statement's first row, in the index's schema."""
+    """Return the first value of a statement's first row, in the index's schema."""
     connection = await asyncpg.connect(options["url"], server_settings={"search_path": f"{options['schema']}, public"})
     try:
         return await connection.fetchval(statement, *values)
@@ -76,7 +76,7 @@ async def asked(options: Options, statement: str, *values: Any) -> Any:
 
 
 def dialogue(count: int) -> list[IndexEntry]:
-    """Entries of two agents and three users, in conversations, with words of any frequency."""
+    """Return entries of two agents and three users, in conversations, with words of any frequency."""
     chance = np.random.default_rng(5)
     texts = [" ".join(chance.choice(WORDS, size=1 + number % 9)) for number in range(count)]
     return [
@@ -91,7 +91,7 @@ def dialogue(count: int) -> list[IndexEntry]:
 
 
 async def filled(index: Index, entries: list[IndexEntry]) -> None:
-    """Put them, change some, take some away, and give most a vector."""
+    """Put them, change some, delete some, and store a vector for most."""
     await index.use_model("m", DIMENSION)
     for part in sorted({one.part for one in entries}):
         its = [one for one in entries if one.part == part]
@@ -171,7 +171,7 @@ async def test_names_and_tags_of_any_length_and_sign_are_taken(index: Index) -> 
 
 
 class Explained:
-    """A connection that keeps what PostgreSQL says of how it does each search by vector."""
+    """A connection that records PostgreSQL's plan of each search by vector."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -189,7 +189,7 @@ class Explained:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return how each vector search was done."""
+    """Return the plan of each vector search."""
     plans: list[str] = []
     nearest = vector_search.nearest
 
@@ -205,13 +205,13 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lower the limits from which on there are many entries."""
+    """Lower the limits above which entries count as many."""
     monkeypatch.setattr(hnsw, "FROM_VECTORS", 200)
     monkeypatch.setattr(vector_search, "FEW", 50)
 
 
 async def built(index: PostgresIndex) -> None:
-    """Everything has a vector, and the HNSW index is made if it is to be."""
+    """Store all vectors, and create the HNSW index if it is due."""
     while await embed(index):
         pass
     async with asyncio.timeout(60):
@@ -232,7 +232,7 @@ def many(count: int = 600) -> list[IndexEntry]:
 
 
 async def exactly(index: Index, text: str, wanted: EntryFilter, limit: int, entries: list[IndexEntry]) -> bool:
-    """True if the nearest entries were found."""
+    """Return whether the nearest entries were found."""
     found = await index.nearest(vector(text), wanted, limit)
     cosines = sorted((float(vector(one.text) @ vector(text)) for one in entries if wanted.wants(one)), reverse=True)
     return bool(found.scores.tolist() == pytest.approx(cosines[:limit], abs=1e-5))
@@ -249,7 +249,7 @@ async def test_many_vectors_are_searched_by_hnsw_and_a_filter_never_starves_a_se
         await built(index)
         assert await exactly(index, "a question", EVERYTHING, 10, entries)
         assert "hnsw_vector_8_16_64" in plans[-1]
-        # Few are compared one by one; of many the graph's candidates suffice; more than it gives are compared again.
+        # Few are compared one by one; of many the graph's candidates suffice; if it returns too few, all are compared.
         narrow, half = EntryFilter(tags_any=frozenset({"narrow"})), EntryFilter(type="semantic")
         for number in range(5):
             assert await exactly(index, f"question {number}", narrow, 10, entries)
@@ -258,7 +258,7 @@ async def test_many_vectors_are_searched_by_hnsw_and_a_filter_never_starves_a_se
         assert "hnsw_vector_8_16_64" in plans[-1]
         assert await exactly(index, "a question", half, 400, entries)
         assert await exactly(index, "a question", EVERYTHING, 5000, entries)
-        # What is put later is in the graph too.
+        # Entries that are added later are in the graph too.
         await index.put("more", "reviewer", "1", [entry("new", "a question", part="more")])
         await built(index)
         nearest = await index.nearest(vector("a question"), EVERYTHING, 1)
@@ -386,7 +386,7 @@ async def test_vectors_of_more_than_2000_numbers_are_searched_by_a_graph_of_halv
         await index.close()
 
 
-# What it makes, and refuses
+# Creation and refusals
 
 
 async def test_tables_of_another_version_or_without_one_of_them_are_made_anew_and_the_log_says_so(
@@ -458,7 +458,7 @@ async def test_what_the_user_may_not_do_is_said_with_what_to_do(server: str, opt
 async def test_a_server_without_pgvector_is_named_with_what_to_install(
     server: str, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # No server at hand lacks it: another extension that there is not stands for it.
+    # Every available server has pgvector, so a missing extension is used in its place.
     monkeypatch.setattr(schema, "_CREATE", "CREATE EXTENSION nothing_of_that_name")
     index = await opened_with(options, url=await postgres_server.fresh(server))
     with pytest.raises(IndexFailed, match="does not have") as failed:

@@ -20,7 +20,7 @@ WANTED = os.environ.get("QDRANT_ENGINE") == "edge"
 
 
 class EdgeEngine:
-    """Collections, each a shard in a folder that is deleted in the end."""
+    """Collections, each a shard in a folder that is deleted at the end."""
 
     def __init__(self) -> None:
         self.edge: Any = import_module("qdrant_edge")

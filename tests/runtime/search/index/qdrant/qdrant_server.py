@@ -1,6 +1,6 @@
-"""Qdrant for tests: a real HTTP server that speaks as much of Qdrant's API as the index asks, and misbehaves on demand.
+"""Qdrant for tests: a real HTTP server with the part of Qdrant's API that the index uses, and with faults on demand.
 
-What it holds and finds is the local mode of Qdrant's own client, in memory or in a folder, or the engine itself (see
+Its storage and search are the local mode of Qdrant's own client, in memory or in a folder, or the engine itself (see
 `qdrant_engine`). With `QDRANT_URL` set
 `places` names the server there instead, and every test gets a collection of its own.
 """
@@ -31,7 +31,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class QdrantServer:
-    """`asked` is every call as method and path; `key`: the only one that is let in; `fault` answers in place of the
+    """`asked`: every call as method and path; `key`: the only accepted one; `fault` responds in place of the
     server while it is set."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -51,7 +51,7 @@ class QdrantServer:
         return f"http://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        """On the port that it had before, if it had one."""
+        """Start, on the same port as before if there was one."""
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -61,7 +61,7 @@ class QdrantServer:
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Nobody listens any more; what it holds stays."""
+        """Stop listening; the data stays."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -71,7 +71,7 @@ class QdrantServer:
         await self.local.close()
 
     async def points(self, name: str) -> dict[str, dict[str, Any]]:
-        """Every payload by the point's `memory_id`."""
+        """Return every payload by the point's `memory_id`."""
         if not await self.local.collection_exists(name):
             return {}
         records, _ = await self.local.scroll(name, limit=100_000)
@@ -197,20 +197,20 @@ def _error(status: int, reason: str) -> web.Response:
 
 
 async def hang(_request: web.Request) -> web.StreamResponse:
-    """Never answers."""
+    """Never respond."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
 async def hang_up(request: web.Request) -> web.StreamResponse:
-    """Closes the connection in place of an answer."""
+    """Close the connection without a response."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
 def answering(status: int, reason: str = "it went wrong") -> Handler:
-    """Answers everything with this."""
+    """Return a fault that responds to everything with this."""
 
     async def answer(_request: web.Request) -> web.StreamResponse:
         return _error(status, reason)
@@ -219,7 +219,7 @@ def answering(status: int, reason: str = "it went wrong") -> Handler:
 
 
 class Served:
-    """A server whose loop runs in a thread, for tests that wait for other processes meanwhile."""
+    """A server whose loop runs in a thread, for tests that wait for other processes."""
 
     def __init__(self) -> None:
         self.server = QdrantServer()
@@ -227,11 +227,11 @@ class Served:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def do(self, what: Coroutine[Any, Any, T]) -> T:
-        """Have the loop do it, and wait for the end."""
+        """Run it in the loop and wait for its end."""
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(60)
 
     def payloads(self) -> list[dict[str, Any]]:
-        """Every point's payload, of all collections."""
+        """Return the payload of every point of all collections."""
         return self.do(self._payloads())
 
     async def _payloads(self) -> list[dict[str, Any]]:

@@ -1,5 +1,4 @@
-"""Whatever a Qdrant server does, nothing waits for ever, nothing is lost, and what is wrong is one line without the
-key."""
+"""Whatever a Qdrant server does, no call waits forever, nothing is lost, and an error is one line without the key."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ async def opened(url: str, path: Path | None = None, **options: Any) -> Index:
 
 @pytest.fixture
 async def index(server: QdrantServer) -> AsyncIterator[Index]:
-    """With three entries and a key."""
+    """A server with a key and three entries."""
     server.key = KEY
     made = await opened(server.url, api_key=Secret(f"{KEY}\n".encode(), "env QDRANT_API_KEY"))
     await made.put("log", "reviewer", "1", talk("one", "two", "three"))
@@ -85,7 +84,7 @@ async def half(request: web.Request) -> web.StreamResponse:
 
 FEW_BYTES = 100_000
 BOMB = gzip.compress(bytes(8_000_000))
-"""A thousandth of what it becomes."""
+"""A thousandth of the usual waits."""
 
 
 async def bomb(_request: web.Request) -> web.StreamResponse:
@@ -266,7 +265,7 @@ async def test_what_is_to_be_deleted_is_deleted_when_it_is_back_though_nothing_i
         await asyncio.wait({task})
 
 
-# What is said in the program.
+# Options in the program.
 
 
 async def test_the_key_is_sent_and_shown_to_nobody(index: Index, server: QdrantServer) -> None:

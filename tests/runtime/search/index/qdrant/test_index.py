@@ -80,8 +80,8 @@ async def index(server: QdrantServer, tmp_path: Path) -> AsyncIterator[Index]:
 
 
 async def agrees(index: Index, server: QdrantServer, name: str = NAME) -> int:
-    """Raise AssertionError unless the server holds just the entries that have a vector, with their payload; how
-    many."""
+    """Return the number of entries on the server. Raises AssertionError unless they are just those that have a vector,
+    with their payload."""
     await index.tend()
     held = await everything(index)
     assert await server.points(name) == {one.id: payload_of(one) for one in held.values()}
@@ -89,7 +89,7 @@ async def agrees(index: Index, server: QdrantServer, name: str = NAME) -> int:
     return len(held)
 
 
-# What is there.
+# Content.
 
 
 async def test_payload_indexes_are_made_before_any_point(index: Index, server: QdrantServer) -> None:
@@ -151,7 +151,7 @@ async def test_the_collection_has_the_name_that_was_asked_for_or_the_indexs_own(
     await index.close()
 
 
-# What follows what.
+# Order of operations.
 
 
 async def test_the_payload_follows_while_the_vector_stays(index: Index, server: QdrantServer) -> None:
@@ -241,7 +241,7 @@ async def test_an_entry_that_changed_while_its_point_was_made_is_not_taken_for_i
 
 
 async def test_a_server_that_was_not_heard_out_is_asked_again(server: QdrantServer, tmp_path: Path) -> None:
-    """The server has the points, but the process ended before it noted that."""
+    """The server has the points, but the process ended before it recorded that."""
     index = await opened(server, tmp_path / "notes.db")
     await index.put("log", "reviewer", "1", talk("one", "two"))
     await index.tend()
@@ -298,7 +298,7 @@ async def test_a_process_that_is_killed_leaves_what_the_next_one_can_go_on_with(
 
 
 async def best_of_each(index: Index) -> tuple[list[str], list[float]]:
-    """Return how near every tenth entry is to the vector of its own text."""
+    """Return the similarity of every tenth entry to the vector of its own text."""
     entries = sorted((await everything(index)).values(), key=lambda one: one.id)[::10]
     found = [await index.nearest(vector(one.text), EVERYTHING, 1) for one in entries]
     return [one.id for one in entries], [float(each.scores[0]) for each in found]
@@ -322,7 +322,7 @@ async def test_any_steps_lead_to_what_the_plain_model_says(
         await server.close()
 
 
-# What a server may have lost.
+# Data loss on the server.
 
 
 async def filled(server: QdrantServer, path: Path) -> None:
@@ -346,7 +346,7 @@ async def lose_some(server: QdrantServer) -> None:
 
 
 async def go_back(server: QdrantServer) -> None:
-    """As from a copy: some points are gone, one says what it said, one has other tags, one was forgotten since."""
+    """As after restoring a copy: some points are missing, one has old text, one has other tags, one was forgotten."""
     await lose_some(server)
     ones = vector("x").tolist()
     old = payload_of(talk("eins")[0])
@@ -487,7 +487,7 @@ async def test_a_server_that_is_started_again_has_what_it_had(tmp_path: Path) ->
         await server.close()
 
 
-# Whose a collection is.
+# Ownership of a collection.
 
 
 async def foreign(server: QdrantServer, size: int = DIMENSION, **metadata: Any) -> None:
@@ -617,7 +617,7 @@ async def test_a_server_that_keeps_no_metadata_serves_too(server: QdrantServer, 
 
 
 async def test_two_that_have_one_index_open_do_not_undo_each_others_work(server: QdrantServer, tmp_path: Path) -> None:
-    """As while a program is reloaded with another timeout."""
+    """As during a reload with another timeout."""
     first, second = await opened(server, tmp_path / "notes.db"), await opened(server, tmp_path / "notes.db")
     await first.put("log", "reviewer", "1", talk("one", "two"))
     await embed(first)
