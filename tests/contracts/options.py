@@ -1,6 +1,6 @@
-"""What may be written for the options of a row, right and wrong.
+"""Valid and invalid values for the options of a row.
 
-All of it comes from the catalogue, so that a row and an option that are added are tried too.
+All of them come from the catalog, so that added rows and options are tried too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _URLS = (
 
 
 class Given(NamedTuple):
-    """One option as a program writes it, and as a model takes it."""
+    """One option as a program writes it, and as the model gets it."""
 
     name: str
     written: str
@@ -45,7 +45,7 @@ class Given(NamedTuple):
 
 
 def values(option: Setting) -> Iterator[Given]:
-    """Whatever may be written there: values at and beyond each bound, of every form, and the example."""
+    """Return values for the option: at and beyond each bound, of every form, and the example."""
     singles = [_single(option, value) for value in _plain(option)]
     if not option.many:
         yield from singles
@@ -89,7 +89,7 @@ def _single(option: Setting, value: Any) -> Given:
 
 
 def example(option: Setting) -> Given:
-    """Its example: the first value, and of a list all of it."""
+    """Return its example: the first value, or the whole list."""
     if not option.many:
         return next(values(option))
     given = option.example or option.default or ["x"]
@@ -97,7 +97,7 @@ def example(option: Setting) -> Given:
 
 
 def option_sets(row: CatalogEntry, beside: int = BESIDE) -> Iterator[list[Given]]:
-    """None; each value alone, with what it needs and without; two together; one that is required left out.
+    """Return sets of options: none; each value alone, with its requirements and without; pairs; a required one missing.
 
     `beside`: how many values of an option are tried beside every other option.
     """
@@ -118,7 +118,7 @@ def option_sets(row: CatalogEntry, beside: int = BESIDE) -> Iterator[list[Given]
 
 
 def settings(of: Iterable[Setting], depth: int = 0) -> Iterator[Given]:
-    """Whatever may be written for each setting of a body but rows and names of blocks; of groups two levels."""
+    """Return values for each setting of a body except rows and names of blocks; two levels of groups."""
     for setting in of:
         if setting.type == "group":
             yield from _groups(setting, depth) if depth < 2 else ()
@@ -127,7 +127,7 @@ def settings(of: Iterable[Setting], depth: int = 0) -> Iterator[Given]:
 
 
 def _groups(group: Setting, depth: int) -> Iterator[Given]:
-    """A group with nothing in it, with each thing alone, beside the first of what it may need, and in pairs."""
+    """Return an empty group, and groups with each setting alone, beside the first requirement, and in pairs."""
     inner = list(settings(group.settings, depth + 1))
     first = {given.name: given for given in reversed(inner)}
     needed_first = [first[name] for name in ("json_path", "equals") if name in first]

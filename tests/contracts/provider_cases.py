@@ -1,4 +1,4 @@
-"""Every provider's row as a case that can sign: with secrets of the kind that it takes, and bodies that it sends."""
+"""Every provider's row as a case that can sign, with secrets and bodies of the kind that the provider uses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SECRETS = (
     (_pem(rsa.generate_private_key(65537, 2048)), _pem(rsa.generate_private_key(65537, 2048))),
 )
 
-# What a row needs that can't be guessed: bodies of another shape than `BODY`, options that must be given.
+# Needs of single rows: bodies of another form than `BODY`, and required options.
 _ITEM = (
     b'{"pspReference": "7914073381342284", "originalReference": "", "merchantAccountCode": "Shop", "merchantReference":'
     b' "order:1", "amount": {"value": 1130, "currency": "EUR"}, "eventCode": "AUTHORISATION", "success": "true"}'
@@ -69,7 +69,7 @@ OPTIONS: Mapping[str, Mapping[str, object]] = {
 
 @cache
 def published(url: str) -> bytes:
-    """What a sender would publish at `url`: the public half of the RSA secret, in a certificate or a JWK set."""
+    """Return the document that a sender publishes at `url`: the RSA secret's public half, as certificate or JWK set."""
     key = serialization.load_pem_private_key(SECRETS[-1][0].encode(), None)
     assert isinstance(key, rsa.RSAPrivateKey)
     if "amazonaws" in url or "paypal" in url:
@@ -78,7 +78,7 @@ def published(url: str) -> bytes:
 
 
 def certificate(key: rsa.RSAPrivateKey, name: str, *, start: float = NOW - 1e7, end: float = NOW + 1e7) -> bytes:
-    """A certificate of `key` for the host `name`, signed by itself, as PEM."""
+    """Return a self-signed certificate of `key` for the host `name`, as PEM."""
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     built = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
     built = built.not_valid_before(datetime.fromtimestamp(start, UTC)).not_valid_after(datetime.fromtimestamp(end, UTC))
@@ -87,7 +87,7 @@ def certificate(key: rsa.RSAPrivateKey, name: str, *, start: float = NOW - 1e7, 
 
 @dataclass(frozen=True)
 class Case:
-    """A row, with options where it has any. `keys`: the documents that it would fetch."""
+    """A row with its options. `keys`: the documents that it would fetch."""
 
     name: str
     options: Mapping[str, object] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Case:
 
     @cached_property
     def secrets(self) -> tuple[str, str] | None:
-        """A secret that signs and another one; None for a row that no secret here can sign for."""
+        """Return a secret that signs and another one; None for a row for which no secret here can sign."""
         return next((pair for pair in SECRETS if self._signs(pair[0]) and self._signs(pair[1])), None)
 
     @property
@@ -122,14 +122,14 @@ class Case:
 
     @cached_property
     def in_header(self) -> bool:
-        """Whether the proof stands in a header."""
+        """Whether the proof is in a header."""
         assert self.secrets is not None
         return self.sent()[0] != self.sent(secret=self.other)[0]
 
     def sent(
         self, *, now: float = NOW, secret: str | None = None, body: bytes | None = None, url: str = URL
     ) -> tuple[Pairs, bytes]:
-        """Headers and body as the row's sender would send them."""
+        """Return headers and body as the row's sender sends them."""
         return sign_request(
             self.name,
             self.secret if secret is None else secret,
@@ -172,7 +172,7 @@ class Case:
         return caught.value
 
     def proof(self, headers: Pairs) -> int:
-        """Where the header with the proof stands: the one that another secret changes."""
+        """Return the index of the header with the proof, which is the one that another secret changes."""
         other = self.sent(secret=self.other)[0]
         return next(index for index, (mine, theirs) in enumerate(zip(headers, other, strict=True)) if mine != theirs)
 
@@ -186,7 +186,7 @@ class Case:
 
 
 def signed_at(case: Case, text: str, now: float = NOW) -> tuple[Pairs, bytes]:
-    """A request of an HMAC row, rightly signed, whose timestamp is `text`."""
+    """Return a correctly signed request of an HMAC row whose timestamp is `text`."""
     scheme = case.row.scheme
     assert isinstance(scheme, Hmac)
     headers, body = case.sent(now=now)
@@ -201,7 +201,7 @@ def signed_at(case: Case, text: str, now: float = NOW) -> tuple[Pairs, bytes]:
 
 
 def changed(headers: Pairs, index: int, change: Callable[[str], str]) -> Pairs:
-    """The headers with the value at `index` changed."""
+    """Return the headers with another value at `index`."""
     name, value = headers[index]
     return [*headers[:index], (name, change(value)), *headers[index + 1 :]]
 
@@ -240,7 +240,7 @@ timed = pytest.mark.parametrize("case", [case for case in CASES if case.timed], 
 headed = pytest.mark.parametrize("case", [case for case in CASES if case.in_header], ids=label)
 bodied = pytest.mark.parametrize(
     "case",
-    # What signs its body's members and stands among them leaves white space and other members free.
+    # A signature among the body's members covers only members, not white space or other members.
     [case for case in CASES if "body" in case.row.signed and type(case.row.scheme).embed is Scheme.embed],
     ids=label,
 )

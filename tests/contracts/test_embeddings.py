@@ -34,7 +34,7 @@ TEXTS = [
 ]
 
 
-# The model that ships takes its time: tests of its own try it in the short lane.
+# The included model is slow: in the short lane it is covered by its own tests.
 _ROWS = [pytest.param(row, id=row.name, marks=LONG if row.name == "local" else ()) for row in EMBEDDINGS.values()]
 
 
@@ -48,7 +48,7 @@ def row(request: pytest.FixtureRequest) -> EmbeddingRow:
 
 @pytest.fixture
 async def options(row: EmbeddingRow) -> AsyncIterator[dict[str, object]]:
-    """Options with which the row works: for a service, one that runs here."""
+    """Options with which the row works: for a service, a local server."""
     async with AsyncExitStack() as stack:
         given: dict[str, object] = {}
         if row.name in PATHS:
@@ -77,7 +77,7 @@ async def test_each_text_gets_a_float32_row_of_length_1_in_order(embedder: Embed
 
 
 async def test_a_question_becomes_what_it_would_become_among_other_texts(embedder: Embedder) -> None:
-    await embedder.embed(TEXTS)  # until then nobody knows how long the vector of a blank text is
+    await embedder.embed(TEXTS)  # before, the length of the vector of a blank text is unknown
     for text in (*TEXTS, "  "):
         np.testing.assert_array_equal(await embedder.embed_question(text), (await embedder.embed([text]))[0])
 
@@ -160,7 +160,7 @@ async def ticks_while_it_embeds(embedder: Embedder, times: int) -> int:
 
 
 async def test_other_tasks_go_on_while_it_embeds(embedder: Embedder) -> None:
-    # A fast embedder needs many texts before another task has had many turns.
+    # With a fast embedder, only many texts give another task many turns.
     for times in (10, 100, 1000):
         ticks = await ticks_while_it_embeds(embedder, times)
         if ticks > 10:

@@ -38,7 +38,7 @@ from tests.runtime.search.index.postgres import postgres_server
 from tests.runtime.search.index.qdrant import qdrant_server
 
 SEALED = tuple(row for row in INDEXES.values() if row.name != "postgres")
-"""Those that have a file on this machine, which may be sealed."""
+"""The rows that have a local file, which may be sealed."""
 
 
 @pytest.fixture(params=[*INDEXES, *(f"{row.name} sealed" for row in SEALED)])
@@ -49,7 +49,7 @@ def row(request: pytest.FixtureRequest) -> IndexRow:
 
 @pytest.fixture
 def key(row: IndexRow, request: pytest.FixtureRequest) -> bytes | None:
-    """Return the key that seals the index's file on this machine."""
+    """Return the key that seals the index's local file."""
     return b"k" * 32 if request.node.callspec.params["row"] != row.name else None
 
 
@@ -58,17 +58,17 @@ Options = dict[str, Any]
 
 @asynccontextmanager
 async def no_options() -> AsyncIterator[Options]:
-    """For an index that is on no server."""
+    """Skip an index on a server."""
     yield {}
 
 
 SERVERS: dict[str, Callable[[], AbstractAsyncContextManager[Options]]] = {"qdrant": qdrant_server.options}
-"""The options of indexes on a server: an empty one for this test alone."""
+"""The options of indexes on a server: an empty index for this test."""
 
 
 @pytest.fixture
 def postgresql(row: IndexRow, request: pytest.FixtureRequest) -> str | None:
-    """The PostgreSQL that the row needs, started outside of any event loop."""
+    """The PostgreSQL server that the row needs, started outside of an event loop."""
     return postgres_server.server(request) if row.name == "postgres" else None
 
 
@@ -357,7 +357,7 @@ async def test_what_others_remember_changes_nothing_in_the_search_of_one(index: 
 
 
 async def shares(index: Index, *words: str) -> dict[str, float]:
-    """The share of these words that each entry has, by id."""
+    """Return the share of these words in each entry, by id."""
     found = await index.keyword(words, EVERYTHING, 100)
     return dict(zip(await ids(index, found), found.shares.tolist(), strict=True))
 
@@ -370,7 +370,7 @@ async def test_a_share_says_how_much_of_the_words_an_entry_has(index: Index) -> 
     assert both["2"] == pytest.approx(1, abs=1e-6)
     # "gamma" is rarer, so "alpha" alone is less than half of the two.
     assert 0 < both["0"] == both["1"] < 0.5
-    # What stands nowhere weighs most.
+    # A word that occurs nowhere has the highest weight.
     assert 0 < (await shares(index, "gamma", "nowhere"))["2"] < 0.5
 
 
@@ -656,7 +656,7 @@ async def test_without_a_file_nothing_is_left_on_disk(
 
 
 async def test_searches_and_writes_at_once_see_one_state_each(index: Index) -> None:
-    """Every state holds `n` entries that all say so; what a search finds is never a mixture of two."""
+    """Every state has `n` entries with the text `n`; a search never finds a mixture of two states."""
     states = [[entry(f"{n}-{i}", f"word number{n}", rest=str(n)) for i in range(n)] for n in range(1, 25)]
 
     async def write() -> None:
@@ -706,7 +706,7 @@ async def test_the_newest_entries_come_newest_first_and_whole(index: Index) -> N
 
 
 async def test_every_page_of_the_newest_goes_on_where_the_last_ended(index: Index) -> None:
-    # Seven of one time, which only their ids put in order, between an older and a newer one.
+    # Seven of one time, ordered only by their ids, between an older and a newer one.
     alike = [entry(name, f"text {name}", time=WHEN) for name in ("c", "A", "é", "b", "Z", "a-1", "a1")]
     others = [
         entry("m", "new", time=WHEN + timedelta(microseconds=1)),

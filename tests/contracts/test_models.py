@@ -33,7 +33,7 @@ def row(request: pytest.FixtureRequest) -> ModelRow:
 
 @pytest.fixture
 async def model(row: ModelRow) -> AsyncIterator[Model | None]:
-    """The row, opened, over a service that runs here."""
+    """The opened row, with a local service."""
     async with AsyncExitStack() as stack:
         given: dict[str, object] = {}
         if row.name in PATHS:
@@ -69,7 +69,7 @@ async def test_its_options_and_secrets_are_not_in_its_repr(model: Model | None) 
 
 def test_no_option_is_required_so_that_an_agent_may_name_it_alone(row: ModelRow) -> None:
     assert not any(setting.required for setting in settings_of(row.options))
-    # That a model has no effect yet is all there is to say.
+    # The only diagnostic: a model has no effect yet.
     assert _said_of_an_agent_with(row.name) <= {"R303"}
 
 

@@ -1,5 +1,5 @@
-"""`dslc check` is green if and only if the daemon mounts it: of every option of every provider, what is right and what
-may be got wrong. The values come from the catalogue, so that a row and an option that are added are tried too."""
+"""`dslc check` succeeds if and only if the daemon mounts the webhook: valid and invalid values of every option of every
+provider. The values come from the catalog, so that added rows and options are tried too."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Program(NamedTuple):
-    """A webhook: its text, and the block that its author meant."""
+    """A webhook: its text, and the block that it declares."""
 
     text: str
     block: Mapping[str, Any]
 
 
 def _programs(row: CatalogEntry) -> Iterator[Program]:
-    """Webhooks of that provider, with every set of options; and without what a webhook may do without."""
+    """Return webhooks of that provider, with every set of options, and without the optional settings."""
     secret = 'secret "secret://env/S"'
     for options in option_sets(row):
         keyless = row.keyless or any(given.name == row.keyless_by for given in options)
@@ -86,12 +86,12 @@ KEYS = [
 
 
 def green(text: str) -> bool:
-    """What `dslc check` says."""
+    """Return whether `dslc check` succeeds."""
     return not any(map(is_error, analyse([Source("w.symbiont", text)], CATALOG, build=False).diagnostics))
 
 
 def mounted(block: Mapping[str, Any]) -> bool:
-    """Whether the daemon mounts it with some secret: which one it is, is none of the program's matter."""
+    """Return whether the daemon mounts it with any of the secrets, which a check does not know."""
     try:
         webhook = Webhook.model_validate({**block, "provider": Variant(**block["provider"])})
     except ValidationError:
@@ -100,7 +100,7 @@ def mounted(block: Mapping[str, Any]) -> bool:
 
 
 def _mounting(webhook: Webhook) -> Iterator[int]:
-    """The keys with which it is mounted, by their number; 0 when it needs none."""
+    """Return the number of keys with which it is mounted; 0 if it needs none."""
     options = {
         name: KEYS[0] if isinstance(value, str) and value.startswith("secret://") else value
         for name, value in webhook.provider.options.items()

@@ -1,5 +1,5 @@
-"""`dslc check` is green if and only if the daemon opens the memory as it is declared: of every store, index, embedding,
-model and remote with what is right and what may be got wrong of its options, and of the block itself."""
+"""`dslc check` succeeds if and only if the daemon opens the memory as declared: valid and invalid options of every
+store, index, embedding, model and remote, and settings of the block itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
 from tests.databases import migrated
 from tests.lanes import repeated
 
-# A key, an address and a database: whichever a secret has to be, none of them is asked while a memory is opened.
+# A key, an address and a database, for every use of a secret; opening a memory connects to none of them.
 _SECRETS = ("a-key", "https://records.example.org/v1", "postgresql://user:password@127.0.0.1:1/search")
 _PATHS = (
     "data", "a/b", "./a", "a/../b", "a b", "~", "~/x", "a~", ".symbi", "a/.symbi/b", "a/.symbi-b", ".", "", "ü",
@@ -39,7 +39,7 @@ _PATHS = (
 
 
 class Written(NamedTuple):
-    """A memory: its text, and the block that its author meant."""
+    """A memory: its text, and the block that it declares."""
 
     text: str
     block: Mapping[str, Any]
@@ -51,7 +51,7 @@ def _choice(name: str, given: list[Given]) -> tuple[str, Variant]:
 
 
 def _written(family: str, name: str, given: list[Given]) -> Written:
-    """A memory with that row and those options."""
+    """Return a memory with that row and those options."""
     text, value = _choice(name, given)
     if family == "model":
         return Written(f"memory m {{ summarize {{ model {text} }} }}\n", {"summarize": {"model": value}})
@@ -71,14 +71,14 @@ def _rows() -> Iterator[tuple[str, CatalogEntry]]:
 async def opening(tmp_path: Path) -> AsyncIterator[MemoryOpener]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = SecretContext({}, tmp_path, database, database.master_key, SYSTEM)
-    # What a block leaves open is none of its matter here, and a model takes its time to load.
+    # The default embedding is not tested here, and its model loads slowly.
     environment = Environment(embedding="none")
     yield MemoryOpener(tmp_path / "root", tmp_path / "index", context, ResourcePools(), environment)
     await database.close()
 
 
 async def _opened(block: Mapping[str, Any], opening: MemoryOpener) -> bool:
-    """Whether the daemon opens it as it is declared, with some secrets: what they hold is not for a check to know."""
+    """Return whether the daemon opens it as declared with any of the secrets, which a check does not know."""
     try:
         memory = Memory.model_validate({"name": "m", **block})
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What every provider's row promises, run over the whole table."""
+"""The contract of providers, for every row of the table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.contracts.provider_cases import (
 )
 from tests.signatures import verify
 
-# What `int` or `float` might read, and what senders that write times as text never write.
+# Timestamps that `int` or `float` might accept, and that no sender of times as text writes.
 NOT_NUMBERS = (
     "", "-1", "+{}", "{}.0", "0{}", " {}x", "{}e0", "1_700_000_000", "1e9", "0x6553f100", "²", "{}\x00", "1" * 40,
 )  # fmt: skip
@@ -160,7 +160,7 @@ def test_a_proof_written_otherwise_is_refused(case: Case, change: Callable[[str]
     at = case.proof(headers)
     altered = change(headers[at][1])
     if altered == headers[at][1]:
-        return  # this proof has nothing that could be written so
+        return  # this proof has no part that could be written so
     assert case.refusal(changed(headers, at, lambda _: altered), body).status == 401
 
 
@@ -252,7 +252,7 @@ PUBLIC = (
 def test_a_public_key_is_never_the_key_of_an_hmac(case: Case, public: str) -> None:
     proof = describe(case.row).proof
     if not proof.startswith(("HMAC", "JWT, HS")) or "token" in proof:
-        return  # what is shown may be any text
+        return  # the shown text may be any
     for secrets in ([public], [case.secret, public]):
         with pytest.raises(ValueError, match="the secret is") as caught:
             prepare(case.name, secrets, case.options)
@@ -415,7 +415,7 @@ def test_the_row_is_ready_for_the_catalogue(name: str) -> None:
 
 
 def test_every_vendor_says_what_happened_and_what_tells_it_from_a_copy() -> None:
-    # Any sender's own; Dropbox says that something changed, twice in the same words when it changed twice.
+    # Unusual cases; Dropbox sends identical bodies for two changes.
     general = {"basic", "custom", "dropbox", "jwt", "swarmlet", "token"}
     assert {name for name, row in PROVIDERS.items() if not row.event} == general
     untold = {name for name, row in PROVIDERS.items() if not row.delivery_id and row.scheme.tolerance is None}

@@ -1,4 +1,4 @@
-"""What `dslc diff` says of a reload is what a running daemon then does."""
+"""`dslc diff` predicts exactly what a running daemon does in a reload."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def _program(text: str) -> Program:
 
 
 def _effects() -> set[tuple[str, str]]:
-    """What `dslc diff` says, each with the name of its block."""
+    """Return the predictions of `dslc diff`, each with the name of its block."""
     found = difference(_program(_OLD), _program(_NEW), Vocabulary(Catalog.installed()))
     entries = (*found.added, *found.changed, *found.removed)
     return {(entry.name, effect) for entry in entries for effect in entry.effects} | {("", e) for e in found.effects}
 
 
 def _deliveries(root: Path) -> list[tuple[str, str | None, str]]:
-    """Webhook, agent and state of every delivery."""
+    """Return webhook, agent and state of every delivery."""
     with closing(sqlite3.connect(root / ".symbi/symbiont.db", timeout=10)) as database:
         return list(database.execute("SELECT webhook, agent, state FROM deliveries ORDER BY received_at, id"))
 
 
 def _deliver(daemon: Daemon, path: str) -> tuple[str, str | None, str]:
-    """Webhook, agent and last state of a new delivery to a path."""
+    """Return webhook, agent and last state of a new delivery to a path."""
     count = len(_deliveries(daemon.root))
     assert daemon.github(b'{"n":1}', f"{path}-{count}", path=path).status == 202
     until(lambda: _deliveries(daemon.root)[count:] and _deliveries(daemon.root)[-1][2] not in {"queued", "running"})
@@ -79,7 +79,7 @@ def _status(daemon: Daemon, path: str) -> int:
 
 
 def _holds(daemon: Daemon, name: str, *given: str) -> bool:
-    """True if a delivery to the block's path reaches this webhook, agent and state; "" for any."""
+    """Return whether a delivery to the block's path reaches this webhook, agent and state; "" for any."""
     return all(want in {"", have} for want, have in zip(given, _deliver(daemon, f"/hooks/{name}"), strict=True))
 
 
@@ -111,7 +111,7 @@ _CHECKS: dict[str, Callable[..., bool]] = {
     ),
     r"the data of the markdown store at `(\S+)` stays there": lambda daemon, _, folder: _files(daemon, folder) > 0,
 }
-"""How to see that an effect has come about, given what its text names."""
+"""Return a check that the predicted effect has happened, given the names in its text."""
 
 
 def test_a_reload_does_what_was_said_of_it(tmp_path: Path) -> None:

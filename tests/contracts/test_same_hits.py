@@ -1,4 +1,4 @@
-"""The same items and the same questions have the same hits in every index, under every filter."""
+"""Every index returns the same hits for the same items and questions, under every filter."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ QUESTIONS = ("Which boat was broken in the harbour?", "tomato garden", "who answ
 
 
 def entries() -> list[IndexEntry]:
-    """Four hundred items of two agents and two users, some with no project, source, tags or author."""
+    """Return four hundred items of two agents and two users, some without project, source, tags or author."""
     chance = random.Random(11)
     return [
         entry(
@@ -77,7 +77,7 @@ def entries() -> list[IndexEntry]:
 
 
 async def fill(index: Index) -> None:
-    """Every item, in parts; some of them changed, moved and forgotten on the way."""
+    """Put every item, in parts, with some changes, moves and deletions in between."""
     made = entries()
     for agent in ("keeper", "reviewer"):
         own = [one for one in made if one.agent == agent]
@@ -97,13 +97,13 @@ async def embed(index: Index) -> None:
 
 @pytest.fixture(scope="module")
 def postgresql(request: pytest.FixtureRequest) -> str:
-    """A PostgreSQL, started outside of any event loop."""
+    """A PostgreSQL server, started outside of an event loop."""
     return postgres_server.server(request)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def indexes(tmp_path_factory: pytest.TempPathFactory, postgresql: str) -> AsyncIterator[dict[str, Index]]:
-    """One of every kind, with the same in it; where an index can be told to be exact, it is."""
+    """An index of every kind with the same content; exact search where an index has that option."""
     folder: Path = tmp_path_factory.mktemp("indexes")
     async with AsyncExitStack() as stack:
         made: dict[str, Index] = {}

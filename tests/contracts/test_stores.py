@@ -41,7 +41,7 @@ KINDS = [(row, kind) for row in STORES.values() for kind in ((None,) if row.file
 
 @pytest.fixture(params=KINDS, ids=lambda found: "-".join(filter(None, (found[0].name, found[1]))))
 def kind(request: pytest.FixtureRequest) -> tuple[StoreRow, str | None]:
-    """Every row of the table; one that is rows of a database, on each kind of database."""
+    """Every row of the table; a store of database rows once for each kind of database."""
     found: tuple[StoreRow, str | None] = request.param
     return found
 
@@ -54,19 +54,19 @@ def row(kind: tuple[StoreRow, str | None]) -> StoreRow:
 
 @pytest.fixture
 def memory(row: StoreRow) -> Memory:
-    """A memory of that store, as a program declares it."""
+    """A memory with that store, as a program declares it."""
     return Memory(name=f"m-{uuid4().hex}", store=Variant(name=row.name))
 
 
 @pytest.fixture(scope="module")
 def shared_postgres(postgres: str) -> Iterator[str]:
-    """One database on PostgreSQL for all of these tests: the memory of each is its own."""
+    """One PostgreSQL database for all of these tests, which use different memories."""
     yield from fresh(postgres)
 
 
 @pytest.fixture
 def base_url(kind: tuple[StoreRow, str | None], tmp_path: Path, request: pytest.FixtureRequest) -> str | None:
-    """Return the URL of the database of a store of rows, else None."""
+    """Return the URL of the database for a store of rows, otherwise None."""
     if kind[1] == "postgresql":
         return str(request.getfixturevalue("shared_postgres"))
     return None if kind[1] is None else f"sqlite:///{tmp_path / 'base.db'}"
@@ -74,7 +74,7 @@ def base_url(kind: tuple[StoreRow, str | None], tmp_path: Path, request: pytest.
 
 @pytest.fixture
 async def base(base_url: str | None) -> AsyncIterator[Database | None]:
-    """Yield that database, open."""
+    """Open that database."""
     database = None if base_url is None else await Database.open(base_url, KEY)
     yield database
     if database is not None:
@@ -86,7 +86,7 @@ Opening = Callable[..., Awaitable[Store]]
 
 @pytest.fixture
 def opening(memory: Memory, base: Database | None, tmp_path: Path) -> Opening:
-    """Opens the store; with `elsewhere` another one, which is empty."""
+    """Return a function that opens the store; with `elsewhere` another, empty one."""
 
     async def open_it(*, elsewhere: bool = False, clock: Clock = SYSTEM) -> Store:
         folder, declared = tmp_path, memory
@@ -106,7 +106,7 @@ async def store(opening: Opening) -> AsyncIterator[Store]:
 
 @pytest.fixture
 def collection(store: Store) -> CollectionStore:
-    """The store, if clients can use it as a collection."""
+    """The store; the test is skipped unless clients can use it as a collection."""
     if not isinstance(store, CollectionStore):
         pytest.skip("the store is not a collection")
     return store
@@ -117,7 +117,7 @@ async def everything(store: Store, wanted: Scan | None = None) -> list[Item]:
 
 
 def plain(found: Item) -> Item:
-    """Without the id, which is the store's to give."""
+    """Return the item without the id, which the store assigns."""
     return found.changed(memory_id="")
 
 
@@ -191,7 +191,7 @@ async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, openin
 
 
 def leaking() -> list[Item]:
-    """Items with a secret in every text they have."""
+    """Return items with a secret in each of their texts."""
     about = Provenance(author=SECRET, session_id=SECRET, task=SECRET, git_commit=SECRET, sources=(SECRET,))
     fields: dict[str, Any] = {
         "project_id": SECRET,
@@ -389,7 +389,7 @@ async def test_what_a_user_has_is_forgotten_and_nothing_of_anybody_else(opening:
     store = await opening()
     assert {one.memory_id: one for one in await everything(store)} == left
     assert not (await store.verify())[1]
-    # It may be said again: nothing is left of its having been there.
+    # It may be stored again: no trace of the deleted one is left.
     again = await store.append([item("semantic 0", "semantic", user_id="ada")])
     assert [one.user_id for one in again] == ["ada"]
     assert await store.forget_user("owner") == 12

@@ -1,4 +1,4 @@
-"""The contract of tools, over every row of the table by itself."""
+"""The contract of tools, for every row of the table."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ async def opened(folder: Path) -> AsyncIterator[App]:
 
 
 SHARED = pytest.mark.asyncio(loop_scope="module")
-"""For what uses the `app` of all."""
+"""A client of the shared `app`."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
-    """One for all calls that are refused, or never reach it."""
+    """An app for all calls that are refused or do not reach it."""
     async with opened(tmp_path_factory.mktemp("app")) as one:
         yield one
 
@@ -80,19 +80,19 @@ def test_what_a_tool_answers_has_a_schema(tool: Tool) -> None:
     schema = tool.result_schema
     Draft202012Validator.check_schema(schema)
     assert schema["description"]
-    # MCP has structured answers that are objects alone (2025-11-25, tools, output schema).
+    # In MCP, structured results must be objects (2025-11-25, tools, output schema).
     assert schema["type"] == "object"
 
 
 @ROWS
 def test_every_schema_stands_in_one_piece(tool: Tool) -> None:
-    # Not every client follows a reference.
+    # Some clients do not follow references.
     for schema in (tool.schema, tool.result_schema):
         assert not {"$ref", "$defs"} & keys_in(schema)
 
 
 def keys_in(value: Any) -> set[str]:
-    """Every key of every object in a JSON value."""
+    """Return every key of every object in a JSON value."""
     if isinstance(value, Mapping):
         return set(value).union(*map(keys_in, value.values()))
     return set().union(*map(keys_in, value)) if isinstance(value, list) else set()
@@ -108,7 +108,7 @@ async def test_its_example_fits_its_schema_and_is_taken(tool: Tool, tmp_path: Pa
             await tool.call(app.context(Caller("ada", frozenset({"admin"}))), tool.example)
         except SymbiontError as error:
             failed = error
-    # What it names is not there; nothing else may be wrong with it.
+    # The named thing does not exist; no other error is allowed.
     absent = isinstance(failed, NotFound | NoSuchItem | Unsupported) or "is called" in str(failed)
     absent = absent or "nothing to summarize" in str(failed)
     assert failed is None or absent, failed
@@ -130,7 +130,7 @@ async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(
     context = app.context(Caller("ada", frozenset({"admin"})))
     for name in (*tool.parameters.model_fields, *tool.aliases):
         with pytest.raises(WrongParameters) as wrong:
-            # No parameter of any tool is an object with this in it.
+            # No parameter of a tool is an object with this key.
             await tool.call(context, {**(tool.example or {}), name: {"marked": 1.5, "x" * 70: []}})
         failure = failure_of(wrong.value, tool)
         assert failure.code == "invalid_params"
@@ -150,20 +150,20 @@ async def test_null_stands_for_what_is_not_given(tool: Tool, app: App, monkeypat
     async def noting(_context: Context, **given: Any) -> None:
         taken.append(given)
 
-    monkeypatch.setattr(tool, "parameters", tool.parameters)  # Made of the signature, before it is another's.
+    monkeypatch.setattr(tool, "parameters", tool.parameters)  # Taken from the signature, before it is wrapped.
     monkeypatch.setattr(tool, "function", noting)
     fields = tool.parameters.model_fields.items()
     nothing = {name: None for name, field in fields if not field.is_required()}
     nothing |= {alias: None for alias, name in tool.aliases.items() if name in nothing}
     context = app.context(Caller("ada", frozenset({"admin"})))
-    # Language models say null of what they leave out.
+    # Language models pass null for omitted parameters.
     await tool.call(context, {**nothing, **(tool.example or {})})
     await tool.call(context, tool.example or {})
     assert taken[0] == taken[1]
 
 
 def values_for(tool: Tool) -> dict[str, list[Any]]:
-    """Two values that each parameter takes, where its schema says them."""
+    """Return two valid values of each parameter whose schema allows to derive them."""
     found: dict[str, list[Any]] = {}
     for name, part in tool.schema["properties"].items():
         validator = Draft202012Validator(part)
@@ -199,7 +199,7 @@ async def test_a_bound_parameter_is_hidden_and_keeps_its_value(
             taken.clear()
             await bound.call(context, bound.example or {})
             for given in names:
-                # What a caller passes for it is not even looked at.
+                # A caller's value for it is ignored.
                 for other in (*others, {"marked": 1.5}):
                     await bound.call(context, {**(bound.example or {}), given: other})
         assert all(each == taken[0] for each in taken)
@@ -207,7 +207,7 @@ async def test_a_bound_parameter_is_hidden_and_keeps_its_value(
 
 
 def partly(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of some of the parameters."""
+    """Return the schema of some of the parameters."""
     return {key: value for key, value in schema.items() if key != "required"}
 
 
@@ -267,5 +267,5 @@ async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, app: App
         with pytest.raises(WrongParameters) as wrong:
             await tool.call(app.context(caller), {name: "whsec_marked"})
         assert (name,) in [path for path, _ in wrong.value.problems]
-        # What was given may be a secret in the wrong place.
+        # The value may be a secret in the wrong parameter.
         assert "whsec_marked" not in str(wrong.value)

@@ -1,4 +1,4 @@
-"""Lines that a page has a reader type."""
+"""Run command lines of documentation pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_A_SHELL = re.compile(r"[|&;<>()$`*?\[\]{}~\\#\n]")
 
 
 def typed(line: str, folder: Path) -> CompletedProcess[str]:
-    """Run a line in `folder` as bash does; without bash if it is `symbi` and plain words."""
+    """Run a line in `folder` as bash does; without bash if it consists of `symbi` and plain words."""
     if line.startswith("symbi ") and not _OF_A_SHELL.search(line):
         return symbi(*shlex.split(line)[1:], root=folder)
     env = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")

@@ -1,4 +1,4 @@
-"""The page on architecture and the map of CONTRIBUTING name what is there, in the words of the code."""
+"""The page on architecture and the map of CONTRIBUTING name existing files, in the words of the code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_glossary_has_about_twenty_terms() -> None:
 
 @pytest.mark.parametrize("term", GLOSSARY)
 def test_the_code_uses_each_term_of_the_glossary(term: str) -> None:
-    """In the name of a file, a class or a function, or in the text of a docstring."""
+    """Return whether the word is in the name of a file, class or function, or in a docstring."""
     pattern = re.compile(rf"(?<![a-z]){'[ _]?'.join(term.split())}", re.IGNORECASE)
     assert sum(1 for text in _texts() if pattern.search(text)) >= 3
 

@@ -1,4 +1,4 @@
-"""The page of the configuration: every variable that the code reads is on it, and nothing else."""
+"""The page of the configuration lists exactly the variables that the code reads."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ROWS = {
 BY_NAME = {
     "dslc/report/project.py",  # `project._CHECKOUTS`
     "runtime/daemon/process/embedding_environment.py",  # `VARIABLES`
-    "runtime/daemon/process/master_key.py",  # What SYMBIONT_MASTER_KEY refers to.
-    "runtime/secrets/env.py",  # What a program names.
-    "runtime/secrets/vault/login.py",  # `_given` is told the name, and puts `_FILE` behind it.
+    "runtime/daemon/process/master_key.py",  # The reference in SYMBIONT_MASTER_KEY.
+    "runtime/secrets/env.py",  # The references in a program.
+    "runtime/secrets/vault/login.py",  # `_given` gets the name, and appends `_FILE`.
 }
-"""Modules that read a variable by a name that does not stand there."""
+"""Modules that read a variable whose name is not a literal there."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -41,13 +41,13 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 def is_environ(node: ast.AST) -> bool:
-    """Whether an expression is what holds the environment, by its last name."""
+    """Return whether an expression is the environment, judged by its last name."""
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
     return name in {"environ", "_environ", "environb"}
 
 
 def read_by(tree: ast.Module) -> Iterator[ast.expr]:
-    """The names of the variables that a module reads, as expressions."""
+    """Return the names of the variables that a module reads, as expressions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript) and is_environ(node.value) and isinstance(node.ctx, ast.Load):
             yield node.slice
@@ -57,14 +57,14 @@ def read_by(tree: ast.Module) -> Iterator[ast.expr]:
             if method and node.args:
                 yield node.args[0]
             elif node.args and is_environ(node.args[0]):
-                # A function that is handed the environment and a name.
+                # A function with the environment and a name as arguments.
                 yield from (each for each in node.args[1:] if isinstance(each, ast.Constant))
         elif isinstance(node, ast.Compare) and any(map(is_environ, node.comparators)):
             yield node.left
 
 
 def read() -> tuple[set[str], set[str]]:
-    """The variables that the code reads by their names, and the modules that read others."""
+    """Return the variables that the code reads by literal names, and the modules that read others."""
     names, others = set(), set()
     for module, tree in modules():
         for each in read_by(tree):

@@ -1,4 +1,4 @@
-"""The page of deliveries: its commands and their options exist, and its program is one."""
+"""The page of deliveries: its commands and options exist, and its program compiles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = re.findall(r"^\$ symbi webhook (.*)$", PAGE, re.MULTILINE)
 def test_every_command_on_the_page_is_one(line: str) -> None:
     name, *arguments = shlex.split(line.partition(" > ")[0])
     command = webhook.commands[name]
-    # Raises for an option or a value that the command does not take.
+    # Raises for an option or a value that the command does not accept.
     command.make_context(name, arguments, parent=click.Context(webhook))
 
 

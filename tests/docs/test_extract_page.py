@@ -1,4 +1,4 @@
-"""The page on extracting definitions: its examples run and print what it shows."""
+"""The page on extracting definitions: its examples run and print the shown output."""
 
 from __future__ import annotations
 

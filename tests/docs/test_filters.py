@@ -1,4 +1,4 @@
-"""The page of filters: every line of its tables is what the daemon would decide."""
+"""The page of filters: every line of its tables agrees with the daemon's decision."""
 
 from __future__ import annotations
 

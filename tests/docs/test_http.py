@@ -1,4 +1,4 @@
-"""The page about `/v1`: its tables are those of the code, and its program signs what the receiver takes."""
+"""The page about `/v1`: its tables are those of the code, and requests signed by its program are accepted."""
 
 from __future__ import annotations
 

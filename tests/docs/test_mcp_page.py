@@ -1,4 +1,4 @@
-"""`docs/mcp.md` says what the code does."""
+"""`docs/mcp.md` agrees with the code."""
 
 from __future__ import annotations
 

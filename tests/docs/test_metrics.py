@@ -1,4 +1,4 @@
-"""The page about metrics: its table is what a daemon shows, and its alerts ask for what there is."""
+"""The page about metrics: its table agrees with a daemon's metrics, and its alerts use existing ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = re.findall(r"^\| `(\w+)` \| (counter|gauge|histogram) \|([^|]*)\| ?(.*)\|
 
 
 def _shown() -> list[tuple[str, str, set[str]]]:
-    """Name, type and labels of each family, in the order in which they are written."""
+    """Return name, type and labels of each family, in the order of the exposition."""
     text, _ = Exposition(complete()).render(None)
     found = []
     for family in prometheus(text.decode()):
@@ -34,7 +34,7 @@ def test_the_table_is_what_is_shown() -> None:
     shown = _shown()
     ours = [row for row in shown if row[0].startswith("symbiont_")]
     assert [row for row in page if row[0].startswith("symbiont_")] == ours
-    # Where there is no /proc, the process says nothing of itself.
+    # Without /proc there are no metrics of the process.
     if Path("/proc/self/stat").exists():
         assert sorted(row[0] for row in page) == sorted(row[0] for row in shown)
 
@@ -75,7 +75,7 @@ def test_alerts_ask_for_metrics_labels_and_values_that_there_are() -> None:
 
 
 def _asked(block: str) -> list[tuple[str, list[Any]]]:
-    """Each metric of ours in the expressions of a block, and what it is narrowed down to."""
+    """Return each of our metrics in the expressions of a block, with its label filters."""
     expressions = re.findall(r"expr: (?:\|\n((?: {10,}.*\n)+)|(.*))", block)
     return [
         (name, re.findall(r'(\w+)(=~?)"([^"]*)"', narrowed))

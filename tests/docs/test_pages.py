@@ -1,4 +1,4 @@
-"""The written pages: every program in them runs, and every link goes somewhere."""
+"""The written pages: their programs compile, and their links lead to existing targets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_on_a_page_compiles_without_a_warning(program: str) -> None:
     found = analyse([Source("page.symbiont", program)], Catalog.installed()).diagnostics
-    # The reference shows settings that nothing goes by yet too.
+    # The reference also shows settings that have no effect yet.
     told = [each for each in found if each.severity is not Severity.NOTE and each.code != "R303"]
     assert not [f"{each.code}: {each.message}" for each in told]
 
@@ -45,7 +45,7 @@ def test_the_daemon_takes_the_options_of_every_provider_on_a_page(program: str) 
     compiled = analyse([Source("page.symbiont", program)], Catalog.installed()).program
     for webhook in compiled.webhooks.values():
         row, options = find_provider(webhook.provider.name), webhook.provider.options
-        # What refers to a secret is one by the time a daemon has it.
+        # A daemon has the secret in place of the reference.
         row.configured({**options, **dict.fromkeys(row.references(options), Secret(b"a secret", "the page"))})
 
 

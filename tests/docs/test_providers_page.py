@@ -1,4 +1,4 @@
-"""The page about senders says of every row what the row says of itself."""
+"""The page about providers agrees with the table for every row."""
 
 from __future__ import annotations
 

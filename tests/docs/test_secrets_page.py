@@ -1,4 +1,4 @@
-"""The page of secrets: its backends, commands and variables are those that there are."""
+"""The page of secrets: its backends, commands and variables exist."""
 
 from __future__ import annotations
 

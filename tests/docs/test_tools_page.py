@@ -1,4 +1,4 @@
-"""The page about tools is the table's own."""
+"""The page about tools agrees with the table."""
 
 from __future__ import annotations
 

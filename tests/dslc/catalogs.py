@@ -1,4 +1,4 @@
-"""A catalogue of the tests' own: what the runtime adds to the language must not change what these tests expect."""
+"""A separate catalog for tests, so that additions to the runtime do not change their expectations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Records(BaseModel):
 
 
 class Remote(BaseModel):
-    """Options of an embedding that has a secret of its own."""
+    """Options of an embedding that has a secret."""
 
     url: str
     api_key: SecretReference | None = None

@@ -1,4 +1,4 @@
-"""`dslc` run inside the tests' own process: quicker than a process of its own where there is much to try."""
+"""Run `dslc` inside the process of the tests, which is faster than a process for each of many calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dslc.cli import _run
 
 
 def run(*arguments: str, cwd: Path, stdin: str = "") -> CompletedProcess[str]:
-    """What `dslc` with these arguments prints and how it exits."""
+    """Return the output and exit code of `dslc` with these arguments."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     given = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
     with (

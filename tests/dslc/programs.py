@@ -1,4 +1,4 @@
-"""Programs without an error, laid out and commented in any way the language allows.
+"""Programs without an error, in any layout and with any comments that the language allows.
 
 `programs()` is a strategy of their texts. They compile with `tests.dslc.catalogs.CATALOG`. Names are `memory-0`,
 `webhook-0`, `agent-0` and so on, each kind from 0. The same number always gives the same program.
@@ -49,7 +49,7 @@ _FOREIGN = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A block, a setting or a group, as tokens. A list's value is its items."""
+    """A block, a setting or a group, as tokens. The value of a list is its items."""
 
     key: str
     value: Value | None = None
@@ -61,13 +61,13 @@ Value: TypeAlias = "str | tuple[Value, ...]"
 
 @st.composite
 def programs(draw: st.DrawFn, *, foreign: bool = False, comments: bool = True, secrets: bool = True) -> str:
-    """Texts of programs. `foreign`: with blocks of the wider language between. `secrets`: with secrets written in them,
+    """Return a strategy of programs. `foreign`: with blocks of the wider language. `secrets`: with secrets in clear,
     and comments that allow it."""
     return write(draw(st.integers(0, 2**32)), foreign=foreign, comments=comments, secrets=secrets)
 
 
 def write(number: int, *, foreign: bool = False, comments: bool = True, secrets: bool = True) -> str:
-    """The program of a number."""
+    """Return the program of a number."""
     random = Random(number)
     return _Layout(random, comments=comments, secrets=secrets).text(_blocks(random, foreign=foreign, secrets=secrets))
 
@@ -84,7 +84,7 @@ def _blocks(random: Random, *, foreign: bool, secrets: bool) -> list[Entry | str
 
 
 class _Content:
-    """What the blocks say."""
+    """Generates the content of the blocks."""
 
     def __init__(self, random: Random, *, secrets: bool) -> None:
         self._random = random
@@ -92,7 +92,7 @@ class _Content:
         self._count = {kind: random.choice((0, 1, 1, 2, 3)) for kind in ("memory", "agent", "webhook")}
 
     def _some(self, *entries: Entry) -> tuple[Entry, ...]:
-        """Some of the entries in any order."""
+        """Return some of the entries in any order."""
         return tuple(self._random.sample(entries, self._random.randint(0, len(entries))))
 
     def _one(self, *values: Value) -> Value:
@@ -181,7 +181,7 @@ class _Content:
         return Entry("webhook", self._name("webhook", number), self._settings(path, unverified or secret, *more))
 
     def _filter(self, key: str = "filter", depth: int = 0) -> Entry:
-        """A filter, or what stands in its place inside another one."""
+        """Return a filter, or an entry that may replace it inside another one."""
         path = Entry("json_path", self._one('"$.action"', "\"$['x y'][0]\""))
         compared = (
             Entry("equals", self._one(self._string(), "-1.5", "true", "7")),
@@ -198,7 +198,7 @@ class _Content:
 
 
 class _Layout:
-    """How they are written."""
+    """Generates the layout."""
 
     def __init__(self, random: Random, *, comments: bool, secrets: bool) -> None:
         self._random = random
@@ -213,7 +213,7 @@ class _Layout:
         self._space()
         for block in blocks:
             if isinstance(block, str):
-                # It may end with its line, and what stands before it must not become a part of it.
+                # It may end at the end of its line, and the text before it must not become a part of it.
                 self._line()
                 self._out.append(block.replace("\n", self._random.choice(self._line_ends)))
                 self._line()
@@ -229,7 +229,7 @@ class _Layout:
         self._out.append(self._random.choice((" ", " ", "  ", "\t", "      ")))
 
     def _line(self) -> None:
-        """The end of a line, with a comment before it perhaps."""
+        """Return the end of a line, possibly with a comment before it."""
         if self._maybe(self._comments):
             self._blank()
             allowed = self._secrets and self._maybe(0.2)
@@ -237,7 +237,7 @@ class _Layout:
         self._out.append(self._random.choice(self._line_ends))
 
     def _space(self) -> None:
-        """What may stand between two settings or blocks."""
+        """Return text between two settings or blocks."""
         self._blank()
         if self._maybe(self._breaks):
             for _ in range(self._random.choice((1, 1, 1, 2, 3))):

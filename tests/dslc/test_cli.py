@@ -1,4 +1,4 @@
-"""The command: what it prints and how it exits, as a real process."""
+"""The command as a real process: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -186,10 +186,10 @@ def test_an_interrupt_ends_it_without_a_traceback(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stderr is not None
-        # More than any pipe holds: once it is written, the command is reading.
+        # More than fits into a pipe: once it is written, the command is reading.
         process.stdin.write(b"#" * 2_000_000)
         process.stdin.flush()
-        # A signal between two instructions of a blocking read can be lost to it: a person presses the keys again.
+        # A signal just before a blocking read can have no effect on it: a person presses the keys again.
         for _ in range(20):
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):

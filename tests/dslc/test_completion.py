@@ -1,4 +1,4 @@
-"""The scripts of `dslc completion` complete in real shells."""
+"""The scripts of `dslc completion` work in real shells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SETUP = {
 
 
 class _Shell:
-    """An interactive shell on a terminal of its own."""
+    """An interactive shell on a pseudo terminal."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.seen = ""
@@ -50,7 +50,7 @@ class _Shell:
         os.write(self.terminal, text.encode())
 
     def wait_for(self, pattern: str) -> str:
-        """What has been printed since the last wait, once it holds `pattern`."""
+        """Wait for `pattern`; return the output since the last wait."""
         end = time.monotonic() + 60
         while time.monotonic() < end:
             if re.search(pattern, self.seen):
@@ -69,7 +69,7 @@ class _Shell:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with programs, beside one called `bin` that holds the command."""
+    """A folder with programs, beside one called `bin` with the command."""
     folder, command = tmp_path / "work", tmp_path / "bin" / "dslc"
     command.parent.mkdir()
     command.write_text(f"#!{sys.executable}\nfrom dslc.cli import main\nmain()\n")
@@ -141,7 +141,7 @@ def test_another_shell_exits_2(tmp_path: Path) -> None:
 
 
 def _answers(words: str, folder: Path) -> list[str]:
-    """What the command tells bash to offer for the last of these words."""
+    """Return the completions that the command returns to bash for the last of these words."""
     environment = {"_DSLC_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     return dslc(cwd=folder, **environment).stdout.split()
 

@@ -1,4 +1,4 @@
-"""Every code has a page whose examples are what they say, and `dslc explain` shows it."""
+"""Every code has a page with correct examples, and `dslc explain` shows it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_code_has_a_page_and_every_page_a_code() -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_wrong_example_is_wrong_in_this_one_way(code: str) -> None:
-    others = {"N202"} if code == "S108" else set()  # no settings that exist are nested so deeply
+    others = {"N202"} if code == "S108" else set()  # no existing settings are nested so deeply
     assert {diagnostic.code for diagnostic in _diagnostics(page(code).wrong)} - others == {code}
 
 

@@ -1,4 +1,4 @@
-"""Definitions out of a tree-sitter tree are those that the compiler makes of the text."""
+"""Definitions extracted from a tree-sitter tree equal those of the compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a path means, and how a file is replaced."""
+"""The files that a path means, and the replacement of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden cases: a folder of sources, and what the reports say about them.
+"""Golden cases: a folder of sources, and the reports about them.
 
 `UPDATE_GOLDEN=1 pytest tests/dslc/test_golden.py` rewrites the answers; read them before they are committed.
 """
@@ -31,7 +31,7 @@ def _compiled(case: str) -> Compilation:
 
 
 def _answers(case: str) -> dict[str, str]:
-    """The files a case is compared with: its reports, and the program unless something in it is wrong."""
+    """Return the files with which a case is compared: its reports, and the program if it has no error."""
     done = _compiled(case)
     answers = {f"report.{name}": FORMATS[name].render(done) for name in ("text", "json")}
     answers["report.txt"] = answers.pop("report.text")

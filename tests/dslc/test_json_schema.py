@@ -1,4 +1,4 @@
-"""The schema of a compiled program: it takes what `dslc compile` prints, and nothing else."""
+"""The schema of a compiled program accepts the output of `dslc compile`, and nothing else."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ agent a { memory m model ollama instruction "Do." tools [search] context { max_t
 
 
 def printed(text: str, vocabulary: Vocabulary = TESTS) -> Any:
-    """What `dslc compile` prints of a program."""
+    """Return the output of `dslc compile` for a program."""
     done = analyse([Source("program", text)], vocabulary.catalog)
     assert not list(filter(is_error, done.diagnostics)), done.diagnostics
     return json.loads(render(done.program, vocabulary))
 
 
 def problems(document: Any, which: str = "tests") -> list[str]:
-    """What the schema has against a document."""
+    """Return the schema's errors for a document."""
     return [each.message for each in VALIDATORS[which].iter_errors(document)]
 
 
@@ -163,7 +163,7 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
         *("context.max_tokens", "context.compaction_threshold", "index", "concurrency"),
         *("summarize.model", "summarize.max_words"),
     }
-    # Of what a filter says, that which leaves something to compare.
+    # The conditions of a filter that need a value to compare.
     said = {".".join(map(str, path[2:])) for path in free if "filter" in path and _at(_WHOLE, path) is not None}
     assert said == {"filter.1.equals", "filter.1.contains"}
 

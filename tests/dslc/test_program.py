@@ -1,4 +1,4 @@
-"""The program: frozen, comparable, and what the blocks say."""
+"""The program is frozen and comparable, and contains the blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference: whatever the language has is in it, and everything in it can be copied."""
+"""The reference contains the whole language, and its examples can be copied."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DIAGNOSTICS = pages(INSTALLED)["diagnostics.md"]
 
 
 def problems(text: str, vocabulary: Vocabulary = INSTALLED) -> list[str]:
-    """The errors and warnings of one program."""
+    """Return the errors and warnings of one program."""
     found = analyse([Source("page", text)], vocabulary.catalog).diagnostics
     return [f"{each.code}: {each.message}" for each in found if each.severity is not Severity.NOTE]
 
@@ -41,7 +41,7 @@ def _can_be_given(setting: Setting, vocabulary: Vocabulary) -> bool:
 
 
 def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tuple[str, list[ExampleLine]]]:
-    """Every setting of a body with its example, each time with what must stand beside it; groups and rows inside."""
+    """Return every setting of a body with its example and the settings that it requires, also in groups and rows."""
     for setting in settings:
         if not _can_be_given(setting, vocabulary):
             continue

@@ -1,4 +1,4 @@
-"""A workspace says of its files what a compilation of the same files says, whatever came and went before."""
+"""A workspace reports the same as a compilation of its current files, whatever files it had before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ODD = (
 
 
 class _Writer:
-    """Texts of few names and paths, so that files meet in them; some are broken."""
+    """Texts with few names and paths, so that files clash; some are broken."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -77,7 +77,7 @@ class _Writer:
 
 
 class _History:
-    """Files that come, change and go, in a workspace and beside it."""
+    """Files that are added, changed and removed, in a workspace and in a dictionary."""
 
     def __init__(self, seed: int, *, by_path: bool) -> None:
         self.random = Random(seed)
@@ -87,7 +87,7 @@ class _History:
         self._past: list[str | bytes] = []
 
     def step(self) -> None:
-        """One file comes, changes or goes."""
+        """Add, change or remove one file."""
         name, writer = self.random.choice(_FILES), _Writer(self.random)
         if name in self.files and self.random.random() < 0.25:
             self.workspace.drop(name)
@@ -100,7 +100,7 @@ class _History:
         self._put(self.workspace, name)
 
     def anew(self) -> Workspace:
-        """A workspace that knows nothing but the files as they are now."""
+        """Return a new workspace with only the current files."""
         workspace = Workspace(_VOCABULARY)
         for name in sorted(self.files) if self.by_path else self.files:
             self._put(workspace, name)
@@ -115,7 +115,7 @@ def _said(workspace: Workspace) -> dict[str, list[Diagnostic]]:
 
 
 def _places(workspace: Workspace) -> list[object]:
-    """Where every name is declared, the first first, and where it is used."""
+    """Return the positions where every name is declared, in order, and where it is used."""
     found: list[object] = []
     for kind in _KINDS:
         found.append((kind, sorted(workspace.declared(kind))))
@@ -147,7 +147,9 @@ def test_every_file_of_which_something_else_is_said_is_named_as_changed(seed: in
         history.step()
         if history.random.random() < 0.7:
             if history.random.random() < 0.5:
-                history.workspace.diagnostics(history.random.choice(_FILES))  # asking does not count as taking
+                history.workspace.diagnostics(
+                    history.random.choice(_FILES)
+                )  # reading the state does not consume the change
             changed, now = history.workspace.take_changed(), _said(history.workspace)
             other = {name for name in {*before, *now} if before.get(name) != now.get(name)}
             assert other <= changed

@@ -105,7 +105,7 @@ _SPLINTERS = (
 
 
 class Writer:
-    """Writes one program."""
+    """A generator of one program."""
 
     def __init__(self, random: Random) -> None:
         self.random = random

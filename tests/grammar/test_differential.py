@@ -67,9 +67,9 @@ def disagreement(text: str) -> str | None:
     tree = language.parse(text)
     file = parse(source, VOCABULARY)
     if file.faults or cleaned(text).places:
-        return None  # a lone carriage return, a NUL, what nobody sees and the compiler reads as a blank
+        return None  # a lone carriage return, a NUL, an invisible character that the compiler reads as a blank
     if not tree.root_node.has_error and INNER_HEAD.search(text):
-        return None  # the grammar takes it; the compiler takes it for a missing brace
+        return None  # the grammar accepts it; the compiler reads it as a missing brace
     if file.readable == tree.root_node.has_error:
         codes = [(found.code, found.message) for found in file.diagnostics]
         return f"the compiler finds {codes}, tree-sitter {tree.root_node}"

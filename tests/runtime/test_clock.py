@@ -1,4 +1,4 @@
-"""Times and the identifiers made of them."""
+"""Times, and identifiers that contain them."""
 
 from __future__ import annotations
 

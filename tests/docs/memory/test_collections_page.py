@@ -1,4 +1,4 @@
-"""The page of collections: every command on it runs, and every command, option and ending is on it."""
+"""The page of collections: its commands run, and it contains every command, option and file ending."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.runtime.documents.made import pdf
 PAGE = (Path(__file__).parents[3] / "docs" / "collections.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (.*\bsymbi (?:push|collection) .*)$", PAGE, re.MULTILINE)
 NAMED = {"get", "update", "forget"}
-"""Commands that need an id, which no page knows."""
+"""Commands with an id, which differs from the one on the page."""
 
 
 def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
     program = re.findall(r"^```symbiont\n(memory notes \{\n    store collection\n\}\n)```$", PAGE, re.MULTILINE)[0]
-    # The page's own embedding may be a model: here it is the one for tests, or one of that many numbers.
+    # The page's embedding may be a model: here it is the one for tests, or one with that dimension.
     write_program(tmp_path, program.replace("}", "    embedding hashing {\n        dimension 384\n    }\n}"))
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("# Deploy\n\nWe deploy when it is Friday.\n")

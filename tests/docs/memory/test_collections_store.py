@@ -1,4 +1,4 @@
-"""What the page says of a collection's rows is what the tables have."""
+"""The page's description of a collection's rows agrees with the tables."""
 
 from __future__ import annotations
 

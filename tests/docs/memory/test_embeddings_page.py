@@ -1,4 +1,4 @@
-"""The page of embeddings: it knows every row, and what it names is there."""
+"""The page of embeddings contains every row, and everything that it names exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of indexes: it knows every row, and what it says of them is so."""
+"""The page of indexes contains every row, and describes each correctly."""
 
 from __future__ import annotations
 

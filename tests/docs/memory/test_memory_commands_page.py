@@ -1,4 +1,4 @@
-"""The page of memory commands: every example on it runs, one after the other, and every command and type is on it."""
+"""The page of memory commands: its examples run in order, and it contains every command and type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMANDS = re.findall(r"^\$ (symbi memory .*)$", PAGE, re.MULTILINE)
 
 def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
     (program,) = re.findall(r"^```symbiont\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    # The page's own embedding may be a model: here it is the one for tests.
+    # The page's embedding may be a model: here it is the one for tests.
     hashed = re.sub(r"^( +path .*| +store collection)$", r"\1\n    embedding hashing", program, flags=re.MULTILINE)
     write_program(tmp_path, hashed)
     (tmp_path / "notes.txt").write_text("Stand-up\nNothing new.\n")

@@ -1,4 +1,4 @@
-"""The page about memories as files shows what the store does."""
+"""The page about memories in files agrees with the store."""
 
 from __future__ import annotations
 

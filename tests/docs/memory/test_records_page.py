@@ -1,4 +1,4 @@
-"""The page about records shows what the store does."""
+"""The page about records agrees with the store."""
 
 from __future__ import annotations
 

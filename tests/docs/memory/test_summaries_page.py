@@ -1,4 +1,4 @@
-"""The page of summaries: its example is what is answered, its prompt is what is sent, its table is the tool's."""
+"""The page of summaries: its example is a real response, its prompt is the sent one, its table is the tool's."""
 
 from __future__ import annotations
 

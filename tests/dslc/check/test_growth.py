@@ -1,6 +1,6 @@
-"""The work of a check grows with the size of a program, also where its blocks clash or are all misspelt.
+"""The work of a check grows linearly with the program, also if its blocks clash or are all misspelt.
 
-Counted are the calls of functions, Python's and C's: they are the same on every machine.
+The calls of Python and C functions are counted, which are the same on every machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A character that nobody sees is one mistake wherever it is, and its safe fix gives the program as it was."""
+"""An invisible character is one mistake wherever it is, and its safe fix restores the program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dslc.syntax.lark_parser import tokens
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.recovery.mistakes import LAYOUTS, PROGRAM
 
-_EVERY = 7  # so that a layout is done in a second or two
+_EVERY = 7  # so that a layout takes a second or two
 _WIDTHLESS = ("\u200b", "\u00ad", "\u2060", "\ufeff")
 
 
@@ -22,7 +22,7 @@ def _compiled(sources: Sequence[Source]) -> Compilation:
 
 
 def _found(done: Compilation) -> list[str]:
-    """What is found; not that an agent's model has no effect yet."""
+    """Return the diagnostics, except that an agent's model has no effect yet."""
     return [each.code for each in done.diagnostics if each.code != "R303"]
 
 

@@ -1,4 +1,4 @@
-"""A sender that is known under another name is found by what is said of it."""
+"""A provider is suggested for another name that occurs in its documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is warned about, by what the catalogue says of the provider."""
+"""Warnings about unsigned values, by the provider's data in the catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTIONS = (
 
 
 def warned(filters: str, options: str = "", **row: object) -> list[str]:
-    """The codes for a webhook with these filters, of a provider of this row."""
+    """Return the codes for a webhook with these filters and this provider."""
     provider = CatalogEntry("them", options=_OPTIONS, **row)  # type: ignore[arg-type]
     catalog = Catalog({"provider": (provider,), "secret": (CatalogEntry("env"),)}, BLOCKS)
     text = f'webhook w {{ path "/w" provider them {{ {options} }} secret "secret://env/A" {filters} }}'
@@ -39,13 +39,13 @@ HEADER = 'filter { header "X-A" equals 1 }'
         (HEADER, "", {"signed": ("body",)}, ["P504"]),
         (HEADER, "", {"signed": ("header:x-a",)}, []),
         (HEADER, "", {"signed": ("body", "header:X-A")}, []),
-        # A template says what is signed.
+        # A template names the signed values.
         (BODY, 'payload "{id}"', {"signed": ("body",), "signed_by": "payload"}, ["P504"]),
         (BODY, 'payload "{id}{body}"', {"signed": ("body",), "signed_by": "payload"}, []),
-        # An option that is no template says that the body is.
+        # An option that is not a template means that the body is signed.
         (BODY, "", {"signed": (), "signed_by": "body_claim"}, ["P504"]),
         (BODY, 'body_claim "sha"', {"signed": (), "signed_by": "body_claim"}, []),
-        # However deep, and once a filter.
+        # At any depth, and once per filter.
         ('filter { any { filter { json_path "$.a" equals 1 } filter { not { header "X-A" exists true } } } }', "",
          {"signed": ("body",)}, ["P504"]),
         ('filter { not { header "X-A" exists true } not { header "X-B" exists true } }', "", {"signed": ("body",)},
@@ -61,7 +61,7 @@ def test_a_filter_on_what_is_not_signed_is_warned_about(
 @pytest.mark.parametrize(
     ("options", "row", "codes"),
     [
-        ("", {"signed": ("body",), "event": ("header:X-Event",)}, []),  # the vendor's own
+        ("", {"signed": ("body",), "event": ("header:X-Event",)}, []),  # names of the vendor
         ("", {"signed": ("body",), "event": ("$.type",)}, []),
         ("", {"signed": (), "event": ("$.type",)}, ["P504"]),
         ("", {"signed": (), "event": ("header:X-Event",)}, ["P504"]),

@@ -1,4 +1,4 @@
-"""Edits of a program's text: only what is meant changes, and every other byte stays."""
+"""Edits of a program's text change only their target; every other byte stays."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read(text: str | bytes) -> File:
 
 
 def tree(row: TextRow) -> Any:
-    """What a row says, without its layout and comments."""
+    """Return the meaning of a row, without layout and comments."""
     match row:
         case Atom() | Verbatim():
             return row.text
@@ -87,7 +87,7 @@ def blocks(file: File) -> list[Any]:
 
 
 def comments(rows: list[TextRow]) -> list[str]:
-    """All comments, in any order."""
+    """Return all comments, in any order."""
     found = []
     for row in rows:
         inner: list[Any] = []
@@ -106,7 +106,7 @@ def compiled(data: bytes) -> Program:
 
 
 def edited(file: File, edit: Edit) -> File:
-    """The file after an edit. Its bytes outside of the edit are the same by the very meaning of one."""
+    """Return the file after an edit; by definition, bytes outside of it do not change."""
     return read(apply(file.source.data, [edit]))
 
 

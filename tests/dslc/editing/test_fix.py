@@ -1,4 +1,4 @@
-"""`dslc check --fix` corrects what is safe, says what it did, and never leaves half a file."""
+"""`dslc check --fix` applies safe corrections, reports them, and never leaves half a file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _PAY = 'webhook pay {\n    path "/pay"\n    secret "secret://env/PAY"\n%s}\n'
     ],
 )
 def test_a_fix_that_is_a_guess_is_made_only_when_it_is_asked_for(text: str) -> None:
-    """The program of a file that is right, or nearly, must not change its meaning while it is corrected."""
+    """The correction of a nearly valid file must not change the meaning of its program."""
     done = _fixed(text)
     assert (_text(done), done.applied, done.refused) == (text, [], [])
     guesses = [each.fix for each in done.compilation.diagnostics if each.fix is not None]
@@ -113,7 +113,7 @@ def test_a_name_and_the_sign_behind_it_are_both_mended(sign: str) -> None:
 
 
 def _eager(sources: Sequence[Source]) -> Compilation:
-    """A compiler that proposes even what is there already."""
+    """A compiler that also proposes the text that is already there."""
     done = _analyse(sources)
     wanted = "has no setting `retenton`"
     return done._replace(
@@ -137,7 +137,7 @@ def test_a_fix_that_writes_what_is_there_already_is_refused_and_the_others_are_m
 
 
 def test_a_doubled_setting_that_a_fix_makes_is_never_removed() -> None:
-    """The first of the two is corrected in one round; were the second renamed too, the next would remove it."""
+    """Only the first of the two is corrected in one round; if both were renamed, the next round would remove one."""
     done = _fixed("memory m {\n    retention 1y\n    retention 2y\n    retenton 3y\n}\n", unsafe=True)
     assert "retenton 3y" in _text(done)
     assert "retention 1y" in _text(done)

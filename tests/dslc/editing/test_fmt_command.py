@@ -1,4 +1,4 @@
-"""`dslc fmt` as a real process: what it writes, what it says, how it exits."""
+"""`dslc fmt` as a real process: written files, messages and exit codes."""
 
 from __future__ import annotations
 

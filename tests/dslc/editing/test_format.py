@@ -1,4 +1,4 @@
-"""The canonical form: its laws over any program, and what it looks like."""
+"""The canonical form: its laws for any program, and examples."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _COMMENT = re.compile(r"(?:#|//)[^\n]*")
 
 
 def fmt(text: str) -> str:
-    """A text without syntax error in canonical form."""
+    """Return the canonical form of a text without syntax errors."""
     file = parse(Source("a.symbiont", text), _VOCABULARY)
     assert file.readable, file.diagnostics
     return formatted(file)
 
 
 def _is_refused_or_formatted(text: str) -> None:
-    """What cannot be read is said, so that `dslc fmt` has a reason to refuse it; all else has a canonical form."""
+    """Every text has a canonical form or a diagnostic with which `dslc fmt` refuses it."""
     file = parse(Source("a.symbiont", text), _VOCABULARY)
     assert file.readable == (not file.diagnostics), text
     if file.readable:
@@ -50,20 +50,20 @@ def _is_refused_or_formatted(text: str) -> None:
 
 
 def meaning(text: str) -> tuple[Any, list[tuple[str, str]]]:
-    """The program of a text, and what is found in it with the text it was found at."""
+    """Return the program of a text, and its diagnostics with the text at their position."""
     source = Source("a.symbiont", text)
     done = analyse([source], CATALOG)
-    # Where a block stands is no part of what it says.
+    # The position of a block is not part of its meaning.
     origins = list(done.program.origins)
     found = [(item.code, source.data[item.span.start : item.span.end].decode()) for item in done.diagnostics]
     secrets = [webhook.secret for webhook in done.program.webhooks.values()]
-    # Of a list or a text over several lines, commas and white space are not what it says.
+    # Commas and white space in a list or text over several lines do not matter.
     return (done.program, origins, secrets), [(code, re.sub(r"[\s,]+", "", at)) for code, at in found]
 
 
 def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int, bool]]]:
-    """The tokens of a text, strings by what they say, and its comments: the text, how many tokens stand before it, and
-    whether it has a line of its own. Commas count for nothing."""
+    """Return the tokens of a text, strings by their values, and its comments: the text, the number of tokens before it,
+    and whether it has its own line. Commas are ignored."""
     text = text.removeprefix("\ufeff")
     for block in foreign_blocks(text):
         text = text.replace(block, " kept_as_it_is ", 1)
@@ -89,13 +89,13 @@ def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int,
 
 
 def foreign_blocks(text: str) -> list[str]:
-    """The blocks of the wider language in a text."""
+    """Return the blocks of the wider language in a text."""
     file = parse(Source("a.symbiont", text), _VOCABULARY)
     return [section.text for section in file.sections if isinstance(section.blocks[0], ForeignNode)]
 
 
 def assert_laws(text: str) -> None:
-    """The program and every comment are unchanged, and the canonical form is its own."""
+    """Assert that program and comments are unchanged, and that the canonical form of the result is the result."""
     written = fmt(text)
     assert words(written) == words(text)
     assert meaning(written) == meaning(text)
@@ -147,7 +147,7 @@ def test_the_examples_are_in_canonical_form(path: Path) -> None:
 
 
 def shown(before: str, after: str) -> None:
-    """Assert that a text is written so."""
+    """Assert that this is the canonical form of a text."""
     assert fmt(before) == after
     assert_laws(before)
 

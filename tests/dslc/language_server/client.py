@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-_PATIENCE = 60  # seconds until a server that says nothing is taken for stuck
+_PATIENCE = 60  # seconds after which a silent server counts as stuck
 
 CAPABILITIES: Json = {
     "textDocument": {
@@ -41,7 +41,7 @@ class RefusedError(Exception):
 
 
 class Client:
-    """Starts `dslc lsp` and speaks with it."""
+    """A client that starts `dslc lsp`."""
 
     def __init__(self, folder: Path | None, encodings: Sequence[str] = ("utf-16",), capabilities: Json = CAPABILITIES):
         self.folder = folder
@@ -92,13 +92,13 @@ class Client:
         self.send_bytes(b"".join(frame(json.dumps({"jsonrpc": "2.0", **message}).encode()) for message in messages))
 
     def send_bytes(self, data: bytes) -> None:
-        """Send anything."""
+        """Send raw bytes."""
         assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def wait(self, wanted: Callable[[Json], bool]) -> Json:
-        """The first notification or request of the server that is wanted; what came before it is kept out."""
+        """Return the first wanted notification or request of the server; earlier ones are dropped."""
         while self.inbox:
             message = self.inbox.pop(0)
             if wanted(message):
@@ -140,7 +140,7 @@ class Client:
             self.errors += data
 
     def end(self) -> int:
-        """End the server in an orderly way. Returns its exit code."""
+        """Shut the server down as the protocol requires. Returns its exit code."""
         self.ask("shutdown", None)
         self.tell("exit", None)
         return self.gone()
@@ -163,7 +163,7 @@ class Client:
         self.tell("textDocument/didOpen", {"textDocument": document})
 
     def change(self, uri: str, *changes: Json) -> None:
-        """Edit a document: each change is `{"text": …}` and perhaps a range."""
+        """Edit a document: each change is `{"text": …}`, optionally with a range."""
         document = {"uri": uri, "version": next(self._versions)}
         self.tell("textDocument/didChange", {"textDocument": document, "contentChanges": list(changes)})
 
@@ -172,31 +172,31 @@ class Client:
         self.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     def at(self, method: str, uri: str, line: int, character: int, **more: Any) -> Any:
-        """Ask about a place in a document."""
+        """Send a request about a position in a document."""
         position = {"line": line, "character": character}
         return self.ask(f"textDocument/{method}", {"textDocument": {"uri": uri}, "position": position, **more})
 
     def about(self, method: str, uri: str, **more: Any) -> Any:
-        """Ask about a document."""
+        """Send a request about a document."""
         return self.ask(f"textDocument/{method}", {"textDocument": {"uri": uri}, **more})
 
     def diagnostics(self, uri: str, *codes: str) -> list[Json]:
-        """The next diagnostics of a document that are exactly of these codes."""
+        """Return the next diagnostics of a document that have exactly these codes."""
         return list(self.wait(lambda message: published(message, uri, codes))["params"]["diagnostics"])
 
 
 def published(message: Json, uri: str, codes: Sequence[str]) -> bool:
-    """Whether a message is the diagnostics of a document, exactly of these codes."""
+    """Return whether a message contains the diagnostics of a document, with exactly these codes."""
     if message.get("method") != "textDocument/publishDiagnostics" or message["params"]["uri"] != uri:
         return False
     return [diagnostic["code"] for diagnostic in message["params"]["diagnostics"]] == list(codes)
 
 
 def frame(body: bytes) -> bytes:
-    """A message as it is sent."""
+    """Return a message as it is sent."""
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 def span(line: int, start: int, end: int) -> Json:
-    """A range on one line."""
+    """Return a range on one line."""
     return {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}

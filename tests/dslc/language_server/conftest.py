@@ -1,4 +1,4 @@
-"""Servers that the tests of a process share, and documents that are closed after each."""
+"""Servers that the tests of a process share; their documents are closed after each test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
 
     def server(encoding: str) -> Client:
         if encoding not in started:
-            # The first that is known must be taken.
+            # The server must choose the first one that it knows.
             started[encoding] = Client(tmp_path_factory.mktemp("program"), ["utf-7", encoding, "utf-16", "utf-32"])
         return started[encoding]
 
@@ -57,7 +57,7 @@ def editor(shared_server: Client) -> Iterator[Client]:
     if files:
         changes = [{"uri": path.as_uri(), "type": 3} for path in files]
         shared_server.tell("workspace/didChangeWatchedFiles", {"changes": changes})
-    # What the next test waits for must not be found among what this one left.
+    # The next test must not find messages of this one.
     shared_server.open("untitled:end", "nothing {}\n")
     shared_server.diagnostics("untitled:end", "N201")
     shared_server.close("untitled:end")

@@ -14,7 +14,7 @@ HERE = "untitled:here"
 
 
 def project(**texts: str) -> Project:
-    """A project of open documents, each by its name."""
+    """Return a project of open documents, each by its name."""
     made = Project(Vocabulary(CATALOG))
     for name, text in texts.items():
         made.open(f"untitled:{name}", 1, text)
@@ -23,25 +23,25 @@ def project(**texts: str) -> Project:
 
 
 def at_cursor(marked: str, **others: str) -> tuple[Project, CursorContext, int]:
-    """The project of a text with a cursor in it and of others, the spot of the cursor, and its index."""
+    """Return the project of a text with a cursor and of other texts, the cursor's position, and its index."""
     index = marked.index(CURSOR)
     made = project(here=marked.replace(CURSOR, "", 1), **others)
     return made, made.cursor_context(HERE, index), index
 
 
 def items(marked: str, **others: str) -> list[CompletionItem]:
-    """What is offered at the cursor."""
+    """Return the completions at the cursor."""
     made, cursor_context, index = at_cursor(marked, **others)
     return complete(cursor_context, index, made.vocabulary, made.names.declared, made.names.missing)
 
 
 def labels(marked: str, **others: str) -> list[str]:
-    """The labels of what is offered at the cursor, best first."""
+    """Return the labels of the completions at the cursor, best first."""
     return [item.label for item in sorted(items(marked, **others), key=lambda item: item.rank)]
 
 
 def accepted(marked: str, label: str, *, snippet: bool = False, **others: str) -> str:
-    """The text after accepting one of the offers."""
+    """Return the text after accepting one of the completions."""
     chosen = next(item for item in items(marked, **others) if item.label == label)
     text = marked.replace(CURSOR, "", 1)
     new = chosen.snippet if snippet and chosen.snippet else chosen.insert
@@ -49,7 +49,7 @@ def accepted(marked: str, label: str, *, snippet: bool = False, **others: str) -
 
 
 def said(marked: str, **others: str) -> str:
-    """What hovering at the cursor says."""
+    """Return the hover text at the cursor."""
     made, cursor_context, _ = at_cursor(marked, **others)
     found = hover(cursor_context, made.vocabulary, made.summary)
     return found.markdown if found else ""

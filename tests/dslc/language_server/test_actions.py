@@ -1,4 +1,4 @@
-"""What can be done about diagnostics."""
+"""Code actions for diagnostics."""
 
 from __future__ import annotations
 

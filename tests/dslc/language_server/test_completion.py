@@ -1,4 +1,4 @@
-"""What is offered where, in texts that are being typed."""
+"""Completions in texts that are being typed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_kinds_stand_at_the_top(text: str, expected: list[str]) -> None:
         ('webhook w {\n    |\n    path "/a"\n    agent x\n}\n', _without("path", "agent")),
         ('webhook w {\n    path "/a|b"\n}\n', []),
         ('webhook w {\n    path "/a", |\n}\n', _without("path")),
-        ("webhook w {\n    filter { }\n    |\n}\n", WEBHOOK),  # it may be given again
+        ("webhook w {\n    filter { }\n    |\n}\n", WEBHOOK),  # it may be repeated
         ("webhook w {\n    limits { | }\n}\n", ["body", "per_minute"]),
         ("webhook w {\n    limits {\n        body 1MB\n        |\n", ["per_minute"]),
         ('webhook w {\n    filter {\n    json_path "$.a"\n    |\n    }\n}\n', [*TESTS, "any", "not"]),
@@ -90,7 +90,7 @@ def test_what_a_body_needs_comes_first() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("webhook w { keep_body | }", ["false", "true"]),  # what differs from the default first
+        ("webhook w { keep_body | }", ["false", "true"]),  # other values than the default first
         ("webhook w { insecure_allow_unverified t|", ["true", "false"]),
         (
             "webhook w {\n    provider |\n    path 1\n}",
@@ -200,7 +200,7 @@ def test_documentation_comes_along() -> None:
 
 
 def _plain(snippet: str) -> str:
-    """A snippet with its fields filled in as they are proposed."""
+    """Return a snippet with its fields filled in as proposed."""
     text = re.sub(r"\$\{\d+\|([^,|]*)[^|]*\|\}", r"\1", snippet)
     text = re.sub(r"\$\{\d+:((?:\\.|[^}\\])*)\}", lambda match: re.sub(r"\\(.)", r"\1", match[1]), text)
     return re.sub(r"\$\d", "", text)

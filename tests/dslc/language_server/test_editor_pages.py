@@ -1,4 +1,4 @@
-"""What the page about editors tells to write can be read by them."""
+"""The configurations on the page about editors are valid for those editors."""
 
 from __future__ import annotations
 

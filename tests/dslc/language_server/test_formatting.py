@@ -1,4 +1,4 @@
-"""Few edits bring a text into its canonical form."""
+"""A text is formatted with few edits."""
 
 from __future__ import annotations
 

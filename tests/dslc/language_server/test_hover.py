@@ -1,4 +1,4 @@
-"""What is said about the word under the cursor."""
+"""Hover texts for the word under the cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names across files: where they stand, and what a new one is written like."""
+"""Names across files: their positions, and the spelling of a new one."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _PARTS = [
 
 
 def _said(text: str) -> list[str]:
-    """Every entry of a text as `path.to.key = value`."""
+    """Return every entry of a text as `path.to.key = value`."""
     said = []
     waiting = [("", entry) for entry in reversed(outline(text).root.entries)]
     while waiting:

@@ -1,4 +1,4 @@
-"""A position in a text is the same place in every encoding, both ways."""
+"""A position is converted to every encoding and back without change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outline of a file and what can be folded away."""
+"""The symbols of a file, and its folds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _symbols(text: str) -> list[Symbol]:
 
 
 def _folds(text: str) -> list[tuple[str, str]]:
-    """The first and the last line of each fold over several lines."""
+    """Return the first and last line of each fold over several lines."""
     file = project(here=text).file(HERE)
     assert file is not None
     stretches = [text[fold.start : fold.end].split("\n") for fold in folds(file.sections, text)]

@@ -1,4 +1,4 @@
-"""The extension for VS Code is what the language's tables say."""
+"""The extension for VS Code agrees with the language's tables."""
 
 from __future__ import annotations
 

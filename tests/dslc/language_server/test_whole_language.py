@@ -1,4 +1,4 @@
-"""A real session in which every setting, group and value of the language is asked about."""
+"""A real session with requests about every setting, group and value of the language."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ agent helper {
 
 
 def _bodies(settings: Settings, vocabulary: Vocabulary, way: str = "") -> Iterator[tuple[str, Settings]]:
-    """Every body that the language knows, with the text that leads into it."""
+    """Return every kind of body in the language, with the text before it."""
     yield way, settings
     for setting in settings.values():
         if setting.type == "group":
@@ -108,4 +108,4 @@ def test_a_program_that_says_everything_is_understood(editor: Client, folder: Pa
     for line, word, target in [(8, "helper", 24), (9, "notes", 0), (25, "notes", 0)]:
         at = _TEXT.splitlines()[line].index(word) + 1
         assert [place["range"]["start"]["line"] for place in editor.at("definition", uri, line, at)] == [target]
-    editor.diagnostics(uri, "P504")  # the sender signs no header; nothing else is said
+    editor.diagnostics(uri, "P504")  # the only diagnostic: the sender signs no header

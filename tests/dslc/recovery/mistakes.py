@@ -1,7 +1,7 @@
-"""Single mistakes of a person, made in every place of a program, in every layout.
+"""Single mistakes, at every position of a program, in every layout.
 
-`slips()` gives them all. Each is one edit of a program without an error, with the lines on which a reader would look
-for it. They compile with `tests.dslc.catalogs.CATALOG`.
+`slips()` returns all of them. Each is one edit of a program without an error, with the lines on which a reader would
+look for it. They compile with `tests.dslc.catalogs.CATALOG`.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ agent "reviewer" {
 
 
 def _flat(text: str) -> str:
-    """Without indentation."""
+    """Return the program without indentation."""
     return "".join(line.lstrip(" ") for line in text.splitlines(keepends=True))
 
 
 def _narrow(text: str) -> str:
-    """Indented by tabs, lines that end in CRLF."""
+    """Return the program with tabs and CRLF."""
     return text.replace("    ", "\t").replace("\n", "\r\n")
 
 
 def _grouped(text: str) -> str:
-    """Every group on one line."""
+    """Return the program with every group on one line."""
     lines: list[str] = []
     depth = 0
     for line in text.splitlines():
@@ -98,7 +98,7 @@ def _grouped(text: str) -> str:
 
 
 def _dense(text: str) -> str:
-    """Every block on one line."""
+    """Return the program with every block on one line."""
     return "\n".join(" ".join(block.split()) for block in text.split("\n\n")) + "\n"
 
 
@@ -238,19 +238,19 @@ _INLINE = {
     "name not opened": {"dense"},
     "quotes inside at the end": {"grouped", "dense"},
 }
-"""What is no mistake there, what nobody writes on one line, or what cannot be told there from another mistake."""
+"""Edits that are no mistake there, that no author writes on one line, or that look like another mistake there."""
 
 
 _TWICE = {"unknown key and sign before key"}
-"""What is two mistakes, each with a correction of its own."""
+"""Edits that are two mistakes, each with its own correction."""
 
 
 _PARSES = {("let before key", "store"), ("let before key", "provider")}
-"""What is two mistakes by the grammar: `let store` and `records { … }`."""
+"""Edits that are two mistakes in the grammar: `let store` and `records { … }`."""
 
 
 def _swapped(word: str) -> str:
-    """A word with two letters in the wrong order."""
+    """Return a word with two letters in the wrong order."""
     for at in range(1, len(word) - 1):
         if word[at] != word[at + 1]:
             return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
@@ -381,13 +381,13 @@ def _line(text: str, at: int) -> int:
 
 
 def _lines(text: str, parts: list[Part], number: int, edits: list[_Edit]) -> frozenset[int]:
-    """Where a reader would look: from the line of the first edit on as many as it adds, and, for a brace, where its
-    pair stands."""
+    """Return the lines on which a reader would look: the line of the first edit and those that it adds, and, for a
+    brace, the line of its pair."""
     start, _, new = edits[0]
     first = _line(text, start)
     lines = {*range(first, first + new.count("\n") + 1)}
     part = parts[number]
-    if part.role == "}":  # of those that are open, nobody can tell which was to be closed
+    if part.role == "}":  # it is unknown which of the open ones was to be closed
         lines |= {_line(text, opener.start) for opener in _openers(parts, number)}
     if part.role == "]":
         lines.add(_line(text, next(each for each in reversed(parts[:number]) if each.role == "[").start))
@@ -396,7 +396,7 @@ def _lines(text: str, parts: list[Part], number: int, edits: list[_Edit]) -> fro
 
 
 def _openers(parts: list[Part], number: int) -> list[Part]:
-    """The braces that are open before a `}`."""
+    """Return the braces that are open before a `}`."""
     found: list[Part] = []
     for part in parts[:number]:
         if part.role == "{":
@@ -408,7 +408,7 @@ def _openers(parts: list[Part], number: int) -> list[Part]:
 
 @cache
 def slips(program: str = PROGRAM) -> tuple[Slip, ...]:
-    """All of them in one program, which is laid out as the formatter does it."""
+    """Return all of them in one program in the formatter's layout."""
     made: list[Slip] = []
     for layout, lay in LAYOUTS.items():
         text = lay(program)

@@ -1,4 +1,4 @@
-"""One mistake of a person, wherever it is made and however the file is laid out, is one diagnostic where it stands."""
+"""One mistake, at any position and in any layout, is one diagnostic at that position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _compiled(text: str) -> Compilation:
 
 
 def _found(done: Compilation) -> list[tuple[int, str, str]]:
-    """Line, code and message of what is found, notes included; not that an agent's model has no effect yet."""
+    """Return line, code and message of the diagnostics and notes, except that an agent's model has no effect yet."""
     told = [each for each in done.diagnostics if each.code != "R303"]
     return [(done.sources[0].position(each.span.start).line, each.code, each.message) for each in told]
 
@@ -38,7 +38,7 @@ def test_the_program_that_mistakes_are_made_in_has_none(layout: str) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_one_mistake_is_one_diagnostic_where_it_stands(layout: str) -> None:
-    """A sample of all mistakes, the same in every run."""
+    """Return a sample of all mistakes, the same in every run."""
     for slip in [slip for slip in slips() if slip.layout == layout][:: _EVERY - 1]:
         _check(slip)
 

@@ -1,4 +1,4 @@
-"""After a mistake the rest is read as it was meant: every mistake is named once, and its neighbours are kept."""
+"""After a mistake the rest is read as intended: every mistake is reported once, and its neighbours are kept."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _blocks(done: Compilation) -> dict[tuple[str, str], object]:
 
 
 def _lines(done: Compilation, diagnostic: Diagnostic) -> tuple[int, str]:
-    """The line a diagnostic is on, and what it points at."""
+    """Return the line of a diagnostic, and the text that it marks."""
     source = done.sources[0]
     span = diagnostic.span
     return source.position(span.start).line, source.data[span.start : span.end].decode()
@@ -97,19 +97,19 @@ class _Deletion:
 
     @property
     def new(self) -> list[Diagnostic]:
-        """Errors of the program without the token; it had none with it."""
+        """Return the errors of the program without the token; with it there are none."""
         return [found for found in self.after.diagnostics if is_error(found)]
 
     @property
     def is_named(self) -> bool:
-        """Whether an error is on the token's line or at a brace."""
+        """Return whether an error is on the token's line or at a brace."""
         places = [_lines(self.after, found) for found in self.new]
         return any(line == self.line or at in {"{", "["} for line, at in places)
 
 
 def _deletions(text: str) -> Iterator[_Deletion]:
-    """The program without each of its tokens that are needed: what is still a program without it, or says the same with
-    one list item less, is left out."""
+    """Yield the program without each of its necessary tokens: a token is skipped if the rest is still a program, or the
+    same one with one list item less."""
     before = _compiled(text)
     assert not any(map(is_error, before.diagnostics)), before.diagnostics
     depth = 0
@@ -148,7 +148,7 @@ def test_one_missing_token_gives_one_error_nearly_always(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_whatever_the_layout_one_missing_token_is_noticed(seed: int) -> None:
-    """Where indentation says nothing, a missing brace may cost more than three."""
+    """Without indentation, a missing brace may cause more than three errors."""
     tried = list(_deletions(_program(seed + 100, comments=True)))
     assert [str(each.token) for each in tried if not each.new] == []
     others = [each for each in tried if each.token not in {"{", "}"}]
@@ -292,11 +292,11 @@ _CASES: list[tuple[str, int]] = [
     ("agent a {\n    instruction <<EOF\nYou review.\nBe kind.\nEOF\n    max_steps 3\n}\n", 1),
     ("agent a {\n    instruction |\n      You review.\n\n      Be kind.\n    max_steps 3\n}\n", 1),
     (f"{_WEBHOOK}    limits per_minute 60\n    filter $.action == \"opened\"\n}}\n", 2),
-    # Quotes inside of prose, around words and signs that mean something outside of it.
+    # Quotes inside of prose, around words and signs that have a meaning outside of it.
     *((f"agent a {{\n    instruction \"{prose}\"\n    max_steps 3\n}}\n", 1)
       for prose in ('Use the "memory" well', 'Look for "$.a" in it', 'Say "max_steps 5" to him',
                     '"a", "b" or "memory".', 'It is {"model": "x"}', 'See "http://x/y#z" there')),
-    # A line that is no setting.
+    # A line that is not a setting.
     *((f"{_WEBHOOK}    {line}\n}}\n", 1)
       for line in ("TODO write this", "TODO: write this", "keep body true", "let keep_body true", "x \"a\" \"b\"")),
     *((f"{_WEBHOOK}    {line}\n}}\n", 1) for line in ("; a b", "% a b", "<!-- a -->")),
@@ -304,7 +304,7 @@ _CASES: list[tuple[str, int]] = [
     ("memry m {\n    path= \"x\"\n}\n", 2),
     (f"{_WEBHOOK}    if true {{\n    keep_body true\n}}\n", 1),
     (f"{_WEBHOOK}    keep_body true {{\n    limits {{}}\n}}\n", 1),
-    # Values in brackets, quotes and behind words that are another language's.
+    # Values in brackets and quotes, and after words, of other languages.
     *((f"memory m {{\n    path {it}\n}}\n", 1)
       for it in ('{ "x" }', '<"x">', '{"x"}', '""data/x""', 'data/x"')),
     ("agent a {\n    tools { search, remember }\n}\n", 1),
@@ -318,7 +318,7 @@ _CASES: list[tuple[str, int]] = [
     *((f"{_WEBHOOK}limits {sign}\nper_minute 6\n}}\n}}\n", 1) for sign in (":", "=>", "->")),
     *((f"memory m {sign} {{\n    path \"x\"\n}}\n", 1) for sign in ("=", ":", "=>")),
     (f"{_WEBHOOK}    limits => {{ per_minute 6 }}\n}}\n", 1),
-    # Heads on several lines, twice, with a word too many or a name that is torn.
+    # Heads on several lines, repeated, with an extra word or a split name.
     *((f"{head}\n    path \"x\"\n}}\n", 1) for head in ("memory\nm {", "memory\nm\n{", "memory\n    m {")),
     *((f"{head} {{\n    path \"x\"\n}}\n", 1) for head in ("new memory m", 'resource "memory" "m"')),
     *((f"{head} {{\n    path \"x\"\n}}\n", 1) for head in ('memory "m', 'memory m"', "memory 'm\"")),
@@ -346,15 +346,15 @@ _CASES: list[tuple[str, int]] = [
     # Layouts without indentation.
     ("memory m {\npath \"x\"\nsearch {\nvector_weight 0.7\nkeyword_weight 0.3\n}\n" + _X, 1),
 ]  # fmt: skip
-"""Texts, and how many mistakes are in each."""
+"""Texts, with the number of mistakes in each."""
 
 
 def _said(text: str) -> list[str]:
-    """What is said of a text and its mistakes: the place, the message and the hint of each."""
+    """Return the report of a text and its mistakes: the position, the message and the hint of each."""
     done = _compiled(text)
     said = []
     for found in done.diagnostics:
-        idle = found.code == "R303"  # that an agent's model has no effect yet is no mistake
+        idle = found.code == "R303"  # not a mistake: an agent's model has no effect yet
         if not idle and (found.severity is not Severity.NOTE or found.code == "N207"):
             (line, at), start = _lines(done, found), done.sources[0].position(found.span.start)
             said.append(f"{line}:{start.column} {found.code} at {at[:40]!r}: {found.message} | {found.hint}")
@@ -375,7 +375,7 @@ def test_a_template_without_one_of_its_quotes_is_one_mistake(text: str) -> None:
 
 
 def test_every_mistake_is_named_at_its_place_with_a_way_out() -> None:
-    """The answers stand in a file: `UPDATE_GOLDEN=1` rewrites it; read it before it is committed."""
+    """The expected reports are in a file: `UPDATE_GOLDEN=1` rewrites it; read it before it is committed."""
     parts = [
         f"{text.rstrip()}\n" + "".join(f"    = {line}\n" for line in _said(text))
         for text, _ in _CASES

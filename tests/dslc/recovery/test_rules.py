@@ -1,4 +1,4 @@
-"""No rule of recovery is needed for an answer: without any of them a broken text still compiles to diagnostics."""
+"""Every rule of recovery is optional: without any one of them a broken text still compiles to diagnostics."""
 
 from __future__ import annotations
 

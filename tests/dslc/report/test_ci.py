@@ -1,4 +1,4 @@
-"""What other repositories take from this one, the action and the hooks, works as it stands."""
+"""The action and the hooks that other repositories use work unchanged."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _WARNS = 'webhook w {\n    path   "/w"\n    secret "hunter2"\n}\n'
 
 
 def _step(name: str) -> str:
-    """The script of one step of the action."""
+    """Return the script of one step of the action."""
     match = re.search(rf"- name: {name}\n.*?run: \|\n((?: {{8}}[^\n]*\n|\n)+)", _ACTION, re.DOTALL)
     assert match is not None
     return textwrap.dedent(match[1])
 
 
 def _run_check(folder: Path, paths: str, deny_warnings: str = "false") -> subprocess.CompletedProcess[str]:
-    """The step that checks, as GitHub runs it, with the command where the step before it puts it."""
+    """Run the step that checks as GitHub does, with the command where the previous step installs it."""
     command = folder / "temp" / "dslc" / "bin" / "dslc"
     command.parent.mkdir(parents=True)
     command.write_text(f"#!{sys.executable}\nfrom dslc.cli import main\nmain()\n")

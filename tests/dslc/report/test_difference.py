@@ -1,4 +1,4 @@
-"""What a reload would change: every difference of two programs once, in the daemon's terms, and no secret."""
+"""The effects of a reload: every difference of two programs once, in the daemon's terms, without secrets."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def between(old: str, new: str) -> Difference:
 
 
 def lines(old: str, new: str) -> list[str]:
-    """The text report without its summary."""
+    """Return the text report without its summary."""
     return render(between(old, new), VOCABULARY, colour=False).splitlines()[:-1]
 
 
 def changed(before: str, after: str, text: str = _OLD) -> list[str]:
-    """What is said when `before` in a program becomes `after`."""
+    """Return the report if `before` in a program becomes `after`."""
     assert before in text
     return lines(text, text.replace(before, after))
 
@@ -212,7 +212,7 @@ def test_json_has_every_difference() -> None:
     ]
 
 
-# What a reload does about it
+# Effects of a reload
 
 
 def test_a_changed_path_unmounts_one_route_and_mounts_another() -> None:

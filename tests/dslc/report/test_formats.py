@@ -1,4 +1,4 @@
-"""Every format is well-formed whatever is reported, says what the others say, and shows no secret."""
+"""Every format is well-formed whatever is reported, agrees with the others, and shows no secret."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _sarif_schema() -> Draft4Validator:
 
 
 def _sarif(report: str) -> dict[str, Any]:
-    """The one run of a report that the schema accepts."""
+    """Return the only run of a report that the schema accepts."""
     log = json.loads(report)
     _sarif_schema().validate(log)
     (run,) = log["runs"]
@@ -76,7 +76,7 @@ def _sarif(report: str) -> dict[str, Any]:
 
 @cache
 def _junit_schema() -> dict[str, tuple[set[str], set[str], set[str], bool]]:
-    """Of every element: its attributes, those it must have, its children, and whether it holds text."""
+    """Return for every element its attributes, the required ones, its children, and whether it has text."""
     root = Xml.parse(_SCHEMAS / "junit-10.xsd").getroot()
     known = {}
     for element in root.findall(f"{_XSD}element"):
@@ -92,7 +92,7 @@ def _junit_schema() -> dict[str, tuple[set[str], set[str], set[str], bool]]:
 
 
 def _junit(report: str) -> Xml.Element:
-    """The root of a report that the schema accepts."""
+    """Return the root of a report that the schema accepts."""
     assert report.isascii()
     root = Xml.fromstring(report)
     assert root.tag == "testsuites"
@@ -111,7 +111,7 @@ def _junit(report: str) -> Xml.Element:
 
 
 def _commands(report: str) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Workflow commands as GitHub's runner reads them: name, properties, message."""
+    """Return the workflow commands as GitHub's runner reads them: name, properties, message."""
     assert "\r" not in report
     for line in report.splitlines():
         if line.startswith("::"):
@@ -128,7 +128,7 @@ def _unescaped(text: str) -> str:
 
 
 def _well_formed(done: Compilation) -> None:
-    """Every format can be read by what it is made for, and has what is reported."""
+    """Assert that every format is readable by its consumer and contains the diagnostics."""
     reports = {name: form.render(done, colour=True, deny_warnings=True, applied=()) for name, form in FORMATS.items()}
     number, more = len(shown(done.diagnostics)), len(rest(done.diagnostics))
     for name, report in reports.items():
@@ -444,5 +444,5 @@ def test_rulers_stand_below_what_they_mean() -> None:
     at = next(number for number, line in enumerate(lines) if line.startswith("99999 |"))
     line, ruler = lines[at], lines[at + 1]
     assert lines[at - 1] == "      |"
-    assert line.index("90 }") + 3 == ruler.index("^^")  # three letters take two columns each
+    assert line.index("90 }") + 3 == ruler.index("^^")  # three letters are two columns wide
     assert ruler.startswith("      | ")

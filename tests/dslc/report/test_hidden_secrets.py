@@ -1,4 +1,4 @@
-"""A secret written in a file is shown nowhere: no report, no repr, no error, however the file is broken around it."""
+"""A secret in a file is never shown: in no report, repr or error, however broken the file around it is."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_no_report_shows_it(line: str, around: str) -> None:
     assert _SECRET not in _reports(around % line)
 
 
-# A bare word behind a closed string is a key, and keys are shown.
+# A bare word after a closed string is a key, and keys are shown.
 _WHOLE = [line for line in _LINES[:-1] if not line.startswith('secret "x"')]
 
 
@@ -147,7 +147,7 @@ _URL = f"https://user:{_SECRET}@x.example/a"
 
 
 def _with_url(settings: Iterable[Setting]) -> Iterator[str]:
-    """Bodies that give the URL to each of these settings, and to those within, in ways that are right and wrong."""
+    """Return bodies with the URL as value of each of these settings and of nested ones, in valid and invalid forms."""
     for setting in settings:
         yield from (f'{setting.name} "{_URL}"', f"{setting.name} {_URL}", f'{setting.name} ["{_URL}" "{_URL}"]')
         rows = Catalog.installed().families.get(setting.family or "", ()) if setting.type == "variant" else ()
@@ -156,7 +156,7 @@ def _with_url(settings: Iterable[Setting]) -> Iterator[str]:
 
 
 def _of_one_level(setting: Setting) -> list[Setting]:
-    """What stands in a group; a filter holds filters without end."""
+    """Return the settings of a group; filters are nested without end."""
     return [inner for inner in setting.settings if inner.name not in {"any", "not"}]
 
 

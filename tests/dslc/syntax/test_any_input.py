@@ -1,4 +1,4 @@
-"""No input makes the compiler raise, and every report of it can be made."""
+"""No input makes the compiler raise, and every result can be reported."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _PIECES = (
 
 
 def compiled(*contents: bytes | str) -> Compilation:
-    """The compilation of these contents, after making every report of it and looking at every span."""
+    """Return the compilation of these contents, after creating every report and checking every span."""
     done = analyse([Source(f"{number}.symbiont", content) for number, content in enumerate(contents)], CATALOG)
     sizes = {source.name: len(source.data) for source in done.sources}
     for diagnostic in done.diagnostics:

@@ -1,4 +1,4 @@
-"""Names and texts as the language writes them."""
+"""Names and texts are quoted where the language requires it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app with collections to call tools in, as one user or another."""
+"""An app with collections, in which tests call tools as different users."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HASHING = Variant(name="hashing", options={"dimension": 64})
 
 
 def collection(name: str, **options: Any) -> Memory:
-    """A memory that is a collection, with small chunks."""
+    """Return a collection memory with small chunks."""
     store = Variant(name="collection", options={"chunk_size": 100, "chunk_overlap": 40, **options})
     return Memory(name=name, store=store, embedding=HASHING)
 
@@ -41,12 +41,12 @@ class Asked:
         self.app = app
 
     async def __call__(self, name: str, caller: Caller = ADA, progress: Progress = no_progress, /, **given: Any) -> Any:
-        """What the tool answers, as JSON."""
+        """Call a tool and return its result as JSON."""
         result = await TOOLS[name].call(self.app.context(caller, progress), given)
         return result.model_dump(mode="json")
 
     async def failure(self, name: str, caller: Caller = ADA, /, **given: Any) -> Failure:
-        """How the tool fails. Fails if it does not."""
+        """Call a tool that must fail and return the error."""
         try:
             answered = await self(name, caller, **given)
         except SymbiontError as error:
@@ -58,13 +58,13 @@ class Asked:
         return as_json(await read(self.app.context(caller), path))
 
     async def texts(self, caller: Caller = ADA, /, **given: Any) -> list[str]:
-        """The texts that a search finds, in alphabetical order."""
+        """Return the texts that a search finds, in alphabetical order."""
         return sorted(hit["text"] for hit in (await self("search", caller, limit=100, **given))["hits"])
 
 
 @asynccontextmanager
 async def asking(folder: Path, *blocks: Memory, database: Database | None = None) -> AsyncIterator[Asked]:
-    """With these memories open; without any, the program has one of Markdown files alone."""
+    """Yield an app with these memories open; without any, with one in Markdown files only."""
     opened = database or await Database.open(migrated(folder / "symbiont.db"), KEY)
     async with App(opened, ManualClock()).remembering(folder, *blocks) as app:
         yield Asked(app)

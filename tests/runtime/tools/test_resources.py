@@ -1,4 +1,4 @@
-"""What a client may look at before it calls a tool, under both schemes, and as whom."""
+"""Resources that a client may read before it calls a tool, under both schemes, by caller."""
 
 from __future__ import annotations
 

@@ -20,19 +20,19 @@ Agent = Annotated[str, ParameterAlias(("who",)), Field(pattern="^[a-z-]+$", desc
 
 
 class Said(BaseModel):
-    """What a tool was called with."""
+    """The arguments of a tool's call."""
 
     agent: str
     text: str
 
 
 async def note(_context: Context, agent: Agent, text: Annotated[str, Field(description="A text.")] = "-") -> Said:
-    """Write something down."""
+    """Record a text."""
     return Said(agent=agent, text=text)
 
 
 async def look(_context: Context) -> Said:
-    """Look at nothing."""
+    """Do nothing."""
     return Said(agent="", text="")
 
 

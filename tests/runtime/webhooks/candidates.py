@@ -15,7 +15,7 @@ BODY = b'{"action":"opened"}'
 
 
 def candidate(provider_delivery_id: str | None = None, *, body: bytes = BODY, **more: Any) -> Candidate:
-    """A GitHub delivery for the agent `reviewer`."""
+    """Return a GitHub delivery for the agent `reviewer`."""
     given: dict[str, Any] = {
         "webhook": "github-events",
         "provider": "github",

@@ -1,4 +1,4 @@
-"""Whatever a client sends, the server lives on, shows no traceback and no secret."""
+"""Whatever a client sends, the server continues, and shows no traceback and no secret."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REQUESTS: dict[str, Json] = {
 
 @pytest.fixture
 def alive(editor: Client) -> Any:
-    """After the test the server still answers, and has said nothing of a traceback."""
+    """A server that must still answer after the test, without a traceback."""
     yield editor
     editor.open(URI, "agent a {}\n")
     assert [symbol["name"] for symbol in editor.about("documentSymbol", URI)] == ["a"]
@@ -67,7 +67,7 @@ def test_positions_outside_the_text_mean_its_ends(alive: Client) -> None:
             if "position" in params:
                 try:
                     alive.at(method, URI, line, character, **{key: params[key] for key in params if key != "position"})
-                except RefusedError as refused:  # a negative number is no position
+                except RefusedError as refused:  # a negative number is not a position
                     assert refused.error["code"] == -32602  # noqa: PT017
     backwards = {"start": {"line": 1, "character": 4}, "end": {"line": 0, "character": 1}}
     alive.change(URI, {"range": backwards, "text": "x"}, {"range": span(77, 1, 2), "text": " y {}"})
@@ -159,7 +159,7 @@ def test_no_answer_shows_a_secret(alive: Client) -> None:
     said.append(alive.ask("workspace/symbol", {"query": ""}))
     alive.send_bytes(frame(f'{{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": "{_SECRET}"}}'.encode()))
     alive.about("documentSymbol", URI)
-    # What an author has chosen to rename is their own text; all else is ours.
+    # A rename may contain the author's text; all other text is ours.
     assert _SECRET not in repr([each for each in said if not (isinstance(each, dict) and "placeholder" in each)])
     assert _SECRET.encode() not in alive.errors
 

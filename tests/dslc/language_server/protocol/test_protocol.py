@@ -1,4 +1,4 @@
-"""The language server as an editor meets it: a process, and messages."""
+"""The language server as a process that exchanges messages with an editor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ webhook github {
 
 
 def _write(client: Client, folder: Path, name: str, text: str) -> str:
-    """Write a file as something else than the editor would, and tell the server. Returns its URI."""
+    """Write a file outside of the editor, and notify the server. Returns its URI."""
     path = folder / name
     kind = 2 if path.exists() else 1
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def _delete(client: Client, path: Path) -> None:
 
 
 def _applied(text: str, edits: list[Json]) -> str:
-    """A text of ASCII after edits."""
+    """Return an ASCII text after edits."""
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -117,7 +117,7 @@ def test_a_reference_is_looked_for_in_every_file(editor: Client, folder: Path) -
     editor.open(URI, REVIEWER.replace("memory notes {", "memory other {"))
     editor.diagnostics(URI, "R301")
     _write(editor, folder, "memories.symbiont", 'memory notes {\n    path "elsewhere"\n}\n')
-    editor.diagnostics(URI, "R302")  # of two memories one is used by nobody
+    editor.diagnostics(URI, "R302")  # of two memories one is unused
     _delete(editor, folder / "memories.symbiont")
     editor.diagnostics(URI, "R301")
 
@@ -170,12 +170,12 @@ def test_hidden_files_and_other_files_are_no_part_of_the_program(editor: Client,
     editor.diagnostics(uri, "N201")
     symbols = editor.ask("workspace/symbol", {"query": ""})
     assert symbols == []
-    # The server also asks to watch files; only what it says of files counts.
+    # The server also requests to watch files; only messages about files count.
     told = [message for message in editor.inbox if message["method"] == "textDocument/publishDiagnostics"]
     assert {message["params"]["uri"] for message in told} <= {uri}
 
 
-# What is asked.
+# Requests.
 
 
 def test_completion_knows_the_words_of_the_place(editor: Client) -> None:
@@ -241,7 +241,7 @@ def test_rename_goes_across_files_and_keeps_quotes(editor: Client, folder: Path)
     place = _position_of(REVIEWER, "reviewer", 3)
     assert editor.at("prepareRename", URI, *place) == {"range": span(4, 6, 14), "placeholder": "reviewer"}
     while not editor.ask("workspace/symbol", {"query": "webhook w"}):
-        pass  # the file is still being looked at
+        pass  # the file is still being checked
     changes = editor.at("rename", URI, *place, newName="the.reviewer")["documentChanges"]
     edits = {change["textDocument"]["uri"]: change["edits"] for change in changes}
     versions = {change["textDocument"]["uri"]: change["textDocument"]["version"] for change in changes}
@@ -294,7 +294,7 @@ def test_fixes_are_offered(editor: Client) -> None:
     editor.open(URI, text)
     [fix] = [action for action in _code_actions(editor, span(9, 4, 4)) if action["title"] == "Write `path`"]
     assert fix["kind"] == "quickfix"
-    assert "isPreferred" not in fix  # a name that is nearly right is a guess
+    assert "isPreferred" not in fix  # a nearly right name is a guess
     assert [diagnostic["code"] for diagnostic in fix["diagnostics"]] == ["N202"]
     assert fix["edit"]["documentChanges"][0]["edits"] == [{"range": span(9, 4, 7), "newText": "path"}]
     [every] = _code_actions(editor, span(0, 0, 0), ["source.fixAll"])
@@ -318,7 +318,7 @@ def test_a_warning_can_be_allowed(editor: Client) -> None:
 
 @pytest.fixture(scope="module")
 def simple() -> Iterator[Client]:
-    """A server of a client that is able to do nothing and has no folder."""
+    """A server of a client without capabilities and without a folder."""
     client = Client(None, capabilities={})
     yield client
     assert client.end() == 0

@@ -116,7 +116,7 @@ async def test_an_index_that_an_earlier_version_left_readable_is_overwritten_and
 
 
 async def test_what_a_markdown_memory_is_searched_by_is_left_as_it_is(tmp_path: Path, clock: ManualClock) -> None:
-    """An index of files contains the same text in clear; the start of another memory does not rebuild it."""
+    """The index of a memory in files contains text in clear too; opening a collection must not overwrite it."""
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(b"m" * 32))
     block = Memory(name="notes", path="agents", embedding=HASHING)
     memory = await open_memory(block, tmp_path, index_folder=tmp_path / "index", clock=clock, database=database)

@@ -160,7 +160,7 @@ async def test_what_is_gone_from_the_store_is_gone_from_the_index(indexer: Index
 
 async def test_nothing_is_read_twice(indexer: Indexer, store: CountingStore) -> None:
     await store.append([fact(), item(), item("Hello", agent_id="planner")])
-    assert (await indexer.sync()).read == 1  # The new part was reported.
+    assert (await indexer.sync()).read == 1  # The facts; the log entries were passed on by the store.
     assert await indexer.sync() == (3, 0, 0, 0, 0, ())
     assert max(store.reads.values()) == 1
 

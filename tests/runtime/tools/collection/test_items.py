@@ -1,4 +1,4 @@
-"""`get`, `update` and `forget`: one item, by its id, and nobody else's."""
+"""`get`, `update` and `forget`: one item by its id, of the caller only."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ async def test_nothing_of_another_user_is_read_to_show_what_is_ones_own(
 ) -> None:
     memory_id = await pushed(ask)
     await ask("push", BOB, text="Bob's own")
-    # It is sealed under its id: whoever opened it would fail.
+    # It is sealed under its id, so opening it would fail.
     broken = update(items).where(items.c.user_id == "bob").values(id=NOWHERE)
     await ask.app.database.transact(lambda connection: connection.execute(broken))
     if tool in {"get", "memory_show"}:
@@ -194,7 +194,7 @@ async def test_an_update_to_what_another_item_says_already_is_refused_and_names_
     assert failure.code == "invalid_params"
     assert first in failure.message
     assert (await ask("get", memory_id=second))["text"] == "Two"
-    # In another project it is another item, until it is moved.
+    # In another project it is a different item, until it is moved.
     assert (await ask("update", memory_id=second, text="One", project_id="p"))["text"] == "One"
     assert first in (await ask.failure("update", memory_id=second, project="default")).message
     assert (await ask("update", memory_id=second, text="One  ", tags=["same"]))["tags"] == ["same"]

@@ -1,4 +1,4 @@
-"""`get-collections`, `new-collection` and `metrics`: what there is, whose, and of which dimension."""
+"""`get-collections`, `new-collection` and `metrics`: the collections, their owners and their dimensions."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_a_dimension_that_is_none_is_refused(ask: Asked, dimension: Any) -
 
 
 class Telling:
-    """An embedding whose dimension only an answer tells, or that does not answer."""
+    """An embedding whose dimension is known only from a response, or that does not respond."""
 
     name, model = "ollama", "ollama/nomic:latest"
 
@@ -277,7 +277,7 @@ async def test_an_agent_that_writes_to_a_collection_has_its_own(tmp_path: Path) 
         assert await names(ask) == {"notes": 0, "reviewer": 1}
         assert await ask.texts(query_text="learned", collection="reviewer") == ["What the reviewer learned"]
         assert await ask.texts(query_text="learned") == []
-        # As what is pushed, it belongs to the default project unless it says another.
+        # Like pushed items, it belongs to the default project unless another is given.
         assert await ask.texts(query_text="learned", collection="reviewer", project_id="default") != []
 
 

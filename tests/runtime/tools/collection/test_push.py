@@ -1,4 +1,4 @@
-"""`push`: what is kept, what is not kept twice, and what a broken item does to the others."""
+"""`push`: stored items, duplicates, and the effect of a broken item on the others."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ async def test_pushes_at_the_same_time_keep_each_chunk_once(ask: Asked) -> None:
 @given(texts=st.lists(st.text(max_size=300), max_size=6))
 async def test_the_counters_add_up_whatever_is_pushed(ask: Asked, texts: list[str]) -> None:
     answered = await ask("push", items=[{"text": text} for text in texts], project_id="fuzzed")
-    # What JSON cannot say is no text.
+    # Text that JSON cannot represent is refused.
     good = [text for text in texts if text.strip()]
     made = sum(len(chunks(text, 100, 40)) for text in good)
     assert answered["inserted"] + answered["updated"] + answered["skippedDuplicates"] == made
@@ -396,7 +396,7 @@ async def test_what_two_sources_say_is_forgotten_when_neither_says_it_any_more(
         again = await put("c", "The flux capacitor.")
         assert (again["skippedDuplicates"], again["updated"], again["removed"]) == (1, 0, 0)
 
-        # The last one, then one of the others, and the only one that is left.
+        # The last one, then one of the others, and the only remaining one.
         assert (await put("c", "Something else."))["removed"] == 1
         kept = await ask("get", memory_id=shared)
         assert (kept["source_uri"], kept["other_sources"]) == ("file:///a.md", ["file:///b.md"])
@@ -425,10 +425,10 @@ async def test_what_two_items_of_one_push_say_is_from_both(tmp_path: Path, datab
         assert (kept["source_uri"], kept["other_sources"]) == ("file:///a.md", ["file:///b.md", "file:///c.md"])
         again = await put(a="Shared.", b="Shared.", c="Shared.")
         assert (again["skippedDuplicates"], again["updated"], again["removed"]) == (3, 0, 0)
-        # So is what each of them says alone, whichever was the last to say it.
+        # So is the text of only one of them, whichever was pushed last.
         for source in "bca":
             assert (await put(**{source: "Shared."}))["skippedDuplicates"] == 1
-        # Of what is there, a source that is new is taken down too.
+        # A new source of an existing item is stored too.
         more = await put(a="Shared.", d="Shared.")
         assert (more["updated"], more["removed"]) == (1, 0)
         for gone, left in (("a", "bcd"), ("c", "bd"), ("d", "b")):

@@ -1,4 +1,4 @@
-"""`search`: every filter, every alias, what is echoed, and what is refused."""
+"""`search`: every filter and alias, the echoed parameters, and refusals."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ async def test_a_wrong_search_is_refused_with_its_field_and_a_right_example(
     assert message in failure.line()
     if field != "collection":
         assert failure.example
-        # The example is right.
+        # The example is valid.
         await ask("search", **{"query_text": "a", **failure.example})
 
 
@@ -242,7 +242,7 @@ async def test_an_index_that_does_not_answer_is_a_provider_that_is_away(
     failure = await ask.failure("search", OWNER_CALLER, query_text="walnut")
     assert failure.code == "provider_unavailable"
     assert "10.0.0.7" in failure.line()
-    # Where services are is the administrator's matter.
+    # The addresses of services are for administrators only.
     told = await ask.failure("search", query_text="walnut")
     assert told.code == "provider_unavailable"
     assert "10.0.0.7" not in told.line()
@@ -279,7 +279,7 @@ async def test_a_push_and_health_ask_an_index_elsewhere_whether_it_is_there(
     assert (await ask("push", OWNER_CALLER, text="Before"))["notes"] == []
     index = ask.app.memories["notes"].indexer.index
     monkeypatch.setattr(index, "reachable", away)
-    # Nobody has searched or embedded since: that it went away is not known yet.
+    # No search or embedding since: it is not known yet that the service is away.
     told = "it is stored, and can be found after the index can be written again"
     assert (await ask("push", text="Meanwhile"))["notes"] == [told]
     (note,) = (await ask("push", OWNER_CALLER, text="Meanwhile"))["notes"]

@@ -1,4 +1,4 @@
-"""`summarize`: every acceptance criterion and every step of the fifth design, M9, with a server that speaks Ollama."""
+"""`summarize`: its acceptance criteria and every step of its specification, with a server that speaks Ollama."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def summarize(app: App, user: str = "owner", *scopes: Scope, **given: Any)
 
 
 async def push(app: App, *texts: str, user: str = "owner", **given: Any) -> list[str]:
-    """The ids of what was pushed, a minute after one another."""
+    """Push items a minute apart and return their ids."""
     given = {"memory_type": "episodic", "tags": ["note", "daily"], **given}
     ids: list[str] = []
     for text_ in texts:
@@ -99,7 +99,7 @@ async def push(app: App, *texts: str, user: str = "owner", **given: Any) -> list
 
 
 def later(app: App, seconds: float) -> None:
-    """Let time pass."""
+    """Advance the clock."""
     assert isinstance(app.clock, ManualClock)
     app.clock.advance(seconds)
 
@@ -110,7 +110,7 @@ async def failing(asked: Awaitable[Any], caller: Caller | None = None) -> Failur
     return failure_of(caught.value, TOOLS["summarize"], caller)
 
 
-# How to test, step by step.
+# The steps of the specification's test.
 
 
 async def test_the_steps_of_the_design(app: App, ollama: Service) -> None:
@@ -188,7 +188,7 @@ async def test_the_samples_of_the_design_are_taken_and_answered(app: App) -> Non
     }
 
 
-# What is kept.
+# Stored data.
 
 
 async def test_one_semantic_item_is_kept_with_its_sources_tags_and_project(app: App) -> None:
@@ -258,7 +258,7 @@ async def test_two_summaries_that_say_the_same_are_two(app: App) -> None:
     assert await summarize(app, strategy="extractive", limit=1) == first
 
 
-# What is summarised.
+# Selection of items.
 
 
 async def test_only_what_was_asked_for_is_summarised(app: App, ollama: Service) -> None:
@@ -352,7 +352,7 @@ async def test_nobody_summarises_what_is_anothers(app: App, ollama: Service) -> 
     assert told_.code == "invalid_params"
 
 
-# The same again.
+# Repetition.
 
 
 async def test_what_was_pushed_since_makes_another_summary(app: App) -> None:
@@ -424,7 +424,7 @@ async def test_a_summary_of_an_item_that_was_changed_since_says_what_it_says_now
     assert {each["upserted_memory_id"] for each in (first, by_model, second)} == {first["upserted_memory_id"]}
     await call(app, "update", {"memory_id": changed, "text": "We deploy on Sunday."})
     ollama.answers.append(says(503, {"error": "busy"}))
-    # With nobody to write it anew, what is not so any more is not answered either.
+    # Without a model to write it again, an outdated summary is not returned.
     assert (await summarize(app))["summary"] == "We deploy on Sunday."
 
 
@@ -452,7 +452,7 @@ async def test_a_model_that_nobody_configured_is_asked_only_by_a_call_that_wants
     sqlite: Database, clock: ManualClock, tmp_path: Path, ollama: Service
 ) -> None:
     async with app_of(sqlite, clock, tmp_path, block()) as app:
-        # As the daemon has it: what listens at Ollama's own address on this machine, whoever that is.
+        # As in the daemon: whatever listens at Ollama's default address on this machine.
         app.memories["notes"].summarizer = await open_model(by_ollama(ollama), {"url": ollama.url})
         await push(app, *NOTES)
         plain = await summarize(app)
@@ -484,7 +484,7 @@ async def test_calls_at_the_same_time_make_one_summary(app: App, ollama: Service
 
 
 class _NoLocks(KeyedLock):
-    """Of another process, whose turns are not ours."""
+    """A lock of another process."""
 
     def of(self, key: object) -> Any:
         return KeyedLock().of(key)
@@ -588,7 +588,7 @@ async def test_nothing_to_summarise_is_told_with_what_was_asked_for(app: App, ol
     assert ollama.bodies == []
 
 
-# When the model is away.
+# The model is away.
 
 
 async def test_abstractive_without_its_model_is_provider_unavailable(
@@ -674,7 +674,7 @@ async def test_only_an_administrator_is_told_which_host_is_away(app: App, ollama
     assert fallen["notes"] == ["no language model was asked, or none answered"]
 
 
-# When it cannot be kept.
+# The summary cannot be stored.
 
 
 async def test_a_summary_that_cannot_be_kept_is_upsert_failed(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Single items of every memory: changed and forgotten by whoever they are, and by nobody else."""
+"""Single items of every memory: changed and deleted by their owner only."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def listed(ask: Asked, **given: Any) -> list[str]:
 
 
 async def remember_in(ask: Asked, memory: str, text: str, **more: Any) -> str:
-    """As `wrote`, where the agent may not remember anything in that memory yet."""
+    """Like `wrote`, for a memory in which the agent may have no items yet."""
     if memory == "notes":
         return await wrote(ask, memory, text, **more)
     item = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-11-20T08:30:00Z", "text": text}
@@ -134,7 +134,7 @@ async def test_whoever_may_only_read_changes_nothing(ask: Asked) -> None:
 
 
 async def test_what_several_memories_have_is_changed_where_it_is_said(ask: Asked) -> None:
-    # An id is made of what is said, and the same agent says the same in both.
+    # An id depends on the text and the agent, which are the same in both.
     one, two = await wrote(ask, "notes"), await remember_in(ask, "more", "The walnut plan")
     assert one == two
     message = (await ask.failure("memory_forget", memory_id=one)).message
@@ -147,7 +147,7 @@ async def test_what_several_memories_have_is_changed_where_it_is_said(ask: Asked
 async def test_the_beginning_of_an_id_is_enough_where_it_is_the_only_one(ask: Asked) -> None:
     ids = [await wrote(ask, "notes", f"fact {number}") for number in range(3)]
     assert (await ask("memory_show", memory_id=ids[0][:12]))["item"]["memory_id"] == ids[0]
-    # Four characters are the least that is taken.
+    # Four characters are the minimum.
     assert "memory_id" in str((await ask.failure("memory_show", memory_id=ids[0][:3])).field)
 
 

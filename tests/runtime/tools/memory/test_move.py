@@ -1,4 +1,4 @@
-"""`memory_move` compares what it copied: whatever is not the same on both sides is named."""
+"""`memory_move` compares the copies and reports every difference."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.runtime.api.app import App, memories_of
 
 
 class Moving(App):
-    """With two collections, and the progress that was reported."""
+    """An app with two collections, and the reported progress."""
 
     told: list[tuple[str, int, int]]
 
 
 @pytest.fixture
 async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[Moving]:
-    """Two collections, three items in the first one."""
+    """Return two collections, with three items in the first."""
     memories = {}
     for name in ("notes", "archive"):
         block = Memory.model_validate(

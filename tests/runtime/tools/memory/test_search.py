@@ -1,4 +1,4 @@
-"""What a search tells whom."""
+"""The results of a search for different callers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_hits_of_several_memories_stand_by_how_relevant_they_are(tmp_path:
         asked = {"agent": "reviewer", "query": "which gzip compression for backups or a bicycle"}
         every = (await call(app, "memory_search", OWNER_CALLER, **asked))["hits"]
         (best, *_) = [hit for hit in every if hit["item"]["memory"] == "other"]
-        # The best of each memory has the same score, and does not fit as well.
+        # The best hits of the memories have the same score but not the same relevance.
         assert best["score"] == every[0]["score"] == 1.0
         assert [hit["item"]["memory"] for hit in every[:3]] == ["notes", "notes", "other"]
         for memory in said:

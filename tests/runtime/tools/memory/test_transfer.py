@@ -1,4 +1,4 @@
-"""Export and import: nothing is lost between stores, nothing is written twice, and a bad item keeps no other out."""
+"""Export and import: nothing is lost between stores or written twice, and a bad item does not affect others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def call(app: App, tool: str, caller: Caller = OWNER_CALLER, **given_: Any
 
 
 async def exported(app: App, page: int = 500, caller: Caller = OWNER_CALLER, **wanted: Any) -> list[dict[str, Any]]:
-    """Every item, a page at a time."""
+    """Return every item, read in pages."""
     items: list[dict[str, Any]] = []
     cursor: dict[str, str] = {}
     while True:
@@ -65,7 +65,7 @@ async def exported(app: App, page: int = 500, caller: Caller = OWNER_CALLER, **w
 
 
 def bare(items: list[dict[str, Any]], *also: str) -> list[dict[str, Any]]:
-    """Without what a store gives."""
+    """Return the item without the fields that a store assigns."""
     return [{k: v for k, v in item.items() if k not in {"memory_id", "memory", *also}} for item in items]
 
 
@@ -111,7 +111,7 @@ ITEMS = st.lists(
 
 
 def timed(items: list[dict[str, Any]], steps: list[int]) -> list[dict[str, Any]]:
-    """One after the other, some of them at the same moment."""
+    """Return items in order, some of them with the same time."""
     at, found = BEGIN, []
     for item, step in zip(items, steps, strict=True):
         at += timedelta(microseconds=step)
@@ -136,7 +136,7 @@ async def _there_and_back(given_items: list[dict[str, Any]], page: int, folder: 
         assert answer["refused"] == 0, answer
         first = await exported(one, page, memory="notes")
         assert len(first) == answer["stored"]
-        # From markdown to records, and from those to markdown elsewhere.
+        # From markdown to records, and from records to another markdown memory.
         assert (await call(one, "memory_import", items=first, memory="audit"))["stored"] == len(first)
         second = await exported(one, page, memory="audit")
         assert (await call(two, "memory_import", items=second, memory="notes"))["stored"] == len(first)
@@ -144,7 +144,7 @@ async def _there_and_back(given_items: list[dict[str, Any]], page: int, folder: 
         for agent in ("reviewer", "planner"):
             kept = [of_type(bare(each, "copy_number")) for each in _of(agent, first, second, third)]
             assert kept[0] == kept[1] == kept[2]
-        # And again: nothing changes.
+        # Repeated: nothing changes.
         for app, memory, items in ((one, "notes", first), (one, "audit", first), (two, "notes", second)):
             again = await call(app, "memory_import", items=items, memory=memory)
             assert (again["stored"], again["there"], again["refused"]) == (0, len(items), 0), again
@@ -162,7 +162,7 @@ async def test_two_entries_that_are_alike_stay_two_and_do_not_become_four(app: A
         assert first["stored"] == 2
         items = await exported(app, 1, memory=memory)
         assert [item["copy_number"] for item in items] == [0, 1]
-        # One after the other too, as pages of a large file are.
+        # Also in sequence, like the pages of a large file.
         for item in items:
             assert (await call(app, "memory_import", items=[item], memory=memory))["there"] == 1
         assert (await call(app, "memory_import", items=[entry, entry], memory=memory))["there"] == 2
@@ -230,7 +230,7 @@ DAY = {"start": "1970-01-01T00:00:00Z", "end": "2030-01-01T00:00:00Z"}
 
 
 async def kept_in_a_collection(app: App, *texts: str) -> list[str]:
-    """The ids of the items and, last, of their summary."""
+    """Return the ids of the items and, last, of their summary."""
     pushed = [await call(app, "push", text=text, memory_type="episodic", collection="coll") for text in texts]
     made = await call(app, "summarize", time_range=DAY, collection="coll")
     return [*(each["memory_ids"][0] for each in pushed), made["upserted_memory_id"]]
@@ -258,7 +258,7 @@ async def test_where_ids_change_an_item_names_its_sources_by_those_that_they_hav
     async with opened(tmp_path, COLLECTION, NOTES) as app:
         await kept_in_a_collection(app, "The disk was full.", "Ada freed it.")
         items = await exported(app, memory="coll")
-        # The summary comes first here, and another agent's items have ids of their own in any store.
+        # The summary comes first here, and items of another agent have different ids in any store.
         for memory in ("notes", "coll"):
             done = await call(app, "memory_import", items=items[::-1], agent="reviewer", memory=memory)
             assert done["stored"] == 3
@@ -305,7 +305,7 @@ async def test_an_id_tells_nobody_whether_another_user_has_an_item(tmp_path: Pat
         assert not {line["memory_id"] for line in lines} & {hers, free}
         assert (await call(app, "memory_show", ada, memory_id=hers))["item"]["text"] == "hers"
         kept = {item["text"]: item for item in await exported(app, caller=bob, memory="coll")}
-        # Both are treated alike: they are what he sent, and not what she has.
+        # Both are treated alike: they are the sender's items, not the other user's.
         assert kept["three"]["source_memory_ids"] == [kept["one"]["memory_id"], kept["two"]["memory_id"]]
         assert (await call(app, "memory_import", bob, items=items))["there"] == 3
 

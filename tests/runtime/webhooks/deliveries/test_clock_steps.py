@@ -1,4 +1,4 @@
-"""Whatever the steps of the clock and the times of deletion: a request is accepted once, and a new one is not lost."""
+"""Through all steps of the clock and deletions, a request is accepted once, and a new one is not lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY = 86_400
 
 
 class Sent(NamedTuple):
-    """A request that was signed at `at`, with its MAC."""
+    """Return a request that was signed at `at`, with its MAC."""
 
     mac: bytes
     at: float
@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 
 class Send(NamedTuple):
-    """A new request, by a sender whose clock differs from ours."""
+    """Send a new request, from a sender whose clock differs from ours."""
 
     difference: float
 

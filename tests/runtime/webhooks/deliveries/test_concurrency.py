@@ -33,7 +33,7 @@ QUERIES = claim_queries(Inbox.table.name, Inbox.columns, Inbox.group, Inbox.arri
 
 
 class Places:
-    """An agent that notes how many deliveries of each webhook it works on at the same time."""
+    """An agent that records how many deliveries of each webhook run at the same time."""
 
     def __init__(self, seconds: float = 0.003) -> None:
         self.seconds = seconds

@@ -137,7 +137,7 @@ async def test_a_late_write_of_an_old_attempt_is_rejected(
 
 
 async def restarted(database: Database, clock: ManualClock) -> Inbox:
-    """The inbox of the next daemon, after the last one was killed."""
+    """Return the inbox of the next daemon, after the last one was killed."""
     inbox = Inbox(database, clock)
     await inbox.recover()
     return inbox

@@ -32,7 +32,7 @@ async def test_everything_acknowledged_is_there_after_kill_9(
         for _ in range(100 * round_number):
             acknowledged.add((await process.stdout.readline()).decode().strip())
         process.kill()
-        # What it had written before it died was acknowledged as well; a torn last line was not.
+        # Everything that it printed before it died was acknowledged, except a torn last line.
         tail = (await process.stdout.read()).decode()
         acknowledged.update(tail.splitlines() if tail.endswith("\n") else tail.splitlines()[:-1])
         await process.wait()

@@ -64,7 +64,7 @@ async def kept(database: Database, clock: ManualClock) -> Kept:
 
 
 def timed(mac: bytes, at: float) -> Candidate:
-    """A request that was signed at `at`, with a tolerance of five minutes."""
+    """Return a request that was signed at `at`, with a tolerance of five minutes."""
     return candidate(replay_key=mac, replay_until=at + 300)
 
 
@@ -135,7 +135,7 @@ async def test_room_is_made_as_soon_as_there_is_none(kept: Kept) -> None:
     task = asyncio.create_task(kept.retention.run())
     for number in range(30):
         await kept.handled(str(number))
-    # Nothing else comes that would make it look again: it went over what had come during each look.
+    # Nothing else triggers another pass: each pass also covered the deliveries that arrived during it.
     async with asyncio.timeout(60):
         while len(await kept.bodies()) > 9:
             await asyncio.sleep(0.01)
@@ -286,7 +286,7 @@ async def test_a_large_prune_does_not_leave_a_large_log(tmp_path: Path, master_k
         await asyncio.sleep(0.25)
         await kept.retention.prune()
     assert len(await kept.bodies()) < 10
-    # The room that a prune makes is used again: the third turn takes no more of the disk than the second.
+    # Freed space is used again: the third turn needs no more disk than the second.
     assert path.stat().st_size <= size * 1.2
     await database.close()
     assert path.stat().st_size < 12_000_000
@@ -299,7 +299,7 @@ async def test_the_file_does_not_stay_as_large_as_it_once_was(tmp_path: Path, ma
     for turn in range(5):
         many = [candidate(f"{turn}-{number}", body=b"x" * 40_000, agent=None) for number in range(300)]
         await asyncio.gather(*map(kept.admission.admit, many))
-    # All that is in the log is in the file then.
+    # Everything in the log is then in the file.
     await database.close()
     largest = path.stat().st_size
     database = await Database.open(path, master_key)

@@ -172,7 +172,7 @@ def test_numbers_are_compared_by_their_exact_value(sent: bytes, equals: Any) -> 
         (b"9007199254740992", 9007199254740993),
         (b"9007199254740993", 9007199254740992.0),
         (b"123456789012345678901234567891", "123456789012345678901234567890"),
-        (b"1e2", "1e2"),  # what is written otherwise is compared without quotes
+        (b"1e2", "1e2"),  # other values are compared without quotes
         (b"-0", "-0"),
         (b"1", True),
         (b"true", 1),

@@ -46,7 +46,7 @@ _COMPARED = st.fixed_dictionaries(
         "matches": _TEXT,
     },
 )
-# What is compared exists; `exists` alone says so, or the opposite.
+# A comparison requires that the value exists; only `exists` can require the opposite.
 _SAYS = st.builds(
     lambda where, compared, exists: {**where, **compared, **({} if compared else {"exists": exists})},
     _WHERE,
@@ -57,7 +57,7 @@ _LEAVES = _SAYS.map(lambda says: Condition(**says))
 
 
 def _nested(kind: Any, group: Any, inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Filters of a kind that may hold others: each says something itself, or by what it holds."""
+    """Nested filters: each has a condition, or contains a filter that has one."""
     alternatives = st.lists(inner, min_size=1, max_size=2).map(lambda each: (group(filter=tuple(each)),))
     opposites = inner.map(lambda each: (each,))
     return st.one_of(
@@ -74,7 +74,7 @@ _HEADERS = st.sampled_from([None, "", "a", "ab", "1", "true", "1.0"])
 
 
 def _find(path: str, body: Any) -> list[Any]:
-    """The nodes of the paths above, by hand."""
+    """Return the nodes of the paths above, without the implementation."""
 
     def child(node: Any, name: str) -> list[Any]:
         return [node[name]] if isinstance(node, dict) and name in node else []

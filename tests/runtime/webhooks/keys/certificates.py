@@ -1,4 +1,4 @@
-"""Certificates for tests, and the documents that they are fetched as."""
+"""Certificates for tests, and the fetched documents with them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SUBSCRIBE = f"https://sns.us-west-2.amazonaws.com/?Action=ConfirmSubscription&To
 KEY = rsa.generate_private_key(65537, 2048)
 DOCUMENT = certificate(KEY)
 
-# Written by hand after the vendor's page, so that the code is not compared with itself.
+# Written by hand from the vendor's page, so that the code is not compared with itself.
 NOTIFICATION: dict[str, Any] = {
     "Type": "Notification",
     "MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",

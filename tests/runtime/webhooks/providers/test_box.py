@@ -1,4 +1,4 @@
-"""Box signs some bodies as they are and some escaped again; a body that is only ASCII is unchanged."""
+"""Box signs some bodies unchanged and some escaped again; an ASCII body is the same in both forms."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ DOCUMENT = certificate(KEY, "messageverificationcerts.paypal.com", start=NOW - 1
 
 
 def sent(body: bytes = BODY, webhook: str = WEBHOOK, **changes: str) -> list[tuple[str, str]]:
-    """Written by hand after the vendor's own library."""
+    """Return the signed text, written by hand from the vendor's library."""
     identity, time = "69cd13f0-d67a-11e5-baa3-778b53f4ae55", "2023-11-14T22:13:20Z"
     text = f"{identity}|{time}|{webhook}|{zlib.crc32(body) & 0xFFFFFFFF}"
     raw = KEY.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256())
@@ -77,7 +77,7 @@ def test_a_body_of_the_same_crc_is_the_same_request_and_not_called_signed() -> N
 
 
 def with_crc(body: bytes, wanted: int) -> bytes:
-    """`body` and four bytes more, so that the CRC-32 of all is `wanted`."""
+    """Return `body` with four more bytes, so that the CRC-32 of the whole is `wanted`."""
     table = []
     for n in range(256):
         value = n
@@ -153,7 +153,7 @@ def test_only_paypal_can_sign() -> None:
 
 
 def test_the_text_that_is_signed_is_the_one_of_paypals_own_library() -> None:
-    # The rest of it needs a function that pyOpenSSL has no more.
+    # The rest needs a function that pyOpenSSL has removed.
     library = pytest.importorskip("paypalrestsdk.notifications", reason="`.[vendors]` has paypalrestsdk")
     headers = dict(sent())
     identity, time = headers["PAYPAL-TRANSMISSION-ID"], headers["PAYPAL-TRANSMISSION-TIME"]

@@ -1,4 +1,4 @@
-"""A sample is what its sender would send now: it verifies, and its event and id are found."""
+"""A sample equals a current request of its sender: it verifies, and its event and id are found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verifier(provider: str) -> tuple[Verifier, str]:
 
 
 def received(provider: str, event: str, delivery_id: str, *, now: float = NOW) -> tuple[Verifier, WebhookRequest]:
-    """The request with which a sample of `event` arrives."""
+    """Return the request with a sample of `event`."""
     checks, secret = verifier(provider)
     made = samples.make(checks.provider, event, now=now, delivery_id=delivery_id)
     headers, body = sign_request(

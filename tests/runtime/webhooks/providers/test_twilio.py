@@ -1,4 +1,4 @@
-"""Twilio's signatures: of the URL with a form's fields, or with the hash of another body."""
+"""Twilio's signatures: of the URL with a form's fields, or with the hash of any other body."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def twilio(body: bytes, url: str = URL, headers: tuple[tuple[str, str], ...] = (
 
 
 def by_hash(body: bytes, url: str = URL) -> tuple[str, str]:
-    """The query with the body's hash, and the signature of the URL with it."""
+    """Return the query with the body's hash, and the signature of the URL with that query."""
     query = f"bodySHA256={hashlib.sha256(body).hexdigest()}"
     mac = hmac.digest(b"t", f"{url}{'&' if '?' in url else '?'}{query}".encode(), "sha1")
     return query, base64.b64encode(mac).decode()
@@ -79,7 +79,7 @@ def test_nothing_covers_a_body_whose_hash_is_not_signed() -> None:
     bare = dict(sign("twilio", "t", b"", now=NOW, delivery_id="", url=URL))["X-Twilio-Signature"]
     for content in (JSON, ("Content-Type", "text/plain"), ("Content-Type", "multipart/form-data; boundary=x")):
         assert refusal("twilio", "t", [content, ("X-Twilio-Signature", bare)], b'{"a": 1}', url=URL)
-    # A request whose body was signed by its hash, with the body taken away or called a form.
+    # A request whose body was signed by its hash, with the body removed or declared as a form.
     query, signature = by_hash(b'{"a": 1}')
     for content in (JSON, FORM):
         for body in (b"", b"a=1"):

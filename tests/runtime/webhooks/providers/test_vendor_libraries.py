@@ -20,11 +20,11 @@ from tests.runtime.webhooks.providers.vendors import LIBRARIES, Attempt, Library
 
 Made = tuple[Pairs, bytes]
 Variation = Callable[[Case, float], Made | None]
-"""A request that is wrong in one way, or right in an unusual one; None where a sender has nothing of the kind."""
+"""Return a request that is wrong in one way, or valid in an unusual form; None if a provider has no such variation."""
 
 
 def proof(change: Callable[[str], str]) -> Variation:
-    """The header with the proof written otherwise."""
+    """Return the headers with the proof in another form."""
 
     def vary(case: Case, now: float) -> Made | None:
         headers, body = case.sent(now=now)
@@ -39,7 +39,7 @@ def proof(change: Callable[[str], str]) -> Variation:
 
 
 def written(change: Callable[[str], str]) -> Variation:
-    """A timestamp that is written otherwise, and signed as it is written."""
+    """Return a request with a timestamp in another form, signed in that form."""
 
     def vary(case: Case, now: float) -> Made | None:
         scheme = case.row.scheme
@@ -114,7 +114,7 @@ def taken_there(library: Library, module: Any, case: Case, made: Made) -> bool:
             warnings.simplefilter("ignore")
             return bool(library.takes(module, Attempt(headers, made[1], case.secret, URL)))
     except Exception:
-        return False  # every library has exceptions of its own for what it refuses
+        return False  # every library has its own exceptions for refusals
 
 
 def loaded(library: Library) -> Any:

@@ -1,4 +1,4 @@
-"""The vendors' own libraries as judges: each says whether it would take a request."""
+"""The vendors' own libraries: each decides whether it accepts a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.contracts.provider_cases import OPTIONS, SECRETS, URL, certificate, p
 
 
 class Attempt(NamedTuple):
-    """A request as a library is given it. `headers`: by their names in lower case."""
+    """A request as a library gets it. `headers`: by their names in lower case."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -30,9 +30,9 @@ class Attempt(NamedTuple):
 
 
 class Library(NamedTuple):
-    """`module`: what is imported. `takes(module, attempt)`: true when it takes the request; it may raise, too.
+    """`module`: the module to import. `takes(module, attempt)`: true if it accepts the request; it may also raise.
 
-    `lax`: what it takes and we refuse on purpose. `strict`: what it refuses and we take on purpose. Both by the name
+    `lax`: requests that it accepts and we refuse on purpose. `strict`: the opposite. Both by the name
     of the variation, with the reason. `random`: its signatures are other ones each time, some without padding.
     """
 
@@ -54,7 +54,7 @@ _UNLABELLED = {"another version": "it never looks at the label; a later version 
 
 
 def _ok(outcome: object) -> bool:
-    """Of libraries that raise for what they refuse and give nothing, or the event, for what they take."""
+    """Return whether a library accepts the request, if it raises for a refusal and else returns None or the event."""
     return outcome is not False
 
 
@@ -73,7 +73,7 @@ def _slack(module: Any, attempt: Attempt) -> object:
 
 
 class _Fields(dict[str, list[str]]):
-    """A form as web frameworks give it to Twilio's library."""
+    """Return a form as web frameworks pass it to Twilio's library."""
 
     def getlist(self, name: str) -> list[str]:
         return self[name]
@@ -176,7 +176,7 @@ def _replicate(module: Any, attempt: Attempt) -> object:
 
 def _discord(module: Any, attempt: Attempt) -> object:
     signature, timestamp = (attempt.headers[f"x-signature-{name}"] for name in ("ed25519", "timestamp"))
-    with contextlib.redirect_stdout(None):  # it prints why not
+    with contextlib.redirect_stdout(None):  # it prints the reason
         return module.verify_key(attempt.body, signature, timestamp, _public(attempt.secret, raw=True).hex())
 
 
@@ -186,7 +186,7 @@ def _telnyx(module: Any, attempt: Attempt) -> object:
 
 
 class _Answer(NamedTuple):
-    """The keys that a library gets instead of fetching them."""
+    """Return the keys that a library gets instead of fetching them."""
 
     content: bytes
     status: int = 200
@@ -197,7 +197,7 @@ class _Answer(NamedTuple):
 
 
 def _sns(module: Any, attempt: Attempt) -> object:
-    # It knows the first version, which differs from the second by its hash and nothing else.
+    # It knows the first version, which differs from the second only by its hash.
     module.SHA1 = hashes.SHA256
     validator = module.SNSMessageValidator(signature_version="2")
     validator._cert_session.get = lambda url: _Answer(_certificate(attempt.secret))
@@ -205,7 +205,7 @@ def _sns(module: Any, attempt: Attempt) -> object:
 
 
 def _google(module: Any, attempt: Attempt) -> object:
-    # As in Google's own example: the library, then whose account it is.
+    # As in Google's example: the library verifies, then the account is compared.
     certificates = json.dumps({"1": _certificate(attempt.secret).decode()}).encode()
     token = attempt.headers["authorization"].partition(" ")[2]
     claims = module.verify_oauth2_token(token, lambda url, method: _Answer(certificates), audience=URL)
@@ -235,7 +235,7 @@ def _certificate(secret: str) -> bytes:
 
 
 def _public(secret: str, *, raw: bool = False) -> bytes:
-    """The public half of a private key, as senders show it."""
+    """Return the public half of a private key in the form that senders show."""
     key = serialization.load_pem_private_key(secret.encode(), None).public_key()
     if raw:
         return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)

@@ -41,7 +41,7 @@ def refuse(limit: AddressLimit, origin: Origin = SENDER, *, times: int = 3, stat
 
 
 def waits(limit: AddressLimit, origin: Origin = SENDER, route: Route | None = None) -> bytes:
-    """The header lines of the refusal; empty when there is none."""
+    """Return the header lines of the refusal; empty if there is none."""
     with contextlib.suppress(Refused):
         limit.check(origin, route)
         return b""

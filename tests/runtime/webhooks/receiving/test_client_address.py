@@ -1,4 +1,4 @@
-"""Behind proxies the sender's address is what our outermost proxy saw, whatever the sender writes."""
+"""Behind proxies the sender's address is the one that our outermost proxy saw, whatever the sender writes."""
 
 from __future__ import annotations
 

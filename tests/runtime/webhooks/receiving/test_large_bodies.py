@@ -32,7 +32,7 @@ LARGE = json.dumps({"action": "opened", "filler": "x" * OFF_THE_LOOP}).encode()
 
 
 class Noting(MasterKey):
-    """A key that notes which threads it sealed and opened large data in."""
+    """A key that records in which threads it sealed and opened large data."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__(key)

@@ -1,4 +1,4 @@
-"""The receiver over a real socket, with what it hands on."""
+"""The receiver on a real socket, and the deliveries that it passes on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def post(receiver: Receiver, headers: list[tuple[str, str]]) -> int:
 async def posted(
     receiver: Receiver, path: str, body: bytes, headers: list[tuple[str, str]], *, times: int = 1
 ) -> list[int]:
-    """The status of the same request sent so often at once."""
+    """Send the same request this many times at once and return the statuses."""
     with bind("PORT", "127.0.0.1:0") as listener:
         server = Server(receiver.handle)
         await server.start(listener)

@@ -27,7 +27,7 @@ Lines = list[MutableMapping[str, Any]]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """The logged lines, with their bound fields."""
+    """Return the logged lines with their bound fields."""
     capture = LogCapture()
     before = structlog.get_config()
     structlog.configure(
@@ -40,7 +40,7 @@ def lines() -> Iterator[Lines]:
 
 
 async def ended(database: Database, clock: ManualClock, *acts: Exception | None) -> tuple[Metrics, list[str]]:
-    """Run a delivery for each of `acts`, which it meets at its first try; the ids in order."""
+    """Run a delivery for each of `acts`, which happens at its first try; return the ids in order."""
     metrics, left = Metrics(), list(acts)
 
     async def run(turn: ClaimedDelivery, log: RunLog) -> None:

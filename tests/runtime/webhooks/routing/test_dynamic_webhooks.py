@@ -32,7 +32,7 @@ BODY = b'{"a":1}'
 
 @pytest.fixture
 def database_url(tmp_path: Path) -> str:
-    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    """SQLite only: differences of PostgreSQL are tested in the layers below."""
     return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 
@@ -266,7 +266,7 @@ async def test_only_sealed_data_say_that_a_webhook_accepts_what_nobody_signed(ta
     assert told == {webhook_id: True, insecure: False}
     with pytest.raises(Unsealable, match="missing"):
         await started.rows.rotate("owner", webhook_id, 0)
-    # Nor does the mark of another webhook open it.
+    # Neither does the marker of another webhook open it.
     marks = select(webhooks.c.secret).where(webhooks.c.id == insecure).scalar_subquery()
     moved = update(webhooks).where(webhooks.c.id == webhook_id).values(secret=marks)
     await database.transact(lambda connection: connection.execute(moved))

@@ -236,7 +236,7 @@ def test_base64_that_decodes_to_the_same_bytes_but_is_written_otherwise_is_refus
     [(_, value)] = scheme.sign(b"k", UnsignedRequest(b"", NOW, ""))
     assert value.endswith("=")
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    # The last letter holds two bits that no byte uses.
+    # The last letter has two bits that no byte uses.
     sibling = value[:-2] + letters[letters.index(value[-2]) ^ 1] + "="
     for other in (
         sibling,

@@ -105,7 +105,7 @@ def head(header: object, claims: Claims = GOOD) -> str:
 
 
 def sealed(header: object, claims: Claims = GOOD, key: str = SECRET) -> str:
-    """A token that PyJWT would not make."""
+    """Return a token that PyJWT would not create."""
     text = head(header, claims)
     return f"{text}.{encoded(hmac.digest(key.encode(), text.encode(), 'sha256'))}"
 
@@ -141,7 +141,7 @@ def test_a_public_key_is_never_the_key_of_an_hmac() -> None:
     for public in (pem(RSA), pem(EC), json.dumps(RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True))):
         with pytest.raises(ValueError, match="not an HMAC key"):
             prepare("jwt", [public], HS)
-    # And the other way about: the algorithm of the header is not the one of the key.
+    # The opposite: the algorithm in the header is not the one of the key.
     forged = sealed({"alg": "HS256"}, key=pem(RSA))
     assert reason(forged, {"algorithms": ["RS256"]}, secret=pem(RSA)) == "malformed_signature"
     with pytest.raises(ValueError, match="one family"):
@@ -279,7 +279,7 @@ def test_what_is_fetched_is_fetched_by_https_and_needs_no_secret() -> None:
 )
 def test_a_token_written_otherwise_is_refused(change: Callable[[str], str]) -> None:
     text = token(GOOD)
-    # So that its last character has bits to spare.
+    # So that its last character has unused bits.
     assert len(text.rsplit(".", 1)[1]) == 43
     assert reason(change(text)) in {"malformed_signature", "missing_signature"}
 

@@ -163,7 +163,7 @@ def test_a_token_is_judged_as_by_others_or_the_difference_is_written_down(librar
     try:
         theirs = bool(judge.takes(token))
     except Exception:
-        theirs = False  # each library has exceptions of its own for what it refuses
+        theirs = False  # each library has its own exceptions for refusals
     ours = here(token)
     if name in judge.lax:
         assert (theirs, ours) == (True, False), judge.lax[name]

@@ -77,7 +77,7 @@ _SHAPES = [
 
 
 def _readings(text: str) -> Iterator[tuple[bytes, tuple[str, str, str]]]:
-    """Return the results of a template over such values, each with the values; without the rule's own refusals."""
+    """Return the results of a template for such values, each with the values, without the refused ones."""
     template = Template(text)
     fill = template.compile()
     for body in _TEXTS:

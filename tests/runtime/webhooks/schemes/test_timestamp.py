@@ -67,6 +67,6 @@ def test_texts_that_name_no_moment_are_refused(text: str) -> None:
     try:
         moment = read_time(text, "rfc3339")
     except Refused as refused:
-        assert refused.reason == "malformed_timestamp"  # noqa: PT017 - a moment long ago is one, too
+        assert refused.reason == "malformed_timestamp"  # noqa: PT017 - a time long ago is valid, too
     else:
         assert moment < 0

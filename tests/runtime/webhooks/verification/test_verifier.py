@@ -1,4 +1,4 @@
-"""Verification as a whole: prepared once, total over whatever arrives, and silent about the secret."""
+"""Verification as a whole: prepared once, defined for every request, and without the secret in any error."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_was_signed_is_identified_and_greeted_without_a_fault(
     try:
         signed, body = case.sent(body=body)
     except ValueError:
-        assume(False)  # a body that has no place for the proof, or that this sender never sends
+        assume(False)  # a body without a place for the proof, or that this sender never sends
     verifier = prepare(case.name, () if case.row.keyless else [case.secret], case.options)
     taken = {name.lower() for name, _ in signed} - {"content-type"}
     rest = [(name, value) for name, value in headers if name.lower() not in taken]
@@ -80,7 +80,7 @@ def test_what_was_signed_is_identified_and_greeted_without_a_fault(
     try:
         match = verifier.check(request, NOW)
     except Refused as refused:
-        # A sender whose bodies begin in one way signs no others.
+        # A sender whose bodies have a fixed beginning signs no others.
         assert refused.reason == "signature_mismatch"  # noqa: PT017
         assume(False)
     payload = verifier.payload(request)

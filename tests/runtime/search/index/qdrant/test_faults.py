@@ -84,7 +84,7 @@ async def half(request: web.Request) -> web.StreamResponse:
 
 FEW_BYTES = 100_000
 BOMB = gzip.compress(bytes(8_000_000))
-"""A thousandth of the usual waits."""
+"""A thousandth of its decompressed size."""
 
 
 async def bomb(_request: web.Request) -> web.StreamResponse:
