@@ -415,7 +415,7 @@ def test_the_row_is_ready_for_the_catalogue(name: str) -> None:
 
 
 def test_every_vendor_says_what_happened_and_what_tells_it_from_a_copy() -> None:
-    # Unusual cases; Dropbox sends identical bodies for two changes.
+    # Generic rows, for any sender; Dropbox sends identical bodies for two changes.
     general = {"basic", "custom", "dropbox", "jwt", "swarmlet", "token"}
     assert {name for name, row in PROVIDERS.items() if not row.event} == general
     untold = {name for name, row in PROVIDERS.items() if not row.delivery_id and row.scheme.tolerance is None}

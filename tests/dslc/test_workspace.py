@@ -147,9 +147,8 @@ def test_every_file_of_which_something_else_is_said_is_named_as_changed(seed: in
         history.step()
         if history.random.random() < 0.7:
             if history.random.random() < 0.5:
-                history.workspace.diagnostics(
-                    history.random.choice(_FILES)
-                )  # reading the state does not consume the change
+                # Reading diagnostics does not consume the change.
+                history.workspace.diagnostics(history.random.choice(_FILES))
             changed, now = history.workspace.take_changed(), _said(history.workspace)
             other = {name for name in {*before, *now} if before.get(name) != now.get(name)}
             assert other <= changed

@@ -484,7 +484,7 @@ async def test_calls_at_the_same_time_make_one_summary(app: App, ollama: Service
 
 
 class _NoLocks(KeyedLock):
-    """A lock of another process."""
+    """Locks that do not exclude each other, like those of two processes."""
 
     def of(self, key: object) -> Any:
         return KeyedLock().of(key)
