@@ -159,7 +159,7 @@ async def test_a_head_that_drips_in_is_cut_off() -> None:
 
 @on_each_loop
 async def test_an_idle_connection_is_closed() -> None:
-    async with Serving.started(HttpLimits(idle_seconds=0.2)) as serving:
+    async with Serving.started(HttpLimits(idle_seconds=1)) as serving:
         peer = await Peer.to(serving)
         assert b" 200 " in await peer.ask()
         assert await peer.rest() == b""

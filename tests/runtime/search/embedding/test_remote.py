@@ -255,6 +255,7 @@ async def test_a_service_that_comes_back_is_used_again(
     service.answers.append(never)
     await absence(embedder, ["a question"])
     sleepless.advance(AWAY_SECONDS + 1)
+    monkeypatch.undo()
 
     np.testing.assert_allclose(await embedder.embed(["one"]), [unit("one")], rtol=1e-5)
 
