@@ -244,6 +244,10 @@ def _own_root(root: Root, name: str) -> Iterator[Answering]:
             app = runner.run(_open(root, stack, searching=looks_at_indexes(name)))
             yield lambda *asked: runner.run(_answer(app, *asked))
         finally:
+            # A call that was interrupted as it ended leaves the callback in the loop that stops it.
+            loop = runner.get_loop()
+            loop.call_soon(loop.stop)
+            loop.run_forever()
             runner.run(stack.aclose())
 
 

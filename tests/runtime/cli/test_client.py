@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ import pytest
 from runtime.api.admin.operation_facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
 from runtime.api.admin.operations import OPERATIONS
 from runtime.api.admin.protocol import ROOT_HEADER
+from runtime.cli import client
 from runtime.cli.terminal.option_errors import error_of
 from runtime.daemon.process.root import Root, make
 from runtime.errors import SymbiontError, UsageError
@@ -127,6 +130,16 @@ def test_what_may_have_been_done_is_not_done_again(root: Path, answer: Answering
         listed = symbi("memory", "list", "--json", root=root)
         assert asked == ["memory_write", "memory_list"]
     assert json.loads(listed.stdout)["items"] == []
+
+
+def test_an_interrupt_as_a_call_ends_closes_the_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupted(*_: Any) -> None:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(client, "_answer", interrupted)
+    with pytest.raises(KeyboardInterrupt), client.RootClient(client.find_root(root)) as opened:
+        opened.call("memory_list")
+    assert symbi("memory", "list", root=root).returncode == 0
 
 
 def test_what_nobody_can_have_done_is_done_by_the_command(root: Path) -> None:
