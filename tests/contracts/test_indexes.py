@@ -20,6 +20,7 @@ from runtime.search.entry import EntryFilter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
 from runtime.search.index.index import AppendedEntries, Index, IndexChange, IndexStats, Pending
+from tests.lanes import LONG
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -41,7 +42,11 @@ SEALED = tuple(row for row in INDEXES.values() if row.name != "postgres")
 """The rows that have a local file, which may be sealed."""
 
 
-@pytest.fixture(params=[*INDEXES, *(f"{row.name} sealed" for row in SEALED)])
+# What seals the local file is the same for all of them.
+SEALED_ROWS = [pytest.param(f"{row.name} sealed", marks=[LONG] * (row.name != "embedded")) for row in SEALED]
+
+
+@pytest.fixture(params=[*INDEXES, *SEALED_ROWS])
 def row(request: pytest.FixtureRequest) -> IndexRow:
     """Every row of the table."""
     return INDEXES[request.param.removesuffix(" sealed")]

@@ -18,6 +18,7 @@ from dslc.compiler import analyse
 from dslc.report import FORMATS
 from dslc.source import Source
 from tests.dslc.command import run
+from tests.runtime.daemon import forked
 
 _GOOD = 'webhook w {\n    path   "/w"\n    secret "secret://env/A"\n}\n'
 _WARNS = _GOOD.replace("secret://env/A", "hunter2")
@@ -25,16 +26,8 @@ _BAD = "memory m { retention 90 }\n"
 
 
 def dslc(*arguments: str, cwd: Path, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from dslc.cli import main; main()", *arguments],
-        cwd=cwd,
-        input=stdin,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
-    )
+    """Run `dslc` as a process of its own."""
+    return forked.run(arguments, cwd=cwd, env={**os.environ, **environment}, main=forked.DSLC, input=stdin)
 
 
 def test_a_good_folder_exits_0_and_says_how_much_was_checked(tmp_path: Path) -> None:

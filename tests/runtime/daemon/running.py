@@ -75,14 +75,19 @@ def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -
 
 
 def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the condition") -> Any:
-    """Return the first true value of `condition`; fail if it stays false for `seconds`."""
-    end = time.monotonic() + seconds
+    """Return the first true value of `condition`; fail if it stays false for `seconds`.
+
+    It is asked again after 20 ms, and after a fifth of the time that it has been false for: many conditions start a
+    command.
+    """
+    begin = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, f"{what} did not come true in {seconds} s"
-        time.sleep(0.02)
+        waited = time.monotonic() - begin
+        assert waited < seconds, f"{what} did not come true in {seconds} s"
+        time.sleep(max(0.02, min(waited / 5, 0.5)))
 
 
 @dataclass

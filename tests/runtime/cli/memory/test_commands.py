@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,12 @@ def root(tmp_path: Path) -> Path:
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Symbi]:
     """Run `symbi` in a fresh root, once with a daemon and once without."""
     write_program(tmp_path, PROGRAM)
+    if request.param == "without a daemon":
+        make(tmp_path, os.environ, tmp_path)
+        yield partial(symbi, root=tmp_path)
+        return
     with running(tmp_path, "program") as started:
-        if request.param == "with a daemon":
-            yield started.symbi
-            return
-    yield lambda *arguments, **more: symbi(*arguments, root=tmp_path, **more)
+        yield started.symbi
 
 
 def good(done: subprocess.CompletedProcess[str]) -> str:
