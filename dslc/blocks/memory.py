@@ -94,8 +94,8 @@ class Memory(Block):
     )
     retention: Duration = Field(
         default=timedelta(days=90),
-        description="How long daily logs are stored before they are compacted and deleted. In a collection it "
-        "applies to episodic items, and only if its block sets it. Records never expire.",
+        description="How long daily logs are stored. Their long-term entries are copied to the memory file every "
+        "day. In a collection it applies to episodic items, and only if its block sets it. Records never expire.",
     )
     search: MemorySearch = Field(
         default=MemorySearch(),

@@ -65,8 +65,8 @@ class Webhook(Block):
     secret: Annotated[tuple[SecretReference, ...], SINGLE] = Field(
         default=(),
         repr=False,
-        description="A reference to the signing secret; a list during a secret rotation. Required unless "
-        "`insecure_allow_unverified true` is set.",
+        description="A reference to the signing secret; a list during a secret rotation. Required, unless the "
+        "provider fetches the keys of the sender or `insecure_allow_unverified true` is set.",
     )
     agent: Annotated[Name | None, As("reference", block="agent")] = Field(
         default=None,

@@ -91,7 +91,12 @@ def _parameters(tool: Tool) -> Iterator[str]:
         others = [alias for alias, full in tool.aliases.items() if full == name]
         called = " or ".join(f"`{each}`" for each in (name, *others))
         need = "required" if name in required else _default(part)
-        yield f"| {called} | {_kind(part)}{need and f', {need}'} | {_cell(part.get('description', ''))} |"
+        none = " or null" if name in required and _may_be_null(part) else ""
+        yield f"| {called} | {_kind(part)}{none}{need and f', {need}'} | {_cell(part.get('description', ''))} |"
+
+
+def _may_be_null(part: Mapping[str, Any]) -> bool:
+    return any(each.get("type") == "null" for each in part.get("anyOf", ()))
 
 
 def _default(part: Mapping[str, Any]) -> str:
@@ -100,7 +105,7 @@ def _default(part: Mapping[str, Any]) -> str:
 
 
 def _kind(part: Mapping[str, Any]) -> str:
-    """Return the accepted values in words, without null, which means that the parameter is missing."""
+    """Return the accepted values in words, without null."""
     if "anyOf" in part:
         kinds = [_kind(each) for each in part["anyOf"] if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(kinds))

@@ -12,11 +12,11 @@ from runtime.tools.collection.types import (
     Forgotten,
     ItemId,
     KeptMemory,
-    NewProject,
     NewText,
-    NewType,
+    Project,
     SourceUri,
     Tags,
+    Type,
     fields_of,
 )
 from runtime.tools.context import Context
@@ -38,8 +38,8 @@ async def update(
     *,
     text: NewText = None,
     tags: Tags = None,
-    project_id: NewProject = None,
-    memory_type: NewType = None,
+    project_id: Project = None,
+    memory_type: Type = None,
     source_uri: SourceUri = None,
 ) -> KeptMemory:
     """Change the text or the fields of one item of a collection.

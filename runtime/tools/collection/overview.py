@@ -24,7 +24,7 @@ from runtime.tools.collection.access import (
 )
 from runtime.tools.collection.types import (
     MOST_TAGS,
-    Collection,
+    AnyCollection,
     CollectionMetrics,
     CollectionName,
     Collections,
@@ -77,7 +77,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
     )
 
 
-async def metrics(context: Context, collection: Collection = None) -> MetricsReport:
+async def metrics(context: Context, collection: AnyCollection = None) -> MetricsReport:
     """Count the items of each collection or of one, and one's own calls of each tool."""
     only = None if collection is None else await find_collection(context, collection)
     memories = await collection_memories(context) if only is None else [only.memory]

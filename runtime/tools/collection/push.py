@@ -191,7 +191,7 @@ class _Push:
             # Chunks that preserve the same fields are stored together.
             for keep in dict.fromkeys(chunk.keep for chunk in batch):
                 await self._upsert([chunk for chunk in batch if chunk.keep == keep], keep)
-            self.context.progress("keeping", begin + len(batch), len(self.waiting))
+            self.context.progress("storing", begin + len(batch), len(self.waiting))
 
     async def _upsert(self, batch: Sequence[_Chunk], keep: frozenset[str]) -> None:
         memory, items = self.target.memory, [chunk.item for chunk in batch]
@@ -234,7 +234,7 @@ class _Push:
                 with suppress(NoSuchItem):
                     await self.target.store.detach(memory_id, self.target.name, source)
                     self.removed += 1
-                self.context.progress("forgetting", number + 1, len(gone))
+                self.context.progress("deleting", number + 1, len(gone))
 
     def _of(self, source: str, project: str) -> AsyncIterator[Item]:
         user = self.context.caller.user_id

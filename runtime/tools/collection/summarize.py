@@ -147,14 +147,14 @@ async def summarize(
         model=model,
         max_words=max_words,
     )
-    context.progress("summarising", 0, 1)
+    context.progress("summarizing", 0, 1)
     try:
         done = await consolidate(target.memory, wanted, utc(context.clock.now()))
     except NothingToSummarise as error:
         raise wrong("time_range", str(error), hint=error.hint) from None
     except (ModelRefused, ModelUnavailable) as error:
         _no_model(context, error, model)
-    context.progress("summarising", 1, 1)
+    context.progress("summarizing", 1, 1)
     return Summarised(
         summary=done.item.text,
         source_memory_ids=list(done.item.source_memory_ids),

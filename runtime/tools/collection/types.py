@@ -67,6 +67,10 @@ Collection = Annotated[
     Annotated[str, Field(pattern=AGENT)] | None,
     Field(description=f"The collection, by its name ({NAME_RULE}); without it, the default one.", examples=["notes"]),
 ]
+AnyCollection = Annotated[
+    Annotated[str, Field(pattern=AGENT)] | None,
+    Field(description=f"The collection, by its name ({NAME_RULE}); without it, all.", examples=["notes"]),
+]
 CollectionName = Annotated[str, Field(pattern=AGENT, description=f"Its name: {NAME_RULE}.", examples=["research"])]
 Text = Annotated[
     str | None,

@@ -19,7 +19,7 @@ from runtime.memory.store import LARGEST_TEXT, redacted_item
 from runtime.memory.store_types import Scan
 from runtime.tools.context import Context
 from runtime.tools.memory.access import home, named, sees_all
-from runtime.tools.memory.types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryName
+from runtime.tools.memory.types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryToImport
 from runtime.tools.memory.write import OURS, may_show
 
 log = structlog.get_logger("symbiont.memory")
@@ -32,7 +32,7 @@ async def memory_import(
     context: Context,
     items: Lines,
     agent: Into = None,
-    memory: MemoryName = None,
+    memory: MemoryToImport = None,
     gates: Gates = {},  # noqa: B006
 ) -> ImportedLines:
     """Import exported items from any store.

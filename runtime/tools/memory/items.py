@@ -30,6 +30,7 @@ from runtime.tools.memory.types import (
     MemoryIdOrBeginning,
     MemoryItems,
     MemoryName,
+    MemoryOfId,
     Newest,
     NewText,
     ShownItem,
@@ -90,7 +91,7 @@ async def memory_show(
     return ShownItem(item=kept(item, where), file=file, line=line)
 
 
-async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memory: MemoryName = None) -> EditedItem:
+async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memory: MemoryOfId = None) -> EditedItem:
     """Replace the text of one item. Its other fields do not change.
 
     Secrets in the new text are redacted. In a Markdown memory the id depends on the text, so the result has a new one;
@@ -104,7 +105,7 @@ async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memo
     return EditedItem(item=kept(edited, where), previous_id=item.memory_id)
 
 
-async def memory_forget(context: Context, memory_id: MemoryId, memory: MemoryName = None) -> ForgottenItem:
+async def memory_forget(context: Context, memory_id: MemoryId, memory: MemoryOfId = None) -> ForgottenItem:
     """Delete one item permanently. Records cannot be deleted."""
     item, where = await _to_change(context, memory_id, memory, "delete")
     try:

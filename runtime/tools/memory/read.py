@@ -27,6 +27,7 @@ from runtime.tools.memory.types import (
     MemoryHit,
     MemoryHits,
     MemoryName,
+    MemoryToInspect,
     Project,
     Query,
     Since,
@@ -92,7 +93,7 @@ async def memory_search(
     return MemoryHits(hits=[_hit(context, where, hit) for _, where, hit in best], notes=list(notes))
 
 
-async def memory_inspect(context: Context, agent: Agent, day: Day = None, memory: MemoryName = None) -> Inspected:
+async def memory_inspect(context: Context, agent: Agent, day: Day = None, memory: MemoryToInspect = None) -> Inspected:
     """Show the memory file of an agent and its log of a day, unchanged."""
     wanted = _day(context, day)
     where = (await places(context, agent, memory))[0]

@@ -35,9 +35,31 @@ MemoryIdOrBeginning = Annotated[
         description="The item's id, a UUID, or a unique prefix of four or more characters.",
     ),
 ]
+_Name = Annotated[str, Field(min_length=1, max_length=64)]
 MemoryName = Annotated[
-    Annotated[str, Field(min_length=1, max_length=64)] | None,
-    Field(description="The memory, by its name in the program; without it, every memory of the agent."),
+    _Name | None, Field(description="The memory, by its name in the program; without it, all memories.")
+]
+MemoryToWrite = Annotated[
+    _Name | None,
+    Field(description="The memory, by its name in the program; without it, the one that the agent writes to."),
+]
+MemoryToInspect = Annotated[
+    _Name | None,
+    Field(
+        description="The memory, by its name in the program; without it, the agent's own, or another one if only "
+        "that has items of the agent."
+    ),
+]
+MemoryToImport = Annotated[
+    _Name | None,
+    Field(
+        description="The memory, by its name in the program; without it, the one that an item names, or else the one "
+        "that its agent writes to."
+    ),
+]
+MemoryOfId = Annotated[
+    _Name | None,
+    Field(description="The memory, by its name in the program; needed only if several memories have this id."),
 ]
 
 Kind = Literal["fact", "pattern", "procedure", "episode", "semantic", "procedural", "episodic"]
@@ -75,6 +97,13 @@ User = Annotated[
     Field(
         description="The user, by name or by `id:` and the id. Other users require the scope `admin`; with that "
         "scope the default is all users."
+    ),
+]
+Owner = Annotated[
+    _Short | None,
+    Field(
+        description="The user who owns the item, by name or by `id:` and the id; the default is the caller. Other "
+        "users require the scope `admin`."
     ),
 ]
 Since = Annotated[

@@ -21,7 +21,8 @@ from runtime.tools.memory.types import (
     DryRun,
     Evidence,
     Gates,
-    MemoryName,
+    MemoryToWrite,
+    Owner,
     Project,
     Risk,
     SessionId,
@@ -29,7 +30,6 @@ from runtime.tools.memory.types import (
     Tags,
     Task,
     Text,
-    User,
     Written,
     WrittenItem,
 )
@@ -55,8 +55,8 @@ async def memory_write(
     git_commit: Commit = None,
     sources: Evidence = [],  # noqa: B006
     gates: Gates = {},  # noqa: B006
-    user: User = None,
-    memory: MemoryName = None,
+    user: Owner = None,
+    memory: MemoryToWrite = None,
     dry_run: DryRun = False,
 ) -> WrittenItem:
     """Write an item; secrets in it are redacted.

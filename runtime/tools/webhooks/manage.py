@@ -22,7 +22,9 @@ from runtime.tools.webhooks.types import (
     Cursor,
     DeletedWebhook,
     Insecure,
+    IsActive,
     Limit,
+    NewTitle,
     NewWebhook,
     Overlap,
     RotatedSecret,
@@ -76,7 +78,7 @@ async def webhook_get(context: Context, webhook_id: WebhookId) -> Webhook:
 
 
 async def webhook_update(
-    context: Context, webhook_id: WebhookId, title: Title | None = None, is_active: bool | None = None
+    context: Context, webhook_id: WebhookId, title: NewTitle = None, is_active: IsActive = None
 ) -> Webhook:
     """Rename a webhook, or switch it on or off. Omitted fields do not change.
 

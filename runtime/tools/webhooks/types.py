@@ -37,6 +37,11 @@ Title = Annotated[
         examples=["Nightly build"],
     ),
 ]
+NewTitle = Annotated[
+    Annotated[str, Field(pattern=_TITLE, max_length=200)] | None,
+    Field(description="The new title: up to 200 characters in one line, without a space at either end."),
+]
+IsActive = Annotated[bool | None, Field(description="Whether it accepts requests; false: they are answered 404.")]
 AgentName = Annotated[
     Annotated[str, Field(min_length=1, max_length=64)] | None,
     Field(description="The agent to run for each delivery; null: deliveries are only stored.", examples=["reviewer"]),

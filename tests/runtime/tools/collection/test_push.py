@@ -296,9 +296,9 @@ async def test_progress_is_told_as_batches_are_kept(ask: Asked) -> None:
     told: list[tuple[str, int, int]] = []
     items = [{"text": f"Item {number}"} for number in range(1000)]
     await ask("push", ADA, lambda *said: told.append(said), items=items)
-    assert [what for what, _, _ in told] == ["keeping", "keeping"]
+    assert [what for what, _, _ in told] == ["storing", "storing"]
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
-    assert told[-1] == ("keeping", 1000, 1000)
+    assert told[-1] == ("storing", 1000, 1000)
 
 
 async def test_a_push_that_is_cut_off_leaves_whole_batches_and_is_finished_by_the_same_again(ask: Asked) -> None:
