@@ -32,12 +32,21 @@ _DENY = click.option("--deny-warnings", is_flag=True, help="Exit 1 if there are 
 
 @click.command(short_help="Report every mistake in the files at PATH.")
 @_PATHS
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="The format of the report.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="The format of the report.",
+)
 @click.option("--fix", "fixing", is_flag=True, help="Make safe corrections, then report the remaining mistakes.")
 @click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Like --fix, but also make corrections that are guesses.")
 @_DENY
 def check(paths: tuple[str, ...], form: str, *, fixing: bool, unsafe: bool, deny_warnings: bool) -> int:
-    """Report every mistake in the files at PATH. A folder means every .symbiont file below it, `-` standard input.
+    """Report every mistake in the files at PATH. A folder means every .symbiont file below it, `-` standard input;
+    without PATH, the current folder. Exit code 0: no errors; 1: errors, or warnings with --deny-warnings; 2: the check
+    could not run.
 
     --fix makes only corrections that keep the meaning of the program, or that have no alternative. It does not correct
     misspelt names. Corrected standard input is written to standard output, and the report to standard error.

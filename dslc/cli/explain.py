@@ -30,7 +30,14 @@ _WIDEST = 100  # columns; longer lines are hard to read
 
 @click.command(short_help="Explain a diagnostic CODE, or list all codes.")
 @click.argument("code", required=False, shell_complete=complete_codes)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="The output format.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="The output format.",
+)
 def explain(code: str | None, form: str) -> None:
     """Explain CODE: what it means, why it matters, a wrong example and a right one. Without CODE, list all."""
     from dslc.diagnostics.diagnostic import CODES

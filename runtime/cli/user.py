@@ -24,7 +24,9 @@ from runtime.cli.terminal.output import (
 
 @click.group()
 def user() -> None:
-    """Add, list and remove users. Each has its own webhooks, tokens and memories, which other users cannot see.
+    """Add, list and remove users. Each has its own webhooks, tokens and items.
+
+    Other users cannot see them without the scope `admin`.
 
     The user `owner` always exists. Data belongs to the id of a user: a new user of the same name does not get it.
     """

@@ -19,7 +19,7 @@ SELECTED = 10_000
 """Maximum number of ids in one answer of `select`."""
 
 REPLAYED = 500
-"""Maximum number of deliveries in one call of `replay`."""
+"""Maximum number of deliveries in one call of `redeliver`."""
 
 
 async def list_deliveries(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     }
 
 
-async def replay(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def redeliver(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Queue the deliveries `ids` again, each an id or its prefix, and return for each if it is queued, or the
     reason.
 

@@ -7,7 +7,7 @@ from typing import Final
 from runtime.tools import TOOLS
 
 CHANGING: Final = frozenset(
-    {"deliveries.replay", "tokens.create", "tokens.revoke", "users.add", "users.remove", "webhooks.rotate"}
+    {"deliveries.redeliver", "tokens.create", "tokens.revoke", "users.add", "users.remove", "webhooks.rotate"}
 )
 """Operations, other than tools, that change something."""
 SEARCHING: Final = frozenset({"readiness", "resource_read", "users.remove"})

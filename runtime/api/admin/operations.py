@@ -19,7 +19,7 @@ Operation = Callable[[AdminContext, Mapping[str, Any]], Awaitable[dict[str, Any]
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     {
         "deliveries.list": deliveries.list_deliveries,
-        "deliveries.replay": deliveries.replay,
+        "deliveries.redeliver": deliveries.redeliver,
         "deliveries.select": deliveries.select,
         "deliveries.show": deliveries.show,
         "filters.explain": filter_explanation.explain_delivery,

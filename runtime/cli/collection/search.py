@@ -19,7 +19,9 @@ from runtime.cli.terminal.progress import progress_bar
 @click.command(short_help="Search a collection by meaning and by words.")
 @click.argument("query_text", metavar="QUERY|-")
 @collection_option
-@click.option("-k", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum number of hits.")
+@click.option(
+    "-k", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum number of hits, up to 100."
+)
 @wanted_options
 @click.option(
     "--all-tags",
@@ -88,13 +90,22 @@ def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) 
 )
 @click.option("--until", metavar="7d|DATE", help="End of the period.  [default: now]")
 @wanted_options
-@click.option("--limit", type=int, metavar="N", help="Maximum number of items to summarize.  [default: 50]")
+@click.option("--limit", type=int, metavar="N", help="Maximum number of items to summarize, up to 500.  [default: 50]")
 @click.option(
     "--strategy", type=click.Choice(["auto", "abstractive", "extractive"]), help="The method.  [default: auto]"
 )
-@click.option("--provider", metavar="NAME", help="The model provider, or `none` to extract sentences without a model.")
-@click.option("--model", metavar="NAME", help="The model.")
-@click.option("--max-words", type=int, metavar="N", help="Maximum number of words of the summary.")
+@click.option(
+    "--provider",
+    metavar="NAME",
+    help="ollama, openai, or none to extract sentences without a model.  [default: that of the memory]",
+)
+@click.option("--model", metavar="NAME", help="The model.  [default: that of the memory]")
+@click.option(
+    "--max-words",
+    type=int,
+    metavar="N",
+    help="Maximum number of words of the summary, up to 5000.  [default: that of the memory, else 250]",
+)
 @root_option
 @json_option
 def summarize(

@@ -77,7 +77,7 @@ def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> N
 def metrics(collection: str | None, root: Path | None, as_json: bool) -> None:
     """Count the items of each collection, or of one: by type, project and tag, and those without a vector yet.
 
-    Also shows how often each tool was called since the daemon started. Without a daemon there is no such count.
+    Also shows how often you called each tool since the daemon started. Without a daemon there is no such count.
     """
     answer = call(find_root(root), "metrics", {"collection": collection}, progress=no_progress)
     if as_json:

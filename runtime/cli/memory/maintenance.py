@@ -17,7 +17,7 @@ from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.errors import SymbiontError, UsageError
 
 
-@click.command(short_help="Move long-term entries out of the logs, and delete old logs.")
+@click.command(short_help="Copy long-term entries to the memory file, and delete old logs.")
 @click.argument("agent", required=False)
 @click.option("--all", "all_agents", is_flag=True, help="Compact the logs of every agent.")
 @memory_option

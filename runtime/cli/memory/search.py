@@ -26,7 +26,13 @@ _BY_TIME = "7"
 @click.argument("agent")
 @click.argument("query")
 @click.option(
-    "-k", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of hits."
+    "-k",
+    "--limit",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of hits, up to 100.",
 )
 @type_option
 @tag_options
@@ -35,7 +41,7 @@ _BY_TIME = "7"
 )
 @click.option("--until", metavar="7d|DATE", help="Only items from before this time.")
 @click.option("--project", metavar="ID", help="Only items of this project.")
-@click.option("--source", metavar="URI", help="Only items from this source.")
+@click.option("--source-uri", "--source", "source", metavar="URI", help="Only items from this source.")
 @user_option
 @threshold_option
 @memory_option

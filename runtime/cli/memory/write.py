@@ -31,7 +31,7 @@ _GIT_SECONDS = 5
 @click.option("--author", metavar="NAME", help="The author of the statement.")
 @click.option("--session-id", metavar="ID", help="The conversation or run that produced the item.")
 @click.option("--task", metavar="TEXT", help="The task during which it was learned.")
-@click.option("--confidence", type=click.FloatRange(0, 1), help="Confidence in the statement.")
+@click.option("--confidence", metavar="0…1", type=click.FloatRange(0, 1), help="Confidence in the statement.")
 @click.option("--risk-tier", type=click.Choice(["GREEN", "YELLOW", "RED"]), help="The risk of acting on it.")
 @click.option(
     "--git-commit",

@@ -11,7 +11,7 @@ import click
 from runtime.errors import SymbiontError, UsageError
 
 OPTIONS: Final = {"time_range": "since", "time_range.start": "since", "time_range.end": "until"}
-"""Options of commands that stand for composite parameters."""
+"""Options that represent composite parameters."""
 
 
 def error_of(error: Mapping[str, Any], otherwise: str) -> SymbiontError:

@@ -26,7 +26,8 @@ def root_option(command: F) -> F:
     return click.option(
         "--root",
         type=click.Path(file_okay=False, path_type=Path),
-        help="The folder that contains .symbi/. Default: SYMBIONT_ROOT, else the nearest one upward from here.",
+        help="The folder that contains .symbi/. Default: SYMBIONT_ROOT, else STATE_DIRECTORY, else the nearest one "
+        "upward from here.",
     )(command)
 
 

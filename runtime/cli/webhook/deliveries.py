@@ -250,7 +250,7 @@ def _in_chunks(root: Root, ids: list[str], given: dict[str, Any]) -> Iterator[di
     ) as bar:
         for start in range(0, len(ids), CHUNK):
             part = ids[start : start + CHUNK]
-            yield from call(root, "deliveries.replay", {**given, "ids": part})["deliveries"]
+            yield from call(root, "deliveries.redeliver", {**given, "ids": part})["deliveries"]
             bar.update(len(part))
 
 

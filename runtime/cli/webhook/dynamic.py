@@ -32,7 +32,7 @@ def create(
 ) -> None:
     """Create a webhook called TITLE that no file declares, and print its URL and its secret.
 
-    The secret is shown only once.
+    Give either --agent or --keep-only. The secret is shown only once.
     """
     if (agent is None) != keep_only:
         raise UsageError("give either --agent NAME or --keep-only", hint="`symbi webhook list` shows agents")

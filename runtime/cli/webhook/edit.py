@@ -29,7 +29,7 @@ _file = click.option(
 @click.option(
     "--secret",
     metavar="REFERENCE|-",
-    help="Reference to the signing secret, such as secret://env/NAME; `-` asks for it.",
+    help="Reference to the signing secret, such as secret://env/NAME; `-` asks for it. Required.",
 )
 @click.option(
     "--public-url",

@@ -13,7 +13,11 @@ from runtime.cli.terminal.output import json_option, print_json, root_option
 @click.command(short_help="Give the webhook NAME a new secret.")
 @click.argument("name")
 @click.option(
-    "--overlap", default="24h", show_default=True, metavar="DURATION", help="How long the old secret stays valid."
+    "--overlap",
+    default="24h",
+    show_default=True,
+    metavar="DURATION",
+    help="How long the old secret stays valid, up to 30d.",
 )
 @root_option
 @json_option

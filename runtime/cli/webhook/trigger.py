@@ -35,7 +35,12 @@ from runtime.errors import UsageError
     type=click.IntRange(1),
     help="Send N deliveries, each with a new id.",
 )
-@click.option("--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Send at most N per second.")
+@click.option(
+    "--rate",
+    metavar="N",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Send at most N per second.  [default: no limit]",
+)
 @click.option("--list", "listing", is_flag=True, help="List the samples (of the provider of NAME) and send nothing.")
 @root_option
 @json_option

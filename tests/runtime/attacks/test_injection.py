@@ -74,7 +74,7 @@ TEXTS = (
 OTHERS: tuple[object, ...] = (None, True, -1, 0, 10**30, 1.5, [], [[]], {}, {"a": 1}, [None], ["%"], [{}])
 PARAMETERS = {
     "deliveries.list": ("name", "status", "since", "until", "limit"),
-    "deliveries.replay": ("ids", "states", "fresh"),
+    "deliveries.redeliver": ("ids", "states", "fresh"),
     "deliveries.select": ("name", "status", "since", "until", "after"),
     "deliveries.show": ("id",),
     "forget": ("memory_id", "collection"),

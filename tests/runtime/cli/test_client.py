@@ -170,7 +170,7 @@ def test_every_operation_says_whether_it_looks_at_indexes_and_may_be_done_twice(
         assert looks_at_indexes(name)
     for name in ("webhook_list", "webhooks.list", "tokens.create", "webhook_create"):
         assert not looks_at_indexes(name)
-    for name in ("memory_write", "webhook_create", "tokens.create", "deliveries.replay", "webhook_rotate_secret"):
+    for name in ("memory_write", "webhook_create", "tokens.create", "deliveries.redeliver", "webhook_rotate_secret"):
         assert not may_be_repeated(name)
     for name in ("memory_search", "memory_import", "memory_reindex", "webhooks.list"):
         assert may_be_repeated(name)
