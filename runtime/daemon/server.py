@@ -189,7 +189,7 @@ class Daemon:
         )
         app.on_queued = self._dispatcher.wake
         self._notifications.listen(INBOX, self._dispatcher.heard)
-        self._notifications.listen(WEBHOOKS, self._look_at_made)
+        self._notifications.listen(WEBHOOKS, self._look_at_dynamic)
         usage = StorageUsage(settings.keep_mb * 1024 * 1024)
         self._retention = Retention(database, clock, usage, keep_seconds=settings.keep_days * 86_400)
         self._admission = Admission(
@@ -246,7 +246,7 @@ class Daemon:
             tasks.start("guard", self._guard())
             tasks.start("notifications", self._notifications.run())
             tasks.start("retention", self._retention.run())
-            tasks.start("made webhooks", app.dynamic_routes.run())
+            tasks.start("dynamic webhooks", app.dynamic_routes.run())
             tasks.start("tokens", app.tokens.run())
             await app.start_background(tasks.start)
             tasks.start("compaction", self._compactor.run())
@@ -341,8 +341,8 @@ class Daemon:
         else:
             self._tasks.start("reload", self._reload())
 
-    def _look_at_made(self) -> None:
-        self._tasks.start("made webhooks", self._app.dynamic_routes.look())
+    def _look_at_dynamic(self) -> None:
+        self._tasks.start("dynamic webhooks", self._app.dynamic_routes.look())
 
     async def _reload(self) -> None:
         self._notifier.reloading()

@@ -99,7 +99,7 @@ async def _read(
 ) -> None:
     async with to_server, refused:
         async for read in _lines(source):
-            line = None if read is None else _mended(read)
+            line = None if read is None else _well_formed(read)
             try:
                 if line is None:
                     raise ValueError(f"a message can have at most {LONGEST_LINE:,} bytes")
@@ -139,7 +139,7 @@ def _asked(read: Any) -> str | int | None:
     return asked if isinstance(asked, int) and not isinstance(asked, bool) else None
 
 
-def _mended(line: bytes) -> bytes:
+def _well_formed(line: bytes) -> bytes:
     """Return the line with U+FFFD for each lone surrogate: a text cut inside an emoji ends in one, which is invalid
     Unicode."""
     if not _SURROGATE.search(line):

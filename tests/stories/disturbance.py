@@ -100,7 +100,7 @@ class World:
             assert self._proxy is not None
             self._proxy.cut()
             yield
-            self._proxy.mend()
+            self._proxy.reconnect()
         else:
             yield
 

@@ -163,7 +163,7 @@ def test_one_that_is_cut_off_from_the_database_loses_nothing_and_doubles_nothing
             time.sleep(seconds)
             proxy.cut()
             time.sleep(LEASE + 1)
-            proxy.mend()
+            proxy.reconnect()
         all_is_well(postgres_url, sender, one, other)
         until(lambda: one.readyz().status == 200, what="the daemon's recovery")
         assert one.github(b'{"number":"again"}', "again").status == 202

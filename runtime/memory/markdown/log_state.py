@@ -17,7 +17,7 @@ from typing import NamedTuple
 from runtime.memory.files.folder import Folder, naming, read_all, revision, sync, write_all
 from runtime.memory.item import OWNER, chunk_hash
 from runtime.memory.markdown.text.annotation import delivery_keys
-from runtime.memory.markdown.text.daily_log import DailyLog, header, mended
+from runtime.memory.markdown.text.daily_log import DailyLog, closing_of, header
 
 _WINDOW = 4096
 _NEXT_ENTRY = (b"\n## ", b"\r\n## ")
@@ -68,19 +68,19 @@ class LogState:
             with logs.opened(self.name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
                 assert descriptor is not None
                 with naming(path, "read"):
-                    size = self._learn(descriptor, mend=True)
+                    size = self._learn(descriptor, repair=True)
                 data = entries()
                 if not data:
                     return None
-                mending = mended(self._window, self.newline) if size else header(self.day)
+                closing = closing_of(self._window, self.newline) if size else header(self.day)
                 learned, known = self._seen, os.fstat(descriptor)
-                self._write(descriptor, size, mending + data, path)
+                self._write(descriptor, size, closing + data, path)
                 if not size:
                     sync(logs.descriptor, logs.path)
                 found = logs.status(self.name)
                 if found is not None and os.path.samestat(found, os.fstat(descriptor)):
                     alone = learned == _from_outside(known) and self._seen == _from_outside(found)
-                    added_only = not size or not mending
+                    added_only = not size or not closing
                     return Step(revision(known) if size else None, revision(found)) if alone and added_only else None
 
     def _write(self, descriptor: int, size: int, data: bytes, path: Path) -> None:
@@ -103,12 +103,12 @@ class LogState:
         self._seen = _from_outside(status)
         return status.st_size
 
-    def _learn(self, descriptor: int, *, mend: bool = False) -> int:
+    def _learn(self, descriptor: int, *, repair: bool = False) -> int:
         """Read the whole log; return its size."""
         status = os.fstat(descriptor)
         if self._seen == _from_outside(status):
             return status.st_size
-        if mend:
+        if repair:
             _cut_zeros(descriptor)
         if not self._learn_growth(descriptor, status):
             self._forget()

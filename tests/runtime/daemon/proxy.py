@@ -34,7 +34,7 @@ class Proxy:
         for pair in pairs:
             _break(*pair)
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         """Forward again."""
         with self._guard:
             self._open = True

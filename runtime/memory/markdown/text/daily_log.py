@@ -132,7 +132,7 @@ def entry_of(item: Item, end: str = "\n") -> bytes:
     return ("".join([end, *_write(item.timestamp, item.text, note, end)])).encode()
 
 
-def mended(tail: bytes, end: str = "\n") -> bytes:
+def closing_of(tail: bytes, end: str = "\n") -> bytes:
     """Return what must follow the last bytes of a log before an entry may: an interrupted write is closed, not cut off,
     because it may also be a person's unfinished line. An open comment would hide the next entry, and half a heading
     mark would become the last line of the entry before."""

@@ -83,7 +83,7 @@ WITH no_entries AS (DELETE FROM entries WHERE key = ANY($1::bigint[])),
     no_vectors AS (DELETE FROM vectors WHERE key = ANY($1::bigint[])),
     no_waiting AS (DELETE FROM waiting WHERE key = ANY($1::bigint[]))
 DELETE FROM places WHERE key = ANY($1::bigint[])"""
-_STANDING = "SELECT key, id, hash, says, stands, circle FROM entries WHERE "
+_EXISTING = "SELECT key, id, hash, says, stands, circle FROM entries WHERE "
 _FOLD = """
 WITH gone AS (DELETE FROM totals RETURNING *)
 INSERT INTO totals SELECT agent, "user", author, sum(entries), sum(size) FROM gone GROUP BY agent, "user", author
@@ -100,8 +100,8 @@ class NewEntry(NamedTuple):
     """An entry to write, with digests of its content and of its position."""
 
     entry: IndexEntry
-    says: bytes
-    stands: bytes
+    content: bytes
+    position: bytes
     circle: int | None
     counted: Counted
 
@@ -112,8 +112,8 @@ class ExistingEntry(NamedTuple):
     key: int
     id: str
     hash: str
-    says: bytes
-    stands: bytes
+    content: bytes
+    position: bytes
     circle: int | None
 
 
@@ -124,8 +124,8 @@ def fresh_of(entries: Iterable[IndexEntry], counted: Iterable[Counted], part: st
 
 def _fresh(entry: IndexEntry, counted: Counted, part: str) -> NewEntry:
     circle = code(f"{entry.agent}\0{entry.group}") if entry.group else None
-    says = _digest((entry.id, entry.hash, entry.text, said_by(entry)))
-    return NewEntry(entry, says, _digest((part, entry.line, entry.order, entry.rest)), circle, counted)
+    content = _digest((entry.id, entry.hash, entry.text, said_by(entry)))
+    return NewEntry(entry, content, _digest((part, entry.line, entry.order, entry.rest)), circle, counted)
 
 
 def _digest(what: object) -> bytes:
@@ -230,7 +230,7 @@ async def _part(connection: Any, name: str, agent: str, revision: str) -> int:
 
 
 async def _existing(connection: Any, condition: str, value: Any) -> dict[str, ExistingEntry]:
-    rows = await connection.fetch(_STANDING + condition, value)
+    rows = await connection.fetch(_EXISTING + condition, value)
     return {row[1]: ExistingEntry(*row) for row in rows}
 
 
@@ -244,7 +244,9 @@ async def _merge(
         there = {**there, **await _existing(connection, "id = ANY($1::text[])", unknown)}
     pairs = [(one, there.get(identity)) for identity, one in fresh.items()]
     written = [
-        (one, found) for one, found in pairs if found is None or (found.says, found.stands) != (one.says, one.stands)
+        (one, found)
+        for one, found in pairs
+        if found is None or (found.content, found.position) != (one.content, one.position)
     ]
     new = sum(found is None for _, found in written)
     sql = "SELECT nextval('keys') FROM generate_series(1, $1)"
@@ -254,7 +256,7 @@ async def _merge(
         await _write(connection, part, keyed[begin : begin + _AT_ONCE])
     circles |= {found.circle for _, _, found in keyed if found is not None} | {one.circle for _, one, _ in keyed}
     await _link_neighbours(connection, circles)
-    changed = sum(found is None or found.says != one.says for one, found in pairs)
+    changed = sum(found is None or found.content != one.content for one, found in pairs)
     return changed, len(fresh) - changed
 
 
@@ -264,7 +266,7 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry
     times = [microseconds(entry.time) for entry in entries]
     await connection.execute(
         _ENTRIES, part, keys, [kept(entry.id) for entry in entries], [kept(entry.hash) for entry in entries],
-        [one.says for _, one, _ in keyed], [one.stands for _, one, _ in keyed], circles,
+        [one.content for _, one, _ in keyed], [one.position for _, one, _ in keyed], circles,
         [kept(entry.text) for entry in entries], [kept(entry.group) for entry in entries],
         [entry.line for entry in entries], [kept(entry.rest) for entry in entries],
         [array(map(kept, entry.other_sources)) for entry in entries],
@@ -279,7 +281,7 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry
         [array(str(code(tag)) for tag in entry.tags) for entry in entries],
         [array(str(code(source)) for source in entry.other_sources) for entry in entries],
     )  # fmt: skip
-    said = [(key, one) for key, one, found in keyed if found is None or found.says != one.says]
+    said = [(key, one) for key, one, found in keyed if found is None or found.content != one.content]
     if said:
         stems = [one.counted.stems for _, one in said]
         await connection.execute(_WORDS, [key for key, _ in said], list(map(array, stems)), list(map(_often, stems)))

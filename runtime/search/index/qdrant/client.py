@@ -154,7 +154,7 @@ class Collection:
             ]
             await self._call(lambda made=made: self._client.upsert(self._name, points=made, wait=True))  # type: ignore[misc]
 
-    async def mend(self, delete: Sequence[str], payloads: Mapping[str, Mapping[str, Any]]) -> None:
+    async def repair(self, delete: Sequence[str], payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """Delete these points, and replace the payload of those."""
         from qdrant_client import models
 

@@ -208,16 +208,16 @@ class QdrantIndex(EmbeddedIndex):
             try:
                 stale = await self._sync_state.stale(AT_ONCE)
                 payloads = {point_id(one.id): payload_of(one.entry) for one in stale if one.entry is not None}
-                await self._mend([point_id(one.id) for one in stale if one.entry is None], payloads)
+                await self._repair([point_id(one.id) for one in stale if one.entry is None], payloads)
                 await self._sync_state.settled(stale)
                 self._dirty |= len(stale) > 0
             except BaseException:
                 self._dirty = True
                 raise
 
-    async def _mend(self, delete: Sequence[str], payloads: dict[str, dict[str, Any]]) -> None:
+    async def _repair(self, delete: Sequence[str], payloads: dict[str, dict[str, Any]]) -> None:
         try:
-            await self._collection.mend(delete, payloads)
+            await self._collection.repair(delete, payloads)
         except CollectionGone:
             if await self._collection.look() is None:
                 return await self._lost()
@@ -258,7 +258,7 @@ class QdrantIndex(EmbeddedIndex):
                 break
         due = await self._sync_state.strays(strays, time.time(), GRACE_SECONDS)
         for begin in range(0, len(due), AT_ONCE):
-            await self._collection.mend(due[begin : begin + AT_ONCE], {})
+            await self._collection.repair(due[begin : begin + AT_ONCE], {})
         if len(due) < len(strays):
             self._look_again = asyncio.get_running_loop().time() + GRACE_SECONDS
         if await self._sync_state.missing(there):

@@ -225,7 +225,7 @@ def test_while_the_database_is_away_everything_else_is_told(tmp_path: Path, post
         assert now["symbiont_storage_up",] == 0
         assert now["symbiont_refusals_total", "unavailable"] == 1
         assert ("symbiont_inbox_oldest_seconds",) not in now
-        proxy.mend()
+        proxy.reconnect()
         # No request is needed for that.
         until(lambda: scrape(daemon)["symbiont_storage_up",] == 1)
         until(lambda: ("symbiont_dead_letters",) in scrape(daemon))

@@ -171,7 +171,7 @@ def test_rows_of_a_user_who_was_removed_while_a_postgresql_was_away_go_when_it_i
         assert "not deleted yet: index of library: " in done.stderr
         plain = postgres_url.replace("postgresql+asyncpg:", "postgresql:")
         assert WORD in str(asyncio.run(_said_in(plain)))
-        proxy.mend()
+        proxy.reconnect()
         until(lambda: WORD not in str(asyncio.run(_said_in(plain))), what="their deletion")
         assert "zebrafoo" in str(asyncio.run(_said_in(plain)))
 

@@ -104,7 +104,7 @@ async def test_a_postgresql_that_goes_away_is_said_and_is_used_again_when_it_is_
     assert found.hits[0].item.text == "The server is walnut"
     assert "is not available at the moment" in " ".join(found.notes)
 
-    proxy.mend()
+    proxy.reconnect()
     await until(lambda: database.outage.problem is None)
     again = await store.upsert([chunk(number) for number in range(COUNT)])
     assert again.skipped > 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runtime.memory.item import Item
 from runtime.memory.markdown.items import log_items
 from runtime.memory.markdown.text.annotation import Annotation
-from runtime.memory.markdown.text.daily_log import DailyLog, days, entry_of, header, mended
+from runtime.memory.markdown.text.daily_log import DailyLog, closing_of, days, entry_of, header
 from tests.lanes import examples
 from tests.runtime.memory.texts import WHEN, files, hard, item, items, logs, texts
 
@@ -50,14 +50,14 @@ def test_every_file_is_written_as_it_was_read(data: bytes) -> None:
 @given(files, items())
 def test_an_entry_behind_any_file_is_read_back_exactly(data: bytes, one: Item) -> None:
     one = one.changed(memory_type="episodic")
-    log = DailyLog.parse(one.timestamp.date(), data + mended(data) + entry_of(one) + entry_of(one, "\r\n"))
+    log = DailyLog.parse(one.timestamp.date(), data + closing_of(data) + entry_of(one) + entry_of(one, "\r\n"))
     for found in log_items(one.agent_id, log)[-2:]:
         assert found.changed(memory_id="") == one
 
 
 @given(files, hard, texts)
 def test_an_edit_or_a_deletion_changes_one_entry_and_no_other_line(data: bytes, old: str, new: str) -> None:
-    whole = data + mended(data) + entry_of(item(old, tags=("x",))) + entry_of(item("after"))
+    whole = data + closing_of(data) + entry_of(item(old, tags=("x",))) + entry_of(item("after"))
     log = DailyLog.parse(DAY, whole)
     entry = log.entries[-2]
     edited = DailyLog.parse(DAY, log.replacing(entry, new).data)
@@ -89,7 +89,7 @@ def test_an_edit_or_a_deletion_of_any_entry_hides_and_changes_no_other(
 @given(logs, texts, st.sampled_from(["", "```", "~~~", "-->", "<!--", "text -->"]))
 def test_no_entry_is_hidden_by_what_stands_before_and_behind_it(data: bytes, text: str, behind: str) -> None:
     one, other = (item(text, source_uri=f"https://{name}.example") for name in ("one", "other"))
-    log = DailyLog.parse(DAY, data + mended(data) + entry_of(one) + f"\n{behind}\n".encode() + entry_of(other))
+    log = DailyLog.parse(DAY, data + closing_of(data) + entry_of(one) + f"\n{behind}\n".encode() + entry_of(other))
     assert [entry.annotation.source for entry in log.entries][-2:] == [one.source_uri, other.source_uri]
 
 
