@@ -53,11 +53,13 @@ daemons."""
 
 @dataclass(slots=True)
 class _Running:
-    """A turn that runs here. `leased_at`: when its lease was last renewed, by the monotonic clock."""
+    """A turn that runs here. `leased_at`: when its lease was last renewed, by the monotonic clock. `interrupted`: it is
+    cancelled because leases could not be renewed."""
 
     source: Source
     turn: ClaimedTurn
     leased_at: float
+    interrupted: bool = False
 
 
 class Dispatcher:
@@ -95,7 +97,8 @@ class Dispatcher:
         self._claiming = asyncio.Lock()
         self._running: dict[asyncio.Task[None], _Running] = {}
         self._suspect: asyncio.Task[None] | None = None
-        self._alone_until = 0.0  # by the monotonic clock
+        self._alone_until = 0.0  # no other turns are claimed before; by the monotonic clock
+        self._cleared_at = 0.0  # the running suspect is none any more
 
     def wake(self) -> None:
         """Claim soon: a turn may have been queued."""
@@ -168,6 +171,8 @@ class Dispatcher:
             if self._stopping:
                 return False
             try:
+                if self._unreadable:
+                    await self._release_others()
                 if (claimed := await self._claim_suspect()) is not None:
                     return claimed
                 left = await self._claim_from_sources(free)
@@ -184,22 +189,34 @@ class Dispatcher:
         self._unannounced = left == 0
         return self._unannounced
 
+    async def _release_others(self) -> None:
+        """Requeue turns of a claim that failed and was stored nevertheless."""
+        for source in self._sources:
+            await source.release_others([each.turn for each in self._running.values() if each.source is source])
+
     async def _claim_suspect(self) -> bool | None:
         """Start one suspect, alone. True if one was started, False to claim nothing now, None to claim other turns.
 
-        If several turns ran when a daemon was killed, only the one that kills it again counts a try.
+        If several turns ran when a daemon was killed, only the one that kills it again counts a try. A suspect that
+        runs for long is cleared, and the next one starts beside it.
         """
         now = self._clock.monotonic()
-        if self._suspect in self._running:
-            return False if now < self._alone_until else None
+        if self._suspect is not None and (running := self._running.get(self._suspect)) is not None:
+            if now < self._alone_until:
+                return False
+            if now < self._cleared_at:
+                return None
+            await running.source.clear_suspect(running.turn)
+            self._suspect = None
         for source in self._sources:
             if not source.suspects:
                 continue
             if self._running and now < self._alone_until:
                 return False
             if (turn := await source.claim_suspect()) is not None:
+                self._cleared_at = now + ALONE_SECONDS
+                self._alone_until = now if self._running else self._cleared_at
                 self._suspect = self._start(_Running(source, turn, now))
-                self._alone_until = now + ALONE_SECONDS
                 return True
         return None
 
@@ -251,7 +268,7 @@ class Dispatcher:
             run_log = RunLog(self._database, self._clock, turn.run_id, turn.attempt, user_id=turn.user_id)
             log.debug("run_started", trigger=turn.trigger, agent=turn.agent, tries=turn.tries)
             try:
-                outcome = await self._finish(source, turn, await self._outcome(source, turn, run_log))
+                outcome = await self._finish(source, turn, run_log, await self._outcome(source, turn, run_log))
             except Superseded as error:
                 log.warning("run_superseded", error=str(error))
                 name = "superseded"
@@ -262,9 +279,12 @@ class Dispatcher:
             self._metrics.run_seconds.observe(seconds)
             log.debug("run_ended", outcome=name, seconds=round(seconds, 6))
 
-    async def _finish(self, source: Source, turn: ClaimedTurn, outcome: Outcome) -> Outcome:
+    async def _finish(self, source: Source, turn: ClaimedTurn, run_log: RunLog, outcome: Outcome) -> Outcome:
         """Store how `turn` ended, and return that. An outcome that cannot be stored is replaced by a failure."""
         try:
+            if outcome.state != DONE:
+                # Another attempt must not repeat what was done.
+                await self._until_available(run_log.settle)
             await self._until_available(lambda: source.finish(turn, outcome))
         except Superseded:
             raise
@@ -277,6 +297,14 @@ class Dispatcher:
         try:
             await self._run(await source.load(turn), run_log)
         except asyncio.CancelledError:
+            task = asyncio.current_task()
+            assert task is not None
+            if not task.cancelling():
+                return _failed(turn, RuntimeError("a task of the agent was cancelled"))
+            if self._running[task].interrupted:
+                return Outcome(
+                    QUEUED, "the leases could not be renewed", delay(min(turn.tries, TRIES - 1)), counts=False
+                )
             if not self._stopping:
                 raise
             return Outcome(QUEUED, "the daemon stopped", counts=False)
@@ -291,7 +319,7 @@ class Dispatcher:
         except Unavailable as error:
             # Not an error of the agent, and it may last long: it never counts towards the dead letter.
             log.warning("run_interrupted", error=str(error))
-            return Outcome(QUEUED, str(error), delay(turn.tries), counts=False)
+            return Outcome(QUEUED, str(error), delay(min(turn.tries, TRIES - 1)), counts=False)
         except Exception as error:
             return _failed(turn, error)
         return Outcome(DONE)
@@ -333,8 +361,10 @@ class Dispatcher:
             log.warning("leases_not_renewed", error=str(error))
             late = asked - 0.6 * source.lease
             lost = [task for task, each in running.items() if each.leased_at < late]
+            for task in lost:
+                running[task].interrupted = True
         else:
-            lost = [task for task, each in running.items() if each.turn.id not in held]
+            lost = [task for task, each in running.items() if (each.turn.id, each.turn.attempt) not in held]
             for each in running.values():
                 each.leased_at = asked
         for task in lost:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -12,6 +14,7 @@ import msgspec
 from runtime.clock import Clock, milliseconds
 from runtime.crypto import SealedBytes
 from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
 from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER, steps
 from runtime.database.sealed import Seal
@@ -53,7 +56,7 @@ class RunLog:
         self._positions = count()
         self._earlier: dict[str, Recorded] | None = None if attempt > 1 else {}
         self._reading = asyncio.Lock()
-        self._unsettled: list[asyncio.Future[None]] = []
+        self._ends: deque[tuple[StepWrite, asyncio.Future[None] | None]] = deque()
         self._intent = Seal(database.master_key, steps.c.intent)
         self._result = Seal(database.master_key, steps.c.result)
 
@@ -64,12 +67,13 @@ class RunLog:
 
         `intent` and the result are JSON values, stored encrypted; the result is returned as decoded JSON. `key`:
         identifies the step among those of its run, the same on every attempt, such as the id of a tool call; it may not
-        begin with `#`. `repeatable`: executing it twice does no harm, so a step that may have happened is executed
-        again. An act that raises `Retry` or `GiveUp` did not happen.
+        be empty or begin with `#`. `repeatable`: executing it twice does no harm, so a step that may have happened is
+        executed again. An act that raises `Retry` or `GiveUp` did not happen.
 
         Raises what `act` raises; `StepUncertain` if it may have happened and cannot be repeated; `Superseded` if
-        another attempt has begun; `Unavailable` if it could not be recorded, and then it was not executed. ValueError
-        for a key that another step of this run has.
+        another attempt has begun; `Unavailable` if the intent could not be recorded, and then it was not executed.
+        ValueError for a key that another step of this run has. The result may not be stored yet on return, see
+        `settle`.
         """
         name = self._name(key)  # before the first await: steps that are called at the same time keep their order
         earlier = (await self._recorded()).get(name)
@@ -87,23 +91,26 @@ class RunLog:
             place = (self.run_id, self.attempt, position, name, state, self._user_id, kind, repeatable)
             return StepWrite(*place, started, finished_at, None if finished_at else sealed, result, again)
 
-        self._put(write(INTENDED))
-        await self.settle()
+        try:
+            await self._database.commits.put(_STEPS, write(INTENDED))
+        except Unavailable:
+            # The intent may have been stored nevertheless, but the act did not happen.
+            self._end(write(FAILED, milliseconds(self._clock)))
+            raise
         try:
             encoded = msgspec.json.encode(await act())
         except (Retry, GiveUp):
-            self._put(write(FAILED, milliseconds(self._clock)))
+            self._end(write(FAILED, milliseconds(self._clock)))
             raise
         result = self._result.close(encoded, row=self._row(position), user_id=self._user_id)
-        # Not awaited: later writes of this run are stored after it, usually in the same transaction.
-        self._put(write(DONE, milliseconds(self._clock), result))
+        self._end(write(DONE, milliseconds(self._clock), result))
         return msgspec.json.decode(encoded)
 
     def _name(self, key: str | None) -> str:
         if key is None:
             return f"{UNNAMED}{next(self._unnamed)}"
-        if key.startswith(UNNAMED):
-            raise ValueError(f"the key of a step cannot begin with {UNNAMED}: {key!r}")
+        if not key or key.startswith(UNNAMED):
+            raise ValueError(f"the key of a step cannot be empty or begin with {UNNAMED}: {key!r}")
         if key in self._named:
             raise ValueError(f"two steps of one run have the key {key!r}")
         self._named.add(key)
@@ -119,15 +126,30 @@ class RunLog:
             return self._earlier
 
     async def settle(self) -> None:
-        """Wait until everything recorded so far is committed. Raises `Superseded` and `Unavailable`."""
-        unsettled, self._unsettled = self._unsettled, []
-        for future in unsettled:
-            await future
+        """Wait until the ends of all steps so far are committed; one that could not be stored is stored again.
 
-    def _put(self, write: StepWrite) -> None:
-        future = self._database.commits.put(_STEPS, write)
-        future.add_done_callback(_seen)
-        self._unsettled.append(future)
+        A run that will be tried again needs them. Raises `Superseded`, and `Unavailable`, after which it can be called
+        again.
+        """
+        while self._ends:
+            write, future = self._ends[0]
+            try:
+                await (self._database.commits.put(_STEPS, write) if future is None or future.cancelled() else future)
+            except Unavailable:
+                self._ends[0] = (write, None)
+                raise
+            self._ends.popleft()
+
+    def _end(self, write: StepWrite) -> None:
+        """Store the end of a step without waiting: later writes of this run are stored after it, usually in the same
+        transaction."""
+        while self._ends and _stored(self._ends[0][1]):
+            self._ends.popleft()
+        future: asyncio.Future[None] | None = None
+        with suppress(Unavailable):
+            future = self._database.commits.put(_STEPS, write)
+            future.add_done_callback(_seen)
+        self._ends.append((write, future))
 
     def _check(self, position: int, kind: str, earlier: Recorded, *, repeatable: bool) -> None:
         if earlier.kind != kind:
@@ -143,6 +165,10 @@ class RunLog:
 
     def _row(self, position: int) -> str:
         return f"{self.run_id}/{position}"
+
+
+def _stored(future: asyncio.Future[None] | None) -> bool:
+    return future is not None and future.done() and not future.cancelled() and future.exception() is None
 
 
 def _seen(future: asyncio.Future[None]) -> None:

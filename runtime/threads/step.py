@@ -60,7 +60,7 @@ class StepWrite(NamedTuple):
 
 _KEYS = ("run_id", "position")
 _INTENT = (*_KEYS, "key", "user_id", "kind", "repeatable", "state", "attempt", "started_at", "intent")
-_AGAIN = ("kind", "repeatable", "state", "attempt", "started_at", "intent")
+_AGAIN = ("kind", "repeatable", "state", "attempt", "started_at", "intent", "finished_at", "result")
 _RESULT = ("state", "finished_at", "result")
 
 
@@ -80,6 +80,8 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
             (w.run_id, w.position, w.key, w.user_id, w.kind, w.repeatable, w.state, w.attempt, w.started_at, w.intent)
             for w in new
         ],
+        # A group whose commit was lost is stored again. A row with this position can only be this write.
+        ignore=True,
     )
     again = [w for w in valid if w.finished_at is None and w.again]
     bulk.update(
@@ -87,7 +89,10 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
         steps,
         _KEYS,
         _AGAIN,
-        [(w.run_id, w.position, w.kind, w.repeatable, w.state, w.attempt, w.started_at, w.intent) for w in again],
+        [
+            (w.run_id, w.position, w.kind, w.repeatable, w.state, w.attempt, w.started_at, w.intent, None, None)
+            for w in again
+        ],
     )
     ended = [w for w in valid if w.finished_at is not None]
     bulk.update(
@@ -105,4 +110,6 @@ async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]
     async with database.read() as connection:
         rows = await connection.execute(query.where(steps.c.run_id == run_id))
         # Steps recorded by versions without keys are numbered by their positions.
-        return {key or f"{UNNAMED}{position}": Recorded(position, *rest) for position, key, *rest in rows}
+        return {
+            f"{UNNAMED}{position}" if key is None else key: Recorded(position, *rest) for position, key, *rest in rows
+        }

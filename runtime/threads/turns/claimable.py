@@ -30,7 +30,7 @@ class ClaimQueries:
         self.select = f"SELECT {names}, {group} AS queue_group, {arrived} AS arrived_at FROM {table}"  # noqa: S608
         wanted = f"{self.select} WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now AND NOT suspect"
         first = "ORDER BY next_attempt_at LIMIT :limit"
-        others = f"AND {group} <> ALL(CAST(:limited AS TEXT[]))"
+        others = f"AND ({group} IS NULL OR {group} <> ALL(CAST(:limited AS TEXT[])))"
         self.due = {False: text(f"{wanted} {first}"), True: text(f"{wanted} {first} {_SKIP}")}
         self.due_of_others = text(f"{wanted} {others} {first} {_SKIP}")
         # Turns that were not running when a daemon was killed come first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import islice
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, ClassVar, Generic
 
 import structlog
@@ -15,6 +15,7 @@ from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
+from runtime.database.schema import runs
 from runtime.database.text import storable
 from runtime.threads import run
 from runtime.threads.step import Superseded
@@ -95,6 +96,7 @@ class TurnQueue(ABC, Generic[T]):
         self._queue_queries = queue_queries(self.table.name, self.group, self._queries)
         self._claiming = Stage(2, self._claim)
         self._claiming_suspects = Stage(2, self._claim_suspects)
+        self._releasing = Stage(2, self._release_others)
         # Stored after the steps: the last steps of a run are usually stored with its end, and are valid only before it.
         self._finishing = Stage(4, self._finish)
 
@@ -133,20 +135,39 @@ class TurnQueue(ABC, Generic[T]):
         self.suspects = 0 if claimed is None else self.suspects - 1
         return claimed
 
+    async def release_others(self, held: Sequence[T]) -> None:
+        """Requeue the turns that are stored as running, but are not among `held`, the running turns of this process
+        (SQLite; on PostgreSQL their leases expire).
+
+        A claim that raised `Unavailable`, because the database was slow, may be stored later. It does not count as a
+        try.
+        """
+        if not self.shared:
+            await self._database.commits.store(self._releasing, frozenset(turn.id for turn in held))
+
+    async def clear_suspect(self, turn: T) -> None:
+        """Record that `turn`, a running suspect, has run for so long that it did not kill the daemon."""
+
+        def clear(connection: Connection) -> None:
+            bulk.update(connection, self.table, ("id", "attempt"), ("suspect",), [(turn.id, turn.attempt, False)])
+
+        await self._database.transact(clear)
+
     async def finish(self, turn: T, outcome: Outcome) -> None:
-        """Store how `turn` ended. Raises `Superseded` when a newer attempt has begun; nothing is stored then."""
+        """Store how `turn` ended; if it is stored already, nothing changes. Raises `Superseded` when a newer attempt
+        has begun; nothing is stored then."""
         await self._database.commits.store(self._finishing, Ending(turn, outcome, milliseconds(self._clock)))
 
-    async def renew(self, turns: Sequence[T]) -> set[str]:
-        """Renew the leases of `turns`; return the ids of those that are still this process's."""
+    async def renew(self, turns: Sequence[T]) -> set[tuple[str, int]]:
+        """Renew the leases of `turns`; return id and attempt of those that are still this process's."""
         rows = sorted((turn.id, turn.attempt) for turn in turns)
 
-        def renew(connection: Connection) -> set[str]:
+        def renew(connection: Connection) -> set[tuple[str, int]]:
             held = bulk.find(connection, self.table, ("id", "attempt"), ("state",), rows, lock="UPDATE")
             until = self._lease_until(connection)
             keys = [(row[0], row[1]) for row in held if row[2] == RUNNING]
             bulk.update(connection, self.table, ("id", "attempt"), ("lease_until",), [(*key, until) for key in keys])
-            return {key[0] for key in keys}
+            return set(keys)
 
         return await self._database.transact(renew)
 
@@ -167,6 +188,14 @@ class TurnQueue(ABC, Generic[T]):
         connection.execute(text(requeue), {"now": milliseconds(self._clock)})
         count = f"SELECT count(*) FROM {name} WHERE state = 'queued' AND suspect"  # noqa: S608
         return int(connection.execute(text(count)).scalar_one())
+
+    def _release_others(self, connection: Connection, held: Sequence[frozenset[str]]) -> list[None]:
+        query = text(f"SELECT id, run_id, tries FROM {self.table.name} WHERE state = 'running'")  # noqa: S608
+        others = [row for row in connection.execute(query) if row.id not in frozenset().union(*held)]
+        released = [(row.id, QUEUED, row.tries - 1) for row in others]
+        bulk.update(connection, self.table, ("id",), ("state", "tries"), released)
+        bulk.update(connection, runs, ("id",), ("state",), [(row.run_id, run.WAITING) for row in others])
+        return [None for _ in held]
 
     def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[T]]:
         now = milliseconds(self._clock)
@@ -257,8 +286,8 @@ class TurnQueue(ABC, Generic[T]):
     def _finish(self, connection: Connection, endings: Sequence[Ending[T]]) -> list[Exception | None]:
         keys = sorted((ending.turn.id,) for ending in endings)
         rows = bulk.find(connection, self.table, ("id",), ("attempt", "state"), keys, lock="UPDATE")
-        current = {row[0]: row[1] for row in rows if row[2] == RUNNING}
-        valid = [ending for ending in endings if current.get(ending.turn.id) == ending.turn.attempt]
+        current = {row[0]: (row[1], row[2]) for row in rows}
+        valid = [ending for ending in endings if current.get(ending.turn.id) == (ending.turn.attempt, RUNNING)]
         bulk.update(
             connection,
             self.table,
@@ -269,8 +298,11 @@ class TurnQueue(ABC, Generic[T]):
         run.end(connection, [_run_end(ending) for ending in valid])
         self.ended(connection, valid)
         return [
-            None if current.get(turn.id) == turn.attempt else Superseded(f"run {turn.run_id} continues elsewhere")
-            for turn in map(attrgetter("turn"), endings)
+            # Another state is the end of this attempt, if its commit was lost.
+            None
+            if current.get(turn.id) in ((turn.attempt, RUNNING), (turn.attempt, outcome.state))
+            else Superseded(f"run {turn.run_id} continues elsewhere")
+            for turn, outcome, _ in endings
         ]
 
 
@@ -299,5 +331,5 @@ def _run_end(ending: Ending[Any]) -> run.End:
 
 
 def _error(outcome: Outcome) -> str | None:
-    """Return the error as it is stored, encrypted: it may quote any part of the turn."""
+    """Return the error as it is stored, in clear text and shortened; it may quote any part of the turn."""
     return None if outcome.error is None else storable(outcome.error[:_ERROR_LENGTH])

@@ -22,7 +22,7 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
 from runtime.threads.turns.backoff import TRIES, delay
 from runtime.threads.turns.claimable import DATABASE_NOW
-from runtime.threads.turns.turn import DONE, QUEUED
+from runtime.threads.turns.turn import DONE, QUEUED, RUNNING
 from runtime.webhooks.deliveries.delivery import KEPT
 from runtime.webhooks.deliveries.expiry_clock import SlowClock
 from runtime.webhooks.deliveries.queries import first_id
@@ -174,6 +174,7 @@ class Retention:
             .where(deliveries.c.state.in_((DONE, KEPT)), bodies.c.delivery_id > after)
             .order_by(bodies.c.delivery_id)
             .limit(CHUNK)
+            .with_for_update(of=deliveries, skip_locked=True)
         )
         wanted, freed = [], 0
         for delivery_id, size in connection.execute(oldest):
@@ -234,13 +235,17 @@ async def _chunks(database: Database, chunk: Callable[[Connection], int]) -> int
 
 
 def _deliveries(connection: Connection, before: int) -> int:
-    query = text(
-        "SELECT id FROM deliveries WHERE id < :oldest AND state NOT IN ('queued', 'running') "
-        "AND coalesce(finished_at, received_at) < :before ORDER BY id LIMIT :chunk"
-    )
+    # Locked on PostgreSQL: another daemon may redeliver one of them in the meantime.
     # An id begins with its creation time, and nothing ends before it is received.
-    given = {"oldest": first_id(before), "before": before, "chunk": CHUNK}
-    gone = [row[0] for row in connection.execute(query, given)]
+    ended_before = func.coalesce(deliveries.c.finished_at, deliveries.c.received_at) < before
+    query = (
+        select(deliveries.c.id)
+        .where(deliveries.c.id < first_id(before), deliveries.c.state.not_in((QUEUED, RUNNING)), ended_before)
+        .order_by(deliveries.c.id)
+        .limit(CHUNK)
+        .with_for_update(skip_locked=True)
+    )
+    gone = list(connection.execute(query).scalars())
     ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), [(row,) for row in gone])]
     bulk.delete(connection, steps, "run_id", ended)
     bulk.delete(connection, runs, "id", ended)

@@ -228,11 +228,13 @@ class Admission:
         """Queue dead letters that their sender sent again; a deleted body is restored from the repeat."""
         again.sort(key=lambda pair: pair[0])
         for delivery_id, entry in again:
-            connection.execute(
+            queued = connection.execute(
                 deliveries.update()
                 .where(deliveries.c.id == delivery_id, deliveries.c.state == DEAD)
                 .values(state=QUEUED, tries=0, next_attempt_at=entry.now, finished_at=None)
             )
+            if queued.rowcount != 1:
+                raise Collision
         self._insert_bodies(connection, again)
 
 

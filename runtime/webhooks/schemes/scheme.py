@@ -29,7 +29,7 @@ Check = Callable[[WebhookRequest, float], Match]
 
 
 class KeyNeeded(Exception):  # noqa: N818 - named for what the caller does next
-    """The check needs the document at `url`, which `Request.keys` did not have: fetch it, then check again.
+    """The check needs the document at `url`, which `WebhookRequest.keys` did not have: fetch it, then check again.
 
     `outdated`: the document is present, but does not contain the key that the request names. `configured`: the
     webhook's owner wrote the URL, so it may lead to a private address. `named`: the request named the URL, and the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -350,11 +351,83 @@ async def test_others_run_beside_one_that_takes_long(tmp_path: Path, clock: Manu
         await asyncio.sleep(0.05)
         assert begun == ["0"]
         clock.advance(ALONE_SECONDS)
-        await until(lambda: begun == ["0", "2", "3"])
+        await until(lambda: begun == ["0", "1", "2", "3"])
+        suspect = [row.suspect for row in await rows(database, deliveries, "suspect", "id")]
+        assert suspect == [False, True, False, False]
         end.set()
         await settled(database, *["done"] * 4)
-    assert begun[3] == "1"
     await database.close()
+
+
+@pytest.mark.parametrize("name", ["_claim", "_claim_suspects"])
+async def test_a_claim_that_is_stored_after_it_was_refused_is_run(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    database = await killed_while_running(tmp_path / "db", clock, 1)
+    if name == "_claim":
+        await Inbox(database, clock).recover()
+        await database.transact(lambda connection: connection.execute(update(deliveries).values(suspect=False)))
+    claim, slow = getattr(Inbox, name), True
+
+    def once_slow(inbox: Inbox, *given: object) -> object:
+        nonlocal slow
+        claimed = claim(inbox, *given)
+        if slow:
+            time.sleep(0.5)
+        slow = False
+        return claimed
+
+    monkeypatch.setattr(Inbox, name, once_slow)
+    monkeypatch.setattr(database.commits, "_answer_seconds", 0.1)
+    agent = Agent()
+    async with dispatching(database, SYSTEM, agent):
+        await settled(database, "done")
+    assert [turn.tries for turn in agent.turns] == [1]
+    await database.close()
+
+
+async def test_a_run_whose_lease_could_not_be_renewed_uses_up_no_try(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        tries.append(turn.tries)
+        if len(tries) == 1:
+            await asyncio.Event().wait()
+
+    async def away(inbox: Inbox, turns: object) -> object:
+        raise Unavailable("the server does not answer")
+
+    monkeypatch.setattr(Inbox, "renew", away)
+    database = await Database.open(postgres_url, master_key)
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, run), asyncio.timeout(60):
+        while await states(database) != ["done"]:
+            clock.advance(1)
+            await asyncio.sleep(0.005)
+    assert tries == [1, 1]
+    await database.close()
+
+
+async def test_a_task_that_an_agent_cancelled_is_a_failure_of_the_run(database: Database, clock: ManualClock) -> None:
+    tries: list[int] = []
+
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        tries.append(turn.tries)
+        if len(tries) == 1:
+            task = asyncio.create_task(asyncio.sleep(60))
+            task.cancel()
+            await task
+
+    async with dispatching(database, clock, run) as dispatcher:
+        await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate())
+        await until(lambda: len(tries) == 1 and dispatcher.running == 0)
+        [row] = await rows(database, deliveries)
+        assert "a task of the agent was cancelled" in row.last_error
+        clock.advance(delay(1, spread=1))
+        await settled(database, "done")
+    assert tries == [1, 2]
 
 
 async def test_two_daemons_never_run_one_delivery_at_the_same_time(postgres_url: str, master_key: MasterKey) -> None:

@@ -5,18 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, select
 
+from runtime.crypto import MasterKey
 from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
 from runtime.database.group_commit import Stage
 from runtime.database.schema import runs, steps
+from runtime.database.sealed import Seal
 from runtime.errors import GiveUp, Retry
 from runtime.threads import run
 from runtime.threads.run_log import RunLog
-from runtime.threads.step import StepUncertain, Superseded
+from runtime.threads.step import INTENDED, StepUncertain, StepWrite, Superseded, store_steps
 from tests.clocks import ManualClock
 
 RUN = "00000000-0000-7000-8000-000000000000"
@@ -197,8 +203,79 @@ async def test_a_key_is_that_of_one_step(begin: Begin) -> None:
     await log.step("tool", {}, Act(1), key="call-1")
     with pytest.raises(ValueError, match="two steps of one run have the key 'call-1'"):
         await log.step("tool", {}, Act(), key="call-1")
-    with pytest.raises(ValueError, match="the key of a step cannot begin with #: '#0'"):
+    with pytest.raises(ValueError, match="the key of a step cannot be empty or begin with #: '#0'"):
         await log.step("tool", {}, Act(), key="#0")
+    with pytest.raises(ValueError, match="the key of a step cannot be empty"):
+        await log.step("tool", {}, Act(), key="")
+
+
+async def available(log: RunLog) -> None:
+    """Settle as soon as the database is available."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(Unavailable):
+                return await log.settle()
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("error", [None, Retry("later")])
+async def test_an_outage_that_begins_during_an_act_loses_neither_its_result_nor_its_failure(
+    database: Database, begin: Begin, error: Retry | None
+) -> None:
+    log, act = await begin(1), Act(error or "paid", "paid")
+
+    async def act_in_an_outage() -> object:
+        database.outage.begin(Unavailable("the server stopped"))
+        return await act()
+
+    if error is None:
+        assert await log.step("pay", {}, act_in_an_outage) == "paid"
+    else:
+        with pytest.raises(Retry, match="later"):
+            await log.step("pay", {}, act_in_an_outage)
+    with pytest.raises(Unavailable):
+        await log.settle()
+    await available(log)
+    assert await (await begin(2)).step("pay", {}, act) == "paid"
+    assert act.done == (1 if error is None else 2)
+
+
+async def test_an_intent_that_is_stored_after_it_was_refused_is_a_step_that_did_not_happen(
+    tmp_path: Path, master_key: MasterKey, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = await Database.open(tmp_path / "db", master_key)
+    monkeypatch.setattr(database.commits, "_answer_seconds", 0.1)
+    begun = run.Begin(RUN, "owner", "message", None, None, "agent", 1, 1, new=True)
+    await database.transact(lambda connection: run.begin(connection, [begun]))
+
+    def slowly(connection: Connection, items: Sequence[None]) -> Sequence[None]:
+        time.sleep(0.5)
+        return items
+
+    log, act = RunLog(database, clock, RUN, 1), Act("paid")
+    slow = database.commits.put(Stage(0, slowly), None)
+    with pytest.raises(Unavailable):
+        await log.step("pay", {}, act)
+    with pytest.raises(Unavailable):
+        await slow
+    await available(log)
+    async with database.read() as connection:
+        assert list((await connection.execute(select(steps.c.state))).scalars()) == ["failed"]
+    again = run.Begin(RUN, "owner", "message", None, None, "agent", 2, 1, new=False)
+    await database.transact(lambda connection: run.begin(connection, [again]))
+    assert await RunLog(database, clock, RUN, 2).step("pay", {}, act) == "paid"
+    assert act.done == 1
+    await database.close()
+
+
+async def test_an_intent_whose_commit_was_lost_is_stored_once(database: Database, begin: Begin) -> None:
+    await begin(1)
+    sealed = Seal(database.master_key, steps.c.intent).close(b"{}", row=f"{RUN}/0", user_id="owner")
+    intent = StepWrite(RUN, 1, 0, "#0", INTENDED, "owner", "pay", False, 1, None, sealed, None)
+    for _ in range(2):
+        assert await database.transact(lambda connection: store_steps(connection, [intent])) == [None]
+    async with database.read() as connection:
+        assert list((await connection.execute(select(steps.c.state))).scalars()) == [INTENDED]
 
 
 async def test_twenty_steps_side_by_side_are_never_confused_in_twenty_retries(begin: Begin, database: Database) -> None:

@@ -178,7 +178,7 @@ async def test_an_expired_lease_of_a_message_is_claimed_by_another_daemon(
     await send(database, clock, "hello")
     [turn] = await mine.claim(1)
     assert await theirs.claim(1) == []
-    assert await mine.renew([turn]) == {turn.id}
+    assert await mine.renew([turn]) == {(turn.id, turn.attempt)}
     await database.transact(lambda connection: connection.execute(update(messages).values(lease_until=1)))
     [taken] = await theirs.claim(1)
     assert (taken.id, taken.attempt, taken.run_id) == (turn.id, 2, turn.run_id)

@@ -228,7 +228,7 @@ async def test_a_lease_that_is_not_renewed_is_claimed_by_another(
     assert await theirs.claim(1) == []
     async with database.write() as connection:
         await connection.execute(update(deliveries).values(lease_until=1))
-    assert await mine.renew([turn]) == {turn.delivery_id}
+    assert await mine.renew([turn]) == {(turn.delivery_id, turn.attempt)}
     assert await theirs.claim(1) == []
     async with database.write() as connection:
         await connection.execute(update(deliveries).values(lease_until=1))

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import select, update
 from structlog.testing import capture_logs
 
+from runtime.clock import milliseconds
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, rates, replay_keys
@@ -21,7 +22,7 @@ from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.delivery import Candidate
 from runtime.webhooks.deliveries.expiry_clock import SlowClock
 from runtime.webhooks.deliveries.inbox import Inbox
-from runtime.webhooks.deliveries.retention import Retention
+from runtime.webhooks.deliveries.retention import Retention, forget
 from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, StorageUsage
 from runtime.webhooks.receiving.admission import Admission, Full
 from tests.clocks import ManualClock
@@ -129,6 +130,19 @@ async def test_more_than_one_transaction_makes_room(kept: Kept, monkeypatch: pyt
     await kept.handled(*map(str, range(20)))
     await kept.retention.prune()
     assert len(await kept.bodies()) <= 9
+
+
+async def test_what_another_daemon_redelivers_meanwhile_is_not_deleted(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock
+) -> None:
+    one, other = [await Database.open(postgres_url, master_key) for _ in range(2)]
+    await Kept(one, clock).handled("1")
+    async with one.write() as connection:
+        await connection.execute(update(deliveries).values(state="queued"))
+        assert await forget(other, milliseconds(clock) + DAY * 1000) == 0
+    assert [row.state for row in await rows(other, deliveries)] == ["queued"]
+    for database in (one, other):
+        await database.close()
 
 
 async def test_room_is_made_as_soon_as_there_is_none(kept: Kept) -> None:
