@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import configparser
+import re
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,6 +62,17 @@ def test_a_package_hands_on_no_names_of_its_modules() -> None:
     assert handed_on == {}
 
 
+def test_the_order_names_each_package_and_one_contract_each_package() -> None:
+    order = configparser.ConfigParser()
+    order.read(ROOT / ".importlinter")
+    contracts = {name.rpartition(":")[2]: dict(order[name]) for name in order.sections()}
+    named = set(re.findall(r"runtime\.\w+", contracts.pop("packages")["layers"]))
+    children = {module for module in _imports() if module.count(".") == 1 and _is_in(module, "runtime")}
+    assert children - named == {"runtime.__main__"}
+    packages = {module.rpartition(".")[0] for module in _imports() if module.count(".") == 2} - {"dslc.explain"}
+    assert {package for package in packages if package not in contracts} == set()
+
+
 def test_a_cycle_would_be_found() -> None:
     assert _cycle(_graph({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == ["a", "b", "c", "a"]
     assert _cycle(_graph({"a": {"b", "c"}, "b": {"c"}, "c": set()})) is None
@@ -87,7 +100,7 @@ def _unused(path: Path) -> list[str]:
     imported = [
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").partition(".")[0] in PACKAGES)
         for alias in node.names
     ]
     return [name for name in imported if name not in used]

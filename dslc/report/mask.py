@@ -29,7 +29,7 @@ _REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault|file)://""")
 _BARE = re.compile(WORD)
 _LONGEST_KEY = 64
 _NOTHING, _STRING, _WORD = range(3)
-"""What is accepted as the value of a key if it is inside a brace or on a later line."""
+"""The value of a key that is accepted if it is inside a brace or on a later line."""
 _ALONE = re.compile(r"[ \t\r,]*+(?:[\n}]|\Z)")
 _CLEAN_REST = re.compile(r"[\s,\]}]|\Z")
 _ENDLESS = 4000

@@ -32,8 +32,8 @@ Source = TurnQueue[Any]
 
 WORKERS = 16
 FIRST_WORKERS = 8
-"""Maximum number of concurrent runs after a start; each run that ends adds one. What runs when a daemon is killed
-runs alone next (SQLite), or counts as a try of each (PostgreSQL), so a run that kills daemons must not affect many."""
+"""Maximum number of concurrent runs after a start; each run that ends adds one. A turn that runs when a daemon is
+killed runs alone next (SQLite), or counts a try (PostgreSQL), so a run that kills daemons must not affect many."""
 ALONE_SECONDS = 30.0
 """Seconds that a suspect, a turn that was running when a daemon was killed, runs before others run beside it; and
 seconds that it waits for others to end before it runs beside them."""

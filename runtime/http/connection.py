@@ -392,7 +392,7 @@ class Connection(web.RequestHandler):
                 self._gathering.fail(HttpError("malformed_request"))
 
     def _work(self) -> None:
-        """A request is complete: the connection does not wait for its peer."""
+        """Begin to handle a complete request: the connection does not wait for its peer."""
         self._state = State.WORKING
         self._head_size = 0
         self.deadline = inf

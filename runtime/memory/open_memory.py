@@ -257,7 +257,7 @@ class OpenMemory:
     async def compact(self, agent_id: str, now: datetime) -> Compaction:
         """Promote marked bullets of logs to long-term memory, and delete logs older than the declared retention.
 
-        What could not be compacted stays in `problems`. Raises Unsupported, StoreError.
+        The problems name the parts that could not be compacted. Raises Unsupported, StoreError.
         """
         if self.folder is None and "retention" not in self.block.model_fields_set:
             # A collection is not reduced unless its block has a retention.

@@ -30,7 +30,7 @@ class StorePlace(NamedTuple):
 
 
 class Scan(BaseModel):
-    """Which items are wanted; a field that is None or empty excludes nothing."""
+    """Criteria of items; a field that is None or empty excludes nothing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -37,7 +37,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which entries are wanted; a field that is None or empty excludes nothing. Times are aware: `since` inclusive,
+    """Criteria of entries; a field that is None or empty excludes nothing. Times are aware: `since` inclusive,
     `until` exclusive.
 
     `source` is the whole `source_uri` or another source of the entry. An entry has at least one of `tags_any`, and all

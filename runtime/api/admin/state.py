@@ -29,7 +29,7 @@ class AdminContext(Context):
     state: Path
     """The state folder."""
     key_from: str
-    """Where the master key is from, safe to show."""
+    """Source of the master key, safe to show."""
     environment_notes: Sequence[str]
     """Environment variables for embeddings and summaries that have no effect, one line each."""
     resumed: bool

@@ -13,7 +13,7 @@ from runtime.errors import UsageError
 
 @contextmanager
 def as_owner(state: Path) -> Iterator[None]:
-    """While inside, the superuser has the rights of the user who owns `state`; nothing changes for other users."""
+    """Give the superuser the rights of the user who owns `state` inside the block; nothing changes for other users."""
     owner = state.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield
@@ -47,8 +47,8 @@ def _back(group: int, groups: list[int]) -> None:
 
 @contextmanager
 def as_invoker() -> Iterator[None]:
-    """While inside, the command has the rights that it was started with, for paths given by the person who started
-    it."""
+    """Give the command the rights that it was started with inside the block, for paths given by the person who
+    started it."""
     effective = os.geteuid()
     os.seteuid(os.getuid())
     try:

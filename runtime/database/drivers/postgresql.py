@@ -49,7 +49,7 @@ class PostgresConnections:
         return connection
 
     def limit(self) -> None:
-        """From now on drop a connection if a statement takes more than ANSWER_SECONDS, and raise `Unavailable`.
+        """Drop a connection from now on if a statement takes more than ANSWER_SECONDS, and raise `Unavailable`.
 
         Not from the start: the migration of a large database may take longer.
         """

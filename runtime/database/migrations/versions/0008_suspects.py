@@ -1,4 +1,4 @@
-"""Which deliveries were running when the daemon was killed, so that each runs alone next."""
+"""A mark for deliveries that were running when the daemon was killed, so that each runs alone next."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol
 
 Outlook = Literal["later", "never", "changed"]
-"""When sending may succeed: later on its own, never for this record, or after the options changed."""
+"""Outlook of a failed sending: it may succeed later on its own, never for this record, or after the options changed."""
 
 
 class RemoteOff(Exception):  # noqa: N818 - it says what is the case

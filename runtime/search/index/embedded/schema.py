@@ -16,7 +16,7 @@ VERSION = 5
 """Stored as `user_version`: a file of another version is created again."""
 
 TOKENIZE = "porter unicode61"
-"""How texts are split into words: Unicode letters and digits, case folded, diacritics removed, English endings cut
+"""The tokenizer of FTS5: Unicode letters and digits, case folded, diacritics removed, English endings cut
 off."""
 
 TABLES = """

@@ -73,7 +73,7 @@ class PostgresIndex(Index):
 
     @property
     def building(self) -> bool:
-        """True while an HNSW index is being considered or built."""
+        """True if an HNSW index is being considered or built."""
         return self._building is not None
 
     async def versions(self) -> str:
