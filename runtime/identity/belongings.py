@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select, tuple_
 
 from runtime.database.connection import Database
-from runtime.database.schema import bodies, deliveries, metadata, runs, steps, users
+from runtime.database.schema import bodies, deliveries, item_parts, item_sources, items, metadata, runs, steps, users
 
 CHUNK: Final = 2000
 """Maximum rows that one transaction deletes, so that other writes run in between."""
@@ -16,6 +16,7 @@ CHUNK: Final = 2000
 RUNNING: Final = "running"
 """State of a delivery that an agent is processing; it is kept, with its run, until the run ends."""
 
+_ITEMS: Final = (items, item_sources, item_parts)
 _FIRST: Final = (deliveries, bodies, runs, steps)
 _ORDER: Final = (
     *_FIRST,
@@ -23,14 +24,16 @@ _ORDER: Final = (
 )
 
 
-async def delete_rows(database: Database, user_id: str) -> tuple[dict[str, int], bool]:
+async def delete_rows(database: Database, user_id: str, *, with_items: bool = True) -> tuple[dict[str, int], bool]:
     """Delete every row of the user except that in `users`. Returns the number of rows by table, and True if running
     deliveries are left.
 
-    May be interrupted and repeated. Raises `Unavailable`.
+    `with_items`: also the items of collections. May be interrupted and repeated. Raises `Unavailable`.
     """
     counts: dict[str, int] = {}
     for table in _ORDER:
+        if table in _ITEMS and not with_items:
+            continue
         while count := await database.transact(partial(_delete, table=table, user_id=user_id)):
             counts[table.name] = counts.get(table.name, 0) + count
             if count < CHUNK:

@@ -35,9 +35,7 @@ async def erase(context: Context, user_id: str) -> Erased:
     Of a memory that the program does not declare, rows are deleted and files stay.
     """
     done = Erased()
-    if STORE not in context.memories and await holds(context.database, STORE):
-        # It is opened when it is first used; its index contains texts too.
-        await context.memories.collection()
+    complete = await _open_collection(context, done.problems)
     for name, memory in sorted(context.memories.items()):
         try:
             count, problems = await memory.forget_user(user_id)
@@ -56,8 +54,23 @@ async def erase(context: Context, user_id: str) -> Erased:
     if context.audit is not None:
         await context.audit.flush()
     try:
-        done.rows, done.running = await delete_rows(context.database, user_id)
+        # Without the rows the next attempt would not know that the collection must be opened.
+        done.rows, done.running = await delete_rows(context.database, user_id, with_items=complete)
     except SymbiontError as error:
         done.problems.append(f"database: {error.line()}")
     COUNTS.pop(user_id, None)
     return done
+
+
+async def _open_collection(context: Context, problems: list[str]) -> bool:
+    """Open the collection without a block if it has items: it is opened when it is first used, and its index contains
+    texts too. Return False, and add the reason to the problems, if this fails."""
+    try:
+        if STORE not in context.memories and await holds(context.database, STORE):
+            await context.memories.collection()
+    except FsyncFailed:
+        raise
+    except SymbiontError as error:
+        problems.append(f"memory {STORE}: {error.line()}")
+        return False
+    return True
