@@ -9,6 +9,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import structlog
+
+log = structlog.get_logger("symbiont.program")
+
 
 class Resource(Protocol):
     """A resource that is open."""
@@ -32,6 +36,7 @@ class Pool(Generic[R]):
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry[R]] = {}
         self._opening = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def take(self, identity: Hashable, opener: Callable[[], Awaitable[R]]) -> R:
         """Return the resource with this `identity`; `opener` opens it if it is not open. Raises what `opener`
@@ -44,16 +49,40 @@ class Pool(Generic[R]):
             return entry.resource
 
     async def give_back(self, identity: Hashable) -> None:
-        """Release `identity`; when the last holder releases it, the resource is closed."""
+        """Release `identity`; when the last holder releases it, the resource is closed. If this is cancelled while
+        another resource is being opened, it is closed after that."""
+        entry = self._entries[identity]
+        entry.holders -= 1
+        if entry.holders:
+            return
+        closing = asyncio.create_task(self._close_unused(identity, entry), name="resource closing")
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            closing.add_done_callback(_log_failure)
+            if self._entries.get(identity) is not entry:
+                # The resource is being closed, and handles the cancellation itself.
+                closing.cancel()
+                await asyncio.wait([closing])
+            raise
+
+    async def _close_unused(self, identity: Hashable, entry: _Entry[R]) -> None:
+        """Close the resource, unless it was taken again or closed in the meantime."""
         async with self._opening:
-            entry = self._entries[identity]
-            entry.holders -= 1
-            if entry.holders == 0:
+            if self._entries.get(identity) is entry and entry.holders == 0:
                 del self._entries[identity]
                 await entry.resource.close()
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _log_failure(closing: asyncio.Task[None]) -> None:
+    """Log the error of a resource whose last holder was cancelled."""
+    if not closing.cancelled() and (error := closing.exception()) is not None:
+        log.error("resource_close_failed", reason=str(error))
 
 
 class Lease:

@@ -75,3 +75,59 @@ async def test_the_last_of_two_that_hold_it_closes_it() -> None:
     assert door.open
     await other.give_back()
     assert not door.open
+
+
+async def test_a_release_that_is_cancelled_while_another_resource_opens_closes_its_own() -> None:
+    pool, taken = Pool[Door](), Lease()
+    one, other = Door(), Door()
+    opening, may_open = asyncio.Event(), asyncio.Event()
+
+    async def open_one() -> Door:
+        return one
+
+    async def open_other() -> Door:
+        opening.set()
+        await may_open.wait()
+        return other
+
+    await taken.take(pool, "one", open_one)
+    taking = asyncio.create_task(Lease().take(pool, "other", open_other))
+    await opening.wait()
+    releasing = asyncio.create_task(taken.give_back())
+    await asyncio.sleep(0)
+    releasing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await releasing
+    assert one.open
+    may_open.set()
+    assert await taking is other
+    async with asyncio.timeout(30):
+        await one.closing.wait()
+    assert not one.open
+    assert len(pool) == 1
+
+
+async def test_a_resource_that_is_taken_again_before_it_is_closed_stays_open() -> None:
+    pool, one, other = Pool[Door](), Lease(), Lease()
+    door, slow = Door(), Door()
+    may_open = asyncio.Event()
+
+    async def open_door() -> Door:
+        return door
+
+    async def open_slow() -> Door:
+        await may_open.wait()
+        return slow
+
+    await one.take(pool, "door", open_door)
+    opening = asyncio.create_task(Lease().take(pool, "slow", open_slow))
+    await asyncio.sleep(0)
+    taking = asyncio.create_task(other.take(pool, "door", open_door))
+    await asyncio.sleep(0)
+    releasing = asyncio.create_task(one.give_back())
+    await asyncio.sleep(0)
+    may_open.set()
+    await asyncio.gather(opening, taking, releasing)
+    assert door.open
+    await other.give_back()
+    assert not door.open
