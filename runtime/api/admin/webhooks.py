@@ -160,6 +160,8 @@ def _mounted(context: AdminContext, parameters: Mapping[str, Any]) -> tuple[Moun
     entry = context.mounts.get(name)
     if entry is None:
         raise unknown_name("webhook", name, context.mounts)
+    if not context.addresses:
+        raise SymbiontError("no daemon is running on this root", hint="start it with `symbi up`")
     if entry.route is None:
         raise SymbiontError(f"the webhook {name} is not mounted: {entry.problem}")
     return entry, entry.route

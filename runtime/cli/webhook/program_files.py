@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.cli.client import call_daemon
-from runtime.daemon.process.root import PROGRAM_FILE, Root, locate, named
+from runtime.daemon.process.root import DAEMON_FILE, PROGRAM_FILE, Root, locate, named
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -149,11 +149,11 @@ class ProgramFiles:
         ]
 
     def has_daemon(self) -> bool:
-        """True if a daemon runs this program now."""
+        """True if a daemon runs this program now. `symbi mcp` also owns its root, but accepts no deliveries."""
         if self.root is not None:
             with suppress(SymbiontError):
                 call_daemon(self.root, "webhooks.list")
-                return True
+                return "public" in self.root.read(DAEMON_FILE)
         return False
 
 

@@ -159,6 +159,27 @@ def test_a_webhook_made_without_a_daemon_comes_with_a_note_that_nobody_listens(o
     assert "symbi up" in note
 
 
+WEBHOOK = 'webhook builds { path "/hooks/builds" provider github insecure_allow_unverified true }'
+
+
+def test_commands_that_post_to_a_daemon_report_that_none_is_running(tmp_path: Path) -> None:
+    root, program = tmp_path / "root", tmp_path / "root/hooks.symbiont"
+    root.mkdir()
+    program.write_text(WEBHOOK)
+    with lines(root, str(program)) as started:
+        started.begin()
+        assert started.call("get-collections")["isError"] is False
+        for command in (("test", "builds", "--payload", "{}"), ("trigger", "builds")):
+            done = symbi("webhook", *command, root=root)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "no daemon is running on this root" in done.stderr
+            assert "symbi up" in done.stderr
+        options = ("--path", "/hooks/others", "--secret", "secret://env/OTHERS", "--json")
+        added = symbi("webhook", "add", "others", *options, root=root)
+        assert json.loads(added.stdout)["daemon"] == "not running", added.stderr
+        assert started.end() == 0
+
+
 def test_a_root_whose_client_left_without_asking_has_a_collection(tmp_path: Path) -> None:
     command: list[str | Path] = [BIN / "symbi", "mcp", "--root", tmp_path / "memory"]
     assert subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
