@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel
 
 from runtime.api.rest.problem import Problem
+from runtime.tools.tool import aliases_of
 
 LARGEST_BODY = 64 * 1024
 """Bytes."""
@@ -48,8 +49,8 @@ def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
 
 
 def read_query(query: str, model: type[BaseModel]) -> dict[str, Any]:
-    """Return the parameters of a query with the types of `model`: numbers, `true` and `false`, and lists for
-    repeated names. Raises Problem."""
+    """Return the parameters of a query, by the names that it uses, with the types of `model`: numbers, `true` and
+    `false`, and lists for repeated names. Raises Problem."""
     try:
         pairs = parse_qsl(
             query, keep_blank_values=True, strict_parsing=bool(query), errors="strict", max_num_fields=_MOST_FIELDS
@@ -57,8 +58,9 @@ def read_query(query: str, model: type[BaseModel]) -> dict[str, Any]:
     except ValueError:
         raise Problem("malformed", "the query cannot be read") from None
     found: dict[str, Any] = {}
+    aliases = aliases_of(model)
     for name, text in pairs:
-        kinds = _kinds(name, model)
+        kinds = _kinds(aliases.get(name, name), model)
         if list in kinds:
             found.setdefault(name, []).append(text)
         elif name in found:

@@ -71,6 +71,17 @@ async def test_what_is_written_is_searched_listed_shown_and_counted(app: App) ->
     assert (row["items"], row["files"]) == (1, None)
 
 
+async def test_a_query_may_use_the_other_name_of_a_parameter(app: App) -> None:
+    token = await app.token("ada", "write")
+    await remember(app, token, "The walnut is in the garden")
+    path = "/reviewer/search"
+    full = await get(app, token, path, query="walnut garden", score_threshold="0.2")
+    assert full["hits"]
+    assert (await get(app, token, path, query="walnut garden", scoreThreshold="0.2"))["hits"] == full["hits"]
+    both = urlencode({"query": "walnut", "scoreThreshold": "0.2", "score_threshold": "0.3"})
+    refused(await app.ask(token, "GET", f"/v1/memory{path}", query=both), 422, "another name for")
+
+
 async def test_the_same_fact_is_there_already_the_second_time(app: App) -> None:
     token = await app.token("ada", "write")
     await remember(app, token, "Deploys are on Tuesdays")
