@@ -10,6 +10,7 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.output import json_option, print_json, print_table, root_option
+from runtime.cli.terminal.progress import no_progress
 from runtime.errors import SymbiontError
 
 
@@ -35,7 +36,7 @@ def _ask(root: Path | None) -> dict[str, Any]:
     """Return the checks; if they cannot run, one RED check with the reason."""
     found = find_root(root)
     try:
-        return call(found, "readiness")
+        return call(found, "readiness", progress=no_progress)
     except (SymbiontError, OSError) as error:
         reason = error.line() if isinstance(error, SymbiontError) else (error.strerror or str(error)).lower()
         check = {"check": "state", "status": "RED", "text": f"{found.folder}: {reason}"}

@@ -20,6 +20,7 @@ from runtime.cli.terminal.output import (
     printable,
     root_option,
 )
+from runtime.cli.terminal.progress import no_progress
 
 
 @click.group()
@@ -78,7 +79,7 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     if not yes and name in {row["user"] for row in call(found, "users.list")["users"] if row["created_at"]}:
         what = "its tokens and webhooks" if keep else "its tokens, webhooks and items"
         confirm(f"Remove {name} with {what}?", undone="nothing was removed")
-    answer = call(found, "users.remove", {"name": name, "keep": keep})
+    answer = call(found, "users.remove", {"name": name, "keep": keep}, progress=no_progress)
     if as_json:
         print_json(answer)
     else:

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.api.admin.operations import OPERATIONS, error_json
+from runtime.api.admin.operations import OPERATIONS, Operation, error_json
 from runtime.api.admin.protocol import LINES, ROOT_HEADER
 from runtime.api.admin.readiness import not_mounted
 from runtime.api.admin.tools import ToolOperation
@@ -30,6 +30,7 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.http.stream import StreamSender
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
+from runtime.tools.context import no_progress
 
 log = structlog.get_logger("symbiont.admin")
 
@@ -176,10 +177,9 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
                 raise UsageError("the parameters did not arrive") from None
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
-            if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
-                return await streamed(request, partial(_run_tool, app, operation, parameters), operation.tool)
-            async with app.pinned():
-                return web.json_response(await operation(app.admin_context(), parameters))
+            if request.headers.get("Accept") == LINES:
+                return await streamed(request, partial(_run, app, operation, parameters), tool)
+            return web.json_response(await _run(app, operation, parameters))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"the request has more than {LARGEST_REQUEST:,} bytes", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
@@ -193,6 +193,11 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
     return operate
 
 
-async def _run_tool(app: App, operation: ToolOperation, parameters: dict[str, Any], progress: Progress) -> Any:
+async def _run(
+    app: App, operation: Operation, parameters: dict[str, Any], progress: Progress = no_progress
+) -> dict[str, Any]:
+    """Return the answer of the operation. Only tools report progress."""
     async with app.pinned():
-        return await operation(app.admin_context(), parameters, progress)
+        if isinstance(operation, ToolOperation):
+            return await operation(app.admin_context(), parameters, progress)
+        return await operation(app.admin_context(), parameters)

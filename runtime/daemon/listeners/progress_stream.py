@@ -26,9 +26,9 @@ BEAT_SECONDS: Final = 5.0
 Operation = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 
-async def streamed(request: web.Request, operation: Operation, tool: Tool) -> web.StreamResponse:
+async def streamed(request: web.Request, operation: Operation, tool: Tool | None) -> web.StreamResponse:
     """Run the operation and send its answer. It is completed even if the client left, unless the request has the
-    abandon header; a stop of the daemon ends it."""
+    abandon header; a stop of the daemon ends it. `tool`: None if it is not a tool."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []

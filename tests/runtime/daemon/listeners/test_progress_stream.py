@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +13,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from click.testing import CliRunner
 
 from runtime.api.admin.protocol import ROOT_HEADER
-from runtime.cli import client
-from runtime.daemon.listeners import progress_stream
+from runtime.cli import client, symbi
+from runtime.daemon import standalone
+from runtime.daemon.listeners import operators, progress_stream
 from runtime.daemon.listeners.progress_stream import Operation
+from runtime.daemon.process.root import make, own
+from runtime.daemon.process.settings import ProcessSettings
+from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError, UsageError
 from runtime.mcp import admin_link
 from runtime.memory.indexing.progress import Progress
@@ -80,6 +86,46 @@ async def test_a_work_longer_than_the_clients_patience_is_waited_for(
 
     async with served(tmp_path, work) as path:
         assert await ask(path, []) == {"done": True}
+
+
+REMOVED: dict[str, Any] = {
+    "user": "ada",
+    "id": "1",
+    "tokens": 0,
+    "webhooks": 0,
+    "kept": False,
+    "items": {},
+    "rows": {},
+    "problems": [],
+}
+READY: dict[str, Any] = {"status": "GREEN", "ready": True, "checks": []}
+
+
+@pytest.mark.parametrize(
+    ("command", "operation", "answer"),
+    [
+        (("user", "remove", "ada", "--yes"), "users.remove", REMOVED),
+        (("readiness",), "readiness", READY),
+    ],
+)
+async def test_commands_wait_for_an_operation_that_is_not_a_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], operation: str, answer: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 2)
+    monkeypatch.setattr(progress_stream, "BEAT_SECONDS", 0.1)
+
+    async def slow(*_: object) -> dict[str, Any]:
+        await asyncio.sleep(3)
+        return answer
+
+    monkeypatch.setattr(operators, "OPERATIONS", {operation: slow})
+    root = make(tmp_path, os.environ, tmp_path)
+    with own(root):
+        async with App.open(root, ProcessSettings.read({})) as app, standalone._served(app, "a test"):
+            asked = (*command, "--json", "--root", str(tmp_path))
+            done = await asyncio.to_thread(CliRunner().invoke, symbi, asked)
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    assert json.loads(done.output) == answer
 
 
 async def test_what_goes_wrong_is_raised_as_it_was(tmp_path: Path) -> None:
