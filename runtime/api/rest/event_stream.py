@@ -70,6 +70,8 @@ async def progress_events(call: Callable[[Progress], Awaitable[Any]]) -> AsyncGe
                 await asyncio.wait([task], timeout=PROGRESS_SECONDS)
         yield ServerSentEvent("result", task.result()).encode()
     finally:
+        # Its error is retrieved, so that it is not logged as unhandled.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         if not task.done():
             task.cancel()
             await asyncio.wait([task])

@@ -28,7 +28,7 @@ Operation = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 async def streamed(request: web.Request, operation: Operation, tool: Tool | None) -> web.StreamResponse:
     """Run the operation and send its answer. It is completed even if the client left, unless the request has the
-    abandon header; a stop of the daemon ends it. `tool`: None if it is not a tool."""
+    abandon header; a stop of the daemon ends it, and this waits for its end. `tool`: None if it is not a tool."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []
@@ -49,7 +49,11 @@ async def streamed(request: web.Request, operation: Operation, tool: Tool | None
         log.exception("operation_failed", operation=name)
         last = {"error": {"message": f"{name} failed; see the daemon's log", "hint": None, "exit_code": 1}}
     finally:
-        task.cancel()
+        # Its error is retrieved, so that it is not logged as unhandled.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
     await _write(response, last)
     return response
 

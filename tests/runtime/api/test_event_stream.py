@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -90,6 +91,26 @@ async def test_closing_it_cancels_the_call_and_waits_for_its_end() -> None:
     await anext(stream)
     await stream.aclose()
     assert ended == [True]
+
+
+async def test_a_call_that_fails_after_its_cancellation_is_not_logged_as_unhandled() -> None:
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: unhandled.append(about))
+
+    async def call(progress: Progress) -> Any:
+        progress("reading", 1, 2)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise UsageError("the rollback failed")
+
+    stream = progress_events(call)
+    await anext(stream)
+    await stream.aclose()
+    del stream
+    await asyncio.sleep(0)
+    gc.collect()
+    assert unhandled == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 from collections.abc import AsyncIterator
@@ -233,6 +234,33 @@ async def test_work_that_is_cancelled_ends_as_it_has_to(tmp_path: Path, monkeypa
         asked.cancel()
         async with asyncio.timeout(60):
             await ended.wait()
+
+
+async def test_a_stop_waits_for_the_end_of_the_work() -> None:
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: unhandled.append(about))
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def work(_: Progress) -> dict[str, Any]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.1)
+            ended.set()
+            raise UsageError("the rollback failed")
+
+    request = make_mocked_request("POST", "/v1/memory_reindex", match_info={"operation": "memory_reindex"})
+    answering = asyncio.create_task(progress_stream.streamed(request, work, TOOLS["memory_reindex"]))
+    await begun.wait()
+    answering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+    assert ended.is_set()
+    del answering
+    await asyncio.sleep(0)
+    gc.collect()
+    assert unhandled == []
 
 
 async def test_the_last_of_the_progress_is_told_also_of_what_is_done_at_once(tmp_path: Path) -> None:
