@@ -8,7 +8,7 @@ from uuid import UUID
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, print_json, root_option
+from runtime.cli.terminal.output import json_option, one_line, print_json, root_option
 from runtime.errors import UsageError
 
 
@@ -51,6 +51,8 @@ def create(
     else:
         click.echo(f"secret   {answer['secret']}")
         click.echo("the secret is not shown again", err=True)
+    for note in answer["notes"]:
+        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
 
 
 @click.command(short_help="Delete a webhook that was created through the API.")

@@ -153,6 +153,9 @@ def test_without_a_daemon_the_same_commands_work(tmp_path: Path) -> None:
         pass
     assert symbi("user", "add", "ada", root=tmp_path).returncode == 0
     token = symbi("token", "create", "--user", "ada", root=tmp_path).stdout.strip()
+    unheard = symbi("webhook", "create", "w", "--agent", "reviewer", root=tmp_path)
+    assert unheard.returncode == 0
+    assert "note: no daemon runs here to answer at the URL: `symbi up` starts one" in unheard.stderr
     made = shown(symbi("webhook", "create", "x", "--agent", "reviewer", "--json", root=tmp_path))
     assert made["url"].endswith(f"/webhooks/{made['webhook_id']}")
     with running(tmp_path, "program") as daemon:
