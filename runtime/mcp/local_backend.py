@@ -20,7 +20,7 @@ log = structlog.get_logger("symbiont.mcp")
 
 
 class LocalBackend:
-    """`Backend` in the process that owns the root."""
+    """`McpBackend` in the process that owns the root."""
 
     def __init__(self, open_context: OpenContext, caller: Caller) -> None:
         self._open_context = open_context
@@ -28,11 +28,11 @@ class LocalBackend:
         self._tools = ALL_TOOLS.allowed_to(caller)
 
     def may(self, scope: Scope) -> bool:
-        """See `Backend`."""
+        """See `McpBackend`."""
         return self._caller.may(scope)
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
-        """See `Backend`."""
+        """See `McpBackend`."""
         try:
             async with self._open_context(self._caller, progress or no_progress) as context:
                 text = (await self._tools.call(name, context, arguments)).model_dump_json()
@@ -43,7 +43,7 @@ class LocalBackend:
         return BackendAnswer(text, json.loads(text))
 
     async def read(self, uri: str) -> BackendAnswer:
-        """See `Backend`."""
+        """See `McpBackend`."""
         try:
             async with self._open_context(self._caller, no_progress) as context:
                 found = await resources.read(context, resources.path_in(uri))
