@@ -27,7 +27,7 @@ LITTLE_ROOM = 1024 * 1024 * 1024
 NO_ROOM = 64 * 1024 * 1024
 """Free bytes on a disk: below the first the check is YELLOW, below the second RED, as writes are about to fail."""
 _LISTED = 5
-"""The store whose items are summarized."""
+"""Maximum number of reasons in one check."""
 NONE = "none"
 """Name of the embedding in an environment without one."""
 
