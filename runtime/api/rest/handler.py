@@ -82,17 +82,17 @@ class RestHandler:
             return ApiResponse(200, "application/json", describe(ENDPOINTS), _HEADERS)
         if (path := resource_path(call.path)) is not None:
             return await self._read(call, path, caller)
-        resource, in_path = _find(call)
+        endpoint, in_path = _find(call)
         try:
-            caller.need(resource.tool.scope)
-            given = await _given(call, resource, in_path)
-            if resource.tool.long and call.method != "HEAD" and accepts_events(call.accept):
-                events = self._events(call, resource, caller, given)
+            caller.need(endpoint.tool.scope)
+            given = await _given(call, endpoint, in_path)
+            if endpoint.tool.long and call.method != "HEAD" and accepts_events(call.accept):
+                events = self._events(call, endpoint, caller, given)
                 await anext(events)
                 return ApiResponse(200, EVENTS, b"", _HEADERS, events)
-            return await self._call(resource, caller, given)
+            return await self._call(endpoint, caller, given)
         except SymbiontError as error:
-            raise _problem(error, call, resource.tool, caller) from error
+            raise _problem(error, call, endpoint.tool, caller) from error
 
     async def _read(self, call: ApiRequest, path: str, caller: Caller) -> ApiResponse:
         if call.method not in {"GET", "HEAD"}:
@@ -106,15 +106,15 @@ class RestHandler:
             raise _problem(error, call, None, caller) from error
         return ApiResponse(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
-    async def _call(self, resource: Endpoint, caller: Caller, given: Mapping[str, Any]) -> ApiResponse:
+    async def _call(self, endpoint: Endpoint, caller: Caller, given: Mapping[str, Any]) -> ApiResponse:
         async with self._open_context(caller, no_progress) as context:
-            result = await ALL_TOOLS.call(resource.tool.name, context, given)
-        if resource.status == 204:
+            result = await ALL_TOOLS.call(endpoint.tool.name, context, given)
+        if endpoint.status == 204:
             return ApiResponse(204, None, b"", _HEADERS)
         location: tuple[tuple[str, str], ...] = ()
-        if resource.location is not None:
-            location = (("Location", resource.location.format_map(result.model_dump(mode="json"))),)
-        return ApiResponse(resource.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
+        if endpoint.location is not None:
+            location = (("Location", endpoint.location.format_map(result.model_dump(mode="json"))),)
+        return ApiResponse(endpoint.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
 
     async def _events(
         self, call: ApiRequest, endpoint: Endpoint, caller: Caller, given: Mapping[str, Any]
@@ -138,7 +138,7 @@ class RestHandler:
 
 
 def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
-    """Return the resource and the ids in its path. Raises Problem."""
+    """Return the endpoint and the ids in its path. Raises Problem."""
     method = "GET" if call.method == "HEAD" else call.method
     found = [(row, match) for row in ENDPOINTS if (match := row.pattern.fullmatch(call.path))]
     for row, match in found:
@@ -162,14 +162,14 @@ def _problem(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, c
     return problem
 
 
-async def _given(call: ApiRequest, resource: Endpoint, in_path: Mapping[str, str]) -> dict[str, Any]:
+async def _given(call: ApiRequest, endpoint: Endpoint, in_path: Mapping[str, str]) -> dict[str, Any]:
     """Return the tool's parameters, each from its place. Raises Problem."""
-    if resource.body:
+    if endpoint.body:
         if call.query:
             raise Problem("malformed", "the parameters belong in the body, not in the query")
-        given = read_object(await call.read(resource.largest), call.content_type)
+        given = read_object(await call.read(endpoint.largest), call.content_type)
     else:
-        given = read_query(call.query, resource.tool.parameters)
+        given = read_query(call.query, endpoint.tool.parameters)
     for name in in_path:
         if name in given:
             raise Problem("malformed", f"{name} is already in the path")

@@ -32,9 +32,9 @@ _EVENTS = {
 
 
 @cache
-def describe(resources: Sequence[Endpoint]) -> bytes:
-    """Return the OpenAPI document of `resources`, as JSON."""
-    results = list(dict.fromkeys(row.tool.result for row in resources if row.status != 204))
+def describe(endpoints: Sequence[Endpoint]) -> bytes:
+    """Return the OpenAPI document of `endpoints` and of all resources, as JSON."""
+    results = list(dict.fromkeys(row.tool.result for row in endpoints if row.status != 204))
     results += [each.result for each in RESOURCES.values() if each.result not in results]
     _, shared = models_json_schema(
         [(model, "serialization") for model in results], ref_template="#/components/schemas/{model}"
@@ -42,7 +42,7 @@ def describe(resources: Sequence[Endpoint]) -> bytes:
     paths: dict[str, Any] = {}
     for resource in RESOURCES.values():
         paths[f"{VERSION}{resource.path}"] = {"get": _reading(resource)}
-    for row in resources:
+    for row in endpoints:
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
     document = {
         "openapi": "3.1.0",
