@@ -24,11 +24,13 @@ AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Secrets by reference. `kept`: reasons why some could not be read again and have their last value."""
+    """Secrets by reference. `kept`: reasons why some could not be read again and have their last value. `references`:
+    by the name of a webhook, the options of its provider that are secrets."""
 
     values: Mapping[str, Secret] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict, repr=False)
     kept: Mapping[str, str] = field(default_factory=dict, repr=False)
+    references: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def of(self, block: Webhook) -> list[Secret | str]:
         """Return the secrets of the webhook's senders in its order, each or the reason why it is missing."""
@@ -36,16 +38,19 @@ class Resolution:
 
     def options(self, block: Webhook) -> dict[str, object]:
         """Return the provider's options, with secrets in place of their references."""
-        found = {name: self.values[text] for name, text in _references(block).items() if text in self.values}
+        found = {name: self.values[text] for name, text in self._references(block).items() if text in self.values}
         return {**block.provider.options, **found}
 
     def problem(self, block: Webhook) -> str | None:
         """Return the reason why the webhook cannot be mounted: an option that is a missing secret."""
-        return next((self.problems[text] for text in _references(block).values() if text in self.problems), None)
+        return next((self.problems[text] for text in self._references(block).values() if text in self.problems), None)
 
     def missing(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """Return the reasons why secrets of a memory that are `wanted` are missing."""
         return tuple(self.problems[text] for text in wanted if text in self.problems)
+
+    def _references(self, block: Webhook) -> Mapping[str, str]:
+        return self.references.get(block.name, {})
 
     def _found(self, text: str) -> Secret | str:
         return self.values.get(text) or self.problems[text]
@@ -62,7 +67,8 @@ async def resolve(
     """Resolve every secret of the webhooks of `program` and of `memories` once. Those that are not to be read `again`
     are reused from `previous`."""
     # In a thread: a program may have thousands of webhooks.
-    wanted = await asyncio.to_thread(_all_wanted, program, tuple(memories))
+    references = await asyncio.to_thread(_all_references, program)
+    wanted = await asyncio.to_thread(_all_wanted, program, references, tuple(memories))
     asked = [text for text in wanted if again(text) or text not in previous.values]
     values = {text: previous.values[text] for text in wanted if text in previous.values}
     kept = {text: reason for text, reason in previous.kept.items() if text in values}
@@ -84,7 +90,8 @@ async def resolve(
                 kept[text] = answer.line()
             else:
                 problems[text] = answer.line()
-    return Resolution(MappingProxyType(values), MappingProxyType(problems), MappingProxyType(kept))
+    found = MappingProxyType(values), MappingProxyType(problems), MappingProxyType(kept)
+    return Resolution(*found, references)
 
 
 async def _ask(text: str, context: SecretContext, away: Mapping[str | None, BackendUnavailable]) -> Secret:
@@ -96,15 +103,17 @@ async def _ask(text: str, context: SecretContext, away: Mapping[str | None, Back
     return await secrets.resolve(text, context)
 
 
-def _all_wanted(program: Program, memories: Iterable[Memory]) -> list[str]:
+def _all_wanted(program: Program, references: Mapping[str, Mapping[str, str]], memories: Iterable[Memory]) -> list[str]:
     """Return every secret reference of the webhooks and memories once."""
-    wanted = dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block))
+    blocks = program.webhooks.values()
+    wanted = dict.fromkeys(text for block in blocks for text in (*_own(block), *references[block.name].values()))
     wanted |= dict.fromkeys(text for memory in memories for text in secrets_of(memory))
     return list(wanted)
 
 
-def _wanted(block: Webhook) -> tuple[str, ...]:
-    return (*_own(block), *_references(block).values())
+def _all_references(program: Program) -> dict[str, Mapping[str, str]]:
+    """Return the options that are secrets, by the name of the webhook."""
+    return {block.name: _references(block) for block in program.webhooks.values()}
 
 
 def _own(block: Webhook) -> tuple[str, ...]:
