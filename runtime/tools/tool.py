@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,7 +125,8 @@ class Tool:
     @cached_property
     def schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the parameters without references, with every name that a parameter may have."""
-        return schema_of(self.parameters)
+        schema = schema_of(self.parameters)
+        return _without_in_lists(schema, self._ignored) if self._ignored else schema
 
     @cached_property
     def result(self) -> type[BaseModel]:
@@ -163,7 +164,7 @@ class Tool:
         """
         fields = self.parameters.model_fields
         there = {
-            name: value
+            name: _without_names(value, self._ignored)
             for name, value in given.items()
             if name not in self._ignored
             if value is not None or (field := fields.get(self.aliases.get(name, name))) is None or field.is_required()
@@ -172,21 +173,30 @@ class Tool:
         return _validated(self.parameters, full, self.name, said)
 
     def bind(self, **values: Any) -> Tool:
-        """Return this tool with JSON values for some of its parameters. They are no longer part of its schema, and a
-        caller's own values for them are ignored. Raises WrongParameters for a wrong value, KeyError for a parameter
-        that the tool does not have."""
-        if not values:
+        """Return this tool with JSON values for some of its parameters, by any of their names.
+
+        They are no longer part of its schema, and a caller's own values for them are ignored, also in objects in a
+        list, such as the items of `push`. A bound value stays: another one for the same parameter is ignored. Raises
+        WrongParameters for a wrong value, and for two values for one parameter; KeyError for a parameter that the tool
+        does not have."""
+        new = {name: value for name, value in values.items() if name not in self._ignored}
+        if not new:
             return self
+        full, said = in_full(new, self.aliases, self.name)
         hints = get_type_hints(self.function, include_extras=True)
-        fields: dict[str, Any] = {name: (hints[name], ...) for name in values}
+        fields: dict[str, Any] = {name: (hints[name], ...) for name in full}
         model = create_model("Bound", __config__=self.parameters.model_config, __doc__=None, **fields)
         bound = copy(self)
         for made_of_parameters in ("parameters", "aliases", "schema"):
             bound.__dict__.pop(made_of_parameters, None)
-        bound._bound = {**self._bound, **_values(_validated(model, values, self.name, {}))}
-        bound._ignored = self._ignored.union(values, (alias for alias, name in self.aliases.items() if name in values))
+        bound._bound = {**self._bound, **_values(_validated(model, full, self.name, said))}
+        bound._ignored = self._ignored.union(full, (alias for alias, name in self.aliases.items() if name in full))
         if self.example is not None:
-            bound.example = {name: value for name, value in self.example.items() if name not in bound._ignored}
+            bound.example = {
+                name: _without_names(value, bound._ignored)
+                for name, value in self.example.items()
+                if name not in bound._ignored
+            }
         return bound
 
     def __repr__(self) -> str:
@@ -201,6 +211,40 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], tool: str, said
         known = (*model.model_fields, *aliases_of(model))
         problems = (problem_of(each, model, known) for each in error.errors(include_url=False, include_input=False))
         raise WrongParameters(tool, tuple((_as_said(path, said), what) for path, what in problems)) from None
+
+
+def _without_names(value: Any, names: Collection[str]) -> Any:
+    """Return a list without these names in its objects, and any other value as it is."""
+    if not names or not isinstance(value, list):
+        return value
+    return [
+        {name: it for name, it in each.items() if name not in names} if isinstance(each, dict) else each
+        for each in value
+    ]
+
+
+def _without_in_lists(schema: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the schema of parameters without these properties of objects in lists."""
+    return {
+        **schema,
+        "properties": {name: _objects_without(part, names) for name, part in schema["properties"].items()},
+    }
+
+
+def _objects_without(part: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the schema of a parameter without these properties, if it accepts a list of objects."""
+    found = dict(part)
+    if "anyOf" in found:
+        found["anyOf"] = [_objects_without(each, names) for each in found["anyOf"]]
+    if "examples" in found:
+        found["examples"] = [_without_names(each, names) for each in found["examples"]]
+    each = found.get("items", {})
+    if "properties" in each:
+        kept = {name: value for name, value in each["properties"].items() if name not in names}
+        found["items"] = {**each, "properties": kept}
+        if "required" in each:
+            found["items"]["required"] = [name for name in each["required"] if name in kept]
+    return found
 
 
 def _values(read: BaseModel) -> dict[str, Any]:

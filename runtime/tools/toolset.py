@@ -42,9 +42,16 @@ class Toolset(Mapping[str, Tool]):
         return len(self._tools)
 
     def bind(self, **values: Any) -> Toolset:
-        """Fix parameters, such as `agent="reviewer"`, of every tool that has them, see `Tool.bind`."""
+        """Fix parameters, such as `agent="reviewer"`, of every tool that has them by this or another name, see
+        `Tool.bind`."""
         return self._with(
-            tool.bind(**{name: value for name, value in values.items() if name in tool.parameters.model_fields})
+            tool.bind(
+                **{
+                    name: value
+                    for name, value in values.items()
+                    if tool.aliases.get(name, name) in tool.parameters.model_fields
+                }
+            )
             for tool in self.values()
         )
 

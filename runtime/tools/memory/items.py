@@ -91,13 +91,15 @@ async def memory_show(
     return ShownItem(item=kept(item, where), file=file, line=line)
 
 
-async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memory: MemoryOfId = None) -> EditedItem:
+async def memory_edit(
+    context: Context, memory_id: MemoryId, text: NewText, memory: MemoryOfId = None, agent: AnyAgent = None
+) -> EditedItem:
     """Replace the text of one item. Its other fields do not change.
 
     Secrets in the new text are redacted. In a Markdown memory the id depends on the text, so the result has a new one;
     in a collection it stays. Records cannot be changed.
     """
-    item, where = await _to_change(context, memory_id, memory, "edit")
+    item, where = await _to_change(context, memory_id, agent, memory, "edit")
     try:
         edited = await where.edit(item.memory_id, text, item.agent_id)
     except NoSuchItem:
@@ -105,9 +107,11 @@ async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memo
     return EditedItem(item=kept(edited, where), previous_id=item.memory_id)
 
 
-async def memory_forget(context: Context, memory_id: MemoryId, memory: MemoryOfId = None) -> ForgottenItem:
+async def memory_forget(
+    context: Context, memory_id: MemoryId, memory: MemoryOfId = None, agent: AnyAgent = None
+) -> ForgottenItem:
     """Delete one item permanently. Records cannot be deleted."""
-    item, where = await _to_change(context, memory_id, memory, "delete")
+    item, where = await _to_change(context, memory_id, agent, memory, "delete")
     try:
         await where.forget(item.memory_id, item.agent_id)
     except NoSuchItem:
@@ -116,10 +120,10 @@ async def memory_forget(context: Context, memory_id: MemoryId, memory: MemoryOfI
 
 
 async def _to_change(
-    context: Context, memory_id: str, memory: str | None, capability: Capability
+    context: Context, memory_id: str, agent: str | None, memory: str | None, capability: Capability
 ) -> tuple[Item, OpenMemory]:
     """Return the only item with this id, in a store with the capability. Raises NotFound, Conflict, Unsupported."""
-    found = await _found(context, memory_id, None, memory)
+    found = await _found(context, memory_id, agent, memory)
     if len({id(where.store) for _, where in found}) > 1:
         # The same agent may have the same text in several memories: an id depends on the text.
         several = ", ".join(where.name for _, where in found)

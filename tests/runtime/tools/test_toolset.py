@@ -14,7 +14,7 @@ from runtime.tools.context import Context
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import ParameterAlias, Tool, WrongParameters
 from runtime.tools.toolset import ALL_TOOLS, Call, Toolset
-from tests.runtime.tools.asking import Asked, asking
+from tests.runtime.tools.asking import OWNER_CALLER, Asked, asking, collection
 
 Agent = Annotated[str, ParameterAlias(("who",)), Field(pattern="^[a-z-]+$", description="Name of an agent.")]
 
@@ -164,6 +164,7 @@ async def test_an_agent_with_bound_tools_reaches_its_own_memory_alone(tmp_path: 
     async with asking(tmp_path) as ask:
         own = ALL_TOOLS.bind(agent="reviewer").only(["memory_*"])
         await write_and_list(ask, own)
+        await change_an_item_of_another(ask, own)
 
 
 async def write_and_list(ask: Asked, own: Toolset) -> None:
@@ -171,3 +172,48 @@ async def write_and_list(ask: Asked, own: Toolset) -> None:
     await own.call("memory_write", context, {"text": "Mine", "agent": "planner"})
     listed = await own.call("memory_list", context, {"agent": "planner"})
     assert [(item["agent_id"], item["text"]) for item in listed.model_dump()["items"]] == [("reviewer", "Mine")]
+
+
+async def change_an_item_of_another(ask: Asked, own: Toolset) -> None:
+    line = {"agent_id": "planner", "memory_type": "semantic", "timestamp": "2026-11-20T08:30:00Z", "text": "Theirs"}
+    (stored,) = (await ask("memory_import", OWNER_CALLER, items=[line | {"user_id": "ada"}]))["lines"]
+    context = ask.app.context(caller("write"))
+    for name, more in (("memory_show", {}), ("memory_edit", {"text": "x"}), ("memory_forget", {})):
+        with pytest.raises(NotFound):
+            await own.call(name, context, {"memory_id": stored["memory_id"], "agent": "planner", **more})
+    assert [item["text"] for item in (await ask("memory_list", agent="planner"))["items"]] == ["Theirs"]
+
+
+async def test_a_parameter_is_bound_by_any_of_its_names() -> None:
+    tools = TOOLS.bind(who="reviewer")
+    assert set(tools["note"].schema["properties"]) == {"text"}
+    assert await said(tools, agent="planner") == {"agent": "reviewer", "text": "-"}
+    with pytest.raises(WrongParameters, match="another name for agent"):
+        TOOLS.bind(agent="reviewer", who="planner")
+
+
+async def test_a_bound_value_stays_when_the_parameter_is_bound_again() -> None:
+    for name in ("agent", "who"):
+        again = {name: "planner"}
+        assert await said(TOOLS.bind(agent="reviewer").bind(**again)) == {"agent": "reviewer", "text": "-"}
+        tool = TOOLS["note"].bind(agent="reviewer").bind(**again)
+        assert (await tool.call(CONTEXT, {})).model_dump()["agent"] == "reviewer"
+
+
+@pytest.mark.parametrize("name", ["project_id", "project"])
+async def test_a_bound_parameter_is_ignored_in_the_items_of_a_list_too(tmp_path: Any, name: str) -> None:
+    bound: dict[str, Any] = {name: "mine", "tags": ["note"]}
+    tools = ALL_TOOLS.bind(**bound).only(["push"])
+    each = tools["push"].schema["properties"]["items"]["anyOf"][0]["items"]
+    assert set(each["properties"]) == {"text", "memory_type", "type", "source_uri"}
+    assert "tags" not in str(tools["push"].schema["properties"]["items"]["examples"])
+    async with asking(tmp_path, collection("notes")) as ask:
+        context = ask.app.context(caller("write"))
+        items = [{"text": "One", "project_id": "theirs"}, {"text": "Two", "project": "theirs", "tags": ["theirs"]}, 3]
+        pushed = (await tools.call("push", context, {"items": items})).model_dump()
+        assert [failed["index"] for failed in pushed["failed"]] == [2]
+        kept = [await ask("get", memory_id=each) for each in pushed["memory_ids"]]
+        assert [(item["text"], item["project_id"], item["tags"]) for item in kept] == [
+            ("One", "mine", ["note"]),
+            ("Two", "mine", ["note"]),
+        ]
