@@ -60,17 +60,11 @@ class MemoryOpener:
         store = await self._store(block, options, held)
         missing = resolution.missing(secrets_in(block.index, "index"))
         index = None if missing else block.index
+        index_options = with_secrets(index, "index", values)
         indexer = await held.take(
             self.pools.indexers,
-            (store.identity, _key(index or Variant(name=INDEX))),
-            lambda: open_indexer(
-                store,
-                index,
-                self.index_folder,
-                clock,
-                with_secrets(index, "index", values),
-                database=self.context.database,
-            ),
+            (store.identity, INDEX if index is None else index.name, _key(index_options)),
+            lambda: open_indexer(store, index, self.index_folder, clock, index_options, database=self.context.database),
         )
         embedder, why = await self._embedder(block, resolution, held)
         model, no_model = await self._model(block, resolution, held)

@@ -25,6 +25,7 @@ from tests.databases import migrated
 from tests.runtime.memory.texts import fact
 
 OPENAI = 'embedding openai { url "http://127.0.0.1:1/v1" model "m" api_key "secret://env/EMBEDDING_KEY" }'
+QDRANT = 'index qdrant { url "http://127.0.0.1:1" api_key "secret://env/QDRANT_KEY" }'
 REMOTE = (
     'store records { remote contextstream { url "secret://env/STREAM_URL" api_key "secret://env/STREAM_KEY" '
     'project "neuronx" } }'
@@ -135,6 +136,17 @@ async def test_a_changed_secret_opens_the_embedding_again_and_nothing_else(world
     assert (other.store, other.indexer) == (first.store, first.indexer)
     assert first._embedder is same._embedder
     assert first._embedder is not other._embedder
+
+
+async def test_a_changed_secret_opens_the_index_again_and_nothing_else(world: World) -> None:
+    world.environ["QDRANT_KEY"] = KEY
+    first = (await world.load(memory(f"{QDRANT} embedding hashing"))).memories["notes"]
+    same = (await world.load(memory(f"{QDRANT} embedding hashing retention 7d"))).memories["notes"]
+    world.environ["QDRANT_KEY"] = KEY[::-1]
+    other = (await world.load(memory(f"{QDRANT} embedding hashing"))).memories["notes"]
+    assert same.indexer is first.indexer
+    assert other.indexer is not first.indexer
+    assert (other.store, other._embedder) == (first.store, first._embedder)
 
 
 async def test_an_embedding_without_its_secret_is_off_and_all_else_runs(world: World) -> None:
