@@ -275,8 +275,10 @@ def _read(given: Any, known: dict[str, Any]) -> PushedItem:
 
 
 def _source(given: Any, known: dict[str, Any]) -> str | None:
-    source = {**known, **(given if isinstance(given, dict) else {})}.get("source_uri")
-    return redact(source) if isinstance(source, str) else None
+    """Return the source of an invalid item, as the chunks of its valid ones have it."""
+    own = given.get("source_uri") if isinstance(given, dict) else None
+    source = known.get("source_uri") if own is None else own
+    return redact(source.strip()) if isinstance(source, str) else None
 
 
 def _keeps(given: PushedItem, parts: int) -> frozenset[str]:

@@ -221,6 +221,18 @@ async def test_replace_forgets_nothing_of_a_source_of_which_an_item_is_broken(as
     assert len(await ask.texts(query_text="page")) == 3
 
 
+@pytest.mark.parametrize(("own", "common"), [(None, "file:///book"), (" file:///book\n", None)])
+async def test_replace_forgets_nothing_of_a_source_that_a_broken_item_has_by_default_or_with_spaces(
+    ask: Asked, own: str | None, common: str | None
+) -> None:
+    await ask("push", items=[{"text": "Page one"}, {"text": "Page two"}], source_uri="file:///book")
+    items = [{"text": "Page one, edited", "source_uri": "file:///book"}, {"text": "", "tags": [5], "source_uri": own}]
+    answered = await ask("push", items=items, source_uri=common, replace=True)
+    assert [failed["source_uri"] for failed in answered["failed"]] == ["file:///book"]
+    assert answered["removed"] == 0
+    assert len(await ask.texts(query_text="page")) == 3
+
+
 async def test_replace_forgets_nothing_of_a_source_with_a_secret_of_which_the_store_refuses_an_item(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
