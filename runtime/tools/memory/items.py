@@ -70,14 +70,15 @@ async def memory_list(
         until=moment(context, until, "until"),
     )
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
-    before = None if cursor is None else _before(*read_cursor(cursor, int, str))
+    last = None if cursor is None else _last(*read_cursor(cursor, int, str, str))
     found: list[tuple[Item, OpenMemory]] = []
     for each in memories:
         # One more than the limit shows if there is another page.
+        before = None if last is None else _before(each, *last)
         found += [(item, each) for item in await newest(each, wanted, limit + 1, before=before)]
-    found.sort(key=lambda row: position_of(row[0]), reverse=True)
+    found.sort(key=lambda row: (position_of(row[0]), row[1].name), reverse=True)
     page = found[:limit]
-    more = _cursor(page[-1][0]) if len(found) > limit else None
+    more = _cursor(*page[-1]) if len(found) > limit else None
     return MemoryItems(items=[kept(item, where) for item, where in page], next_cursor=more)
 
 
@@ -155,12 +156,21 @@ def _none(memory_id: str) -> NotFound:
     return NotFound(f"there is no item with {which} {memory_id}", hint="an edit of its text gives an item a new id")
 
 
-def _cursor(item: Item) -> str:
-    return write_cursor((item.timestamp - _FIRST) // _TICK, item.memory_id)
+def _cursor(item: Item, where: OpenMemory) -> str:
+    return write_cursor((item.timestamp - _FIRST) // _TICK, item.memory_id, where.name)
 
 
-def _before(ticks: Any, memory_id: Any) -> Position:
+def _last(ticks: Any, memory_id: Any, memory: Any) -> tuple[Position, str]:
+    """Return the position and the memory of the last item that was listed."""
     try:
-        return Position(_FIRST + ticks * _TICK, memory_id)
+        return Position(_FIRST + ticks * _TICK, memory_id), memory
     except OverflowError:
         raise UsageError("the cursor is not from a previous answer", hint="start without a cursor") from None
+
+
+def _before(memory: OpenMemory, last: Position, of: str) -> Position:
+    """Return the position after which the list of a memory continues, if the last item is one of the memory `of`.
+
+    Several memories may have an item at the same position; the greatest name comes first."""
+    # No id begins with another one, so only the item with this id is added.
+    return last._replace(memory_id=f"{last.memory_id}~") if memory.name < of else last

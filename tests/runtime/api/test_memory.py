@@ -220,6 +220,7 @@ async def test_an_unknown_memory_is_answered_with_the_nearest_name(app: App) -> 
         ("/reviewer/search", "query=x&since=999999999y", "is not a time"),
         ("/reviewer/search", "query=" + "x" * 2001, "query"),
         ("/items", "cursor=nonsense", "cursor"),
+        ("/items", "cursor=WzEsIjVmM2MxZjBlLTdjN2ItNWE1NS05YTNlLTBkNmE1ZjBmN2ExMSJd", "cursor"),  # without a memory
         ("/items", "limit=501", "limit"),
         ("/export", "cursor=WzFd", "cursor"),
         ("/export", "limit=1001", "limit"),
@@ -232,7 +233,7 @@ async def test_a_wrong_parameter_is_named(app: App, path: str, query: str, said:
 async def test_a_time_that_no_cursor_has_is_refused(app: App) -> None:
     from runtime.tools.cursor import write_cursor
 
-    cursor = write_cursor(2**62, str(uuid4()))
+    cursor = write_cursor(2**62, str(uuid4()), "notes")
     refused(await app.ask(await app.token(), "GET", "/v1/memory/items", query=f"cursor={cursor}"), 422, "cursor")
 
 
