@@ -253,9 +253,7 @@ def _adopt(root: Root, environ: Mapping[str, str]) -> None:
             )
         (root.state / DAEMON_FILE).unlink(missing_ok=True)
         root_registry.identify(root.folder, root.state, environ, entered=not _is_systemds(root, environ))
-        structlog.get_logger("symbiont.daemon").info(
-            "the root was adopted and has a new identity", root=str(root.folder)
-        )
+        structlog.get_logger("symbiont.daemon").info("root_adopted", root=str(root.folder))
 
 
 def _probe(folder: Path) -> None:
