@@ -30,7 +30,8 @@ from runtime.memory.store_types import (
     position_of,
 )
 
-Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace"]
+Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace", "keep_ids"]
+"""`keep_ids`: `append` preserves the memory_id of an item that has one, unless that id is in use."""
 
 LARGEST_TEXT = 1024 * 1024
 """Maximum characters of an item's text, and also of all its other fields; a larger item is refused."""
@@ -56,8 +57,6 @@ class Store(ABC):
     """
 
     capabilities: frozenset[Capability] = frozenset()
-    keeps_ids: bool = False
-    """True if `append` preserves the memory_id of an item that has one, unless that id is in use."""
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock

@@ -697,10 +697,16 @@ async def test_times_far_apart_are_kept(store: Store) -> None:
 
 
 async def test_a_collection_declares_what_clients_need(collection: CollectionStore) -> None:
-    assert collection.capabilities >= {"upsert", "replace", "edit", "delete", "remove"}
-    assert collection.keeps_ids
+    assert collection.capabilities >= {"upsert", "replace", "edit", "delete", "remove", "keep_ids"}
     collection.configure({"chunk_size": 300})
     assert collection.chunking.chunk_size == 300
+
+
+async def test_a_store_preserves_ids_if_it_declares_that(store: Store) -> None:
+    given = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
+    (written,) = await store.append([fact(memory_id=given)])
+    assert (written.memory_id == given) == ("keep_ids" in store.capabilities)
+    assert [one.memory_id for one in await everything(store)] == [written.memory_id]
 
 
 async def test_an_item_without_a_source_left_is_deleted(collection: CollectionStore) -> None:

@@ -28,11 +28,9 @@ class CollectionCounts(NamedTuple):
 class CollectionStore(Store):
     """A store whose agents are collections: clients push texts into them, list them and search them.
 
-    It preserves the ids of items that have one, and has the capabilities `upsert`, `replace`, `edit`, `delete` and
-    `remove`. Code that needs a collection asks for this class (`OpenMemory.collection`), never for a store by name.
+    It has the capabilities `upsert`, `replace`, `edit`, `delete`, `remove` and `keep_ids`. Code that needs a collection
+    asks for this class (`OpenMemory.collection`), never for a store by name.
     """
-
-    keeps_ids = True
 
     @property
     @abstractmethod

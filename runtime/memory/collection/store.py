@@ -79,7 +79,9 @@ async def open_collection(place: StorePlace) -> SqlCollectionStore:
 class SqlCollectionStore(CollectionStore):
     """A collection memory. One event loop uses it; any number of processes may share a PostgreSQL database."""
 
-    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove", "upsert", "replace"})
+    capabilities: frozenset[Capability] = frozenset(
+        {"edit", "delete", "compact", "remove", "upsert", "replace", "keep_ids"}
+    )
 
     def __init__(self, memory: str, database: Database, clock: Clock = SYSTEM) -> None:
         """`memory`: the name of the memory, by which its rows are found."""

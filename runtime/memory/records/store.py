@@ -65,8 +65,7 @@ async def open_records(place: StorePlace) -> RecordsStore:
 class RecordsStore(FileStore[RecordReader]):
     """A folder of records."""
 
-    capabilities: frozenset[Capability] = frozenset({"gates"})
-    keeps_ids = True
+    capabilities: frozenset[Capability] = frozenset({"gates", "keep_ids"})
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(root, clock, RecordReader)

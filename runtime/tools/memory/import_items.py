@@ -193,7 +193,7 @@ class _Import:
             known = there.known(line)
             if known is not None:
                 self._take(line, known, stored=False)
-            elif where.store.keeps_ids and line.item.memory_id in there.by_id:
+            elif "keep_ids" in where.store.capabilities and line.item.memory_id in there.by_id:
                 taken = f"the id {line.item.memory_id} belongs to another item here, or to a changed copy of this one"
                 self.refuse(line.number, UsageError(taken, hint="the existing item is not changed"))
             else:

@@ -328,7 +328,7 @@ class MemoryState(_Result):
     memory: str
     store: str = Field(description="The kind of store.")
     capabilities: list[str] = Field(
-        description="The operations that the store supports: edit, delete, compact, remove."
+        description="What the store supports: edit, delete, compact, remove, gates, upsert, replace, keep_ids."
     )
     embedding: str | None = Field(description="The embedding; null: searched by keyword only.")
     problems: list[str] = Field(description="The parts that do not work as declared at the moment.")
