@@ -49,7 +49,7 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     if entry is None:
         raise unknown_name("webhook", name, context.mounts)
     if entry.declared is None:
-        return await _rotate_made(context, entry, overlap)
+        return await _rotate_dynamic(context, entry, overlap)
     kept = _generated(entry.declared)
     done = await generated.rotate(kept, context.secrets, overlap_ms)
     if done is None:
@@ -65,7 +65,7 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     }
 
 
-async def _rotate_made(context: AdminContext, entry: MountedWebhook, overlap: str) -> dict[str, Any]:
+async def _rotate_dynamic(context: AdminContext, entry: MountedWebhook, overlap: str) -> dict[str, Any]:
     done = await TOOL_OPERATIONS["webhook_rotate_secret"](context, {"webhook_id": entry.name, "overlap": overlap})
     until = done["previous_secret_until"]
     return {

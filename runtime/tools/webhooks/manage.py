@@ -55,7 +55,7 @@ async def webhook_create(
         known = f"did you mean {' or '.join(near)}?" if near else "agents are declared in the program"
         raise UsageError(f"no agent is called {agent!r}", hint=known)
     made, secret = await context.webhooks.create(user, title, agent, verified=not insecure_allow_unverified)
-    await _changed(context, "made", made.id)
+    await _changed(context, "created", made.id)
     # Only a daemon records requests that were not accepted.
     listens = context.audit is not None
     notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]

@@ -170,7 +170,10 @@ async def test_another_users_webhook_is_answered_as_one_that_is_not_there(app: A
 
 async def test_an_admin_switches_rotates_and_deletes_anybodys_webhook_and_the_log_says_who(app: App) -> None:
     ada, admin = await app.token("ada", "write"), await app.token("root", "admin")
-    made = await app.webhook(ada)
+    with capture_logs() as logged:
+        made = await app.webhook(ada)
+    said = [(line["change"], line["user_id"]) for line in logged if line["event"] == "webhook_changed"]
+    assert said == [("created", made["user_id"])]
     path = f"/v1/webhooks/{made['webhook_id']}"
     assert made["user_id"] == await app.user("ada")
     listed = told(await app.ask(admin, "GET", "/v1/webhooks"))["webhooks"]
