@@ -22,5 +22,5 @@ class AgentContext:
     agent: Agent
     store: Store
     """The memory that it writes to."""
-    tools: Context
+    tool_context: Context
     """The context of its tools: the turn's user is the caller, and the agent, run and thread are `acting`."""

@@ -69,8 +69,8 @@ async def test_an_agent_acts_for_the_user_of_its_turn(tmp_path: Path, monkeypatc
                 await daemon._run_agent(delivery(agent), log)
         [context] = given
         assert (context.agent.name, context.store) == ("reviewer", app.generation.memories["other"].store)
-        acting = context.tools.acting
+        acting = context.tool_context.acting
         assert acting is not None
         assert (acting.agent, acting.run_id, acting.thread_id) == ("reviewer", "r1", "t1")
-        caller = context.tools.caller
+        caller = context.tool_context.caller
         assert (caller.user_id, caller.may("write"), caller.may("admin")) == ("ada", True, False)
