@@ -32,7 +32,6 @@ TOOLS = table_of(
         Tool(
             webhook_create,
             "write",
-            shows_secret=True,
             indexes=False,
             example={"title": "Nightly build", "agent": None},
         ),
@@ -61,7 +60,6 @@ TOOLS = table_of(
             webhook_rotate_secret,
             "write",
             indexes=False,
-            shows_secret=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "overlap": "24h"},
         ),
         Tool(

@@ -69,16 +69,14 @@ class Tool:
         destructive: bool = False,
         idempotent: bool | None = None,
         example: Mapping[str, Any] | None = None,
-        shows_secret: bool = False,
         indexes: bool = True,
         read_only: bool | None = None,
         long: bool = False,
     ) -> None:
         """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
         it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
-        description. `shows_secret`: its result contains a secret, which is not stored. `indexes`: it may read indexes
-        of memories, which must be open. `read_only`: it changes nothing; true of the scope `read`. `long`: a call may
-        take minutes, so clients are offered its progress."""
+        description. `indexes`: it may read indexes of memories, which must be open. `read_only`: it changes nothing;
+        true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -86,7 +84,6 @@ class Tool:
         self.read_only = scope == "read" if read_only is None else read_only
         self.idempotent = self.read_only if idempotent is None else idempotent
         self.example = example
-        self.shows_secret = shows_secret
         self.indexes = indexes
         self.long = long
         self._bound: Mapping[str, Any] = {}
