@@ -20,10 +20,13 @@ PATTERN = "pattern"
 OWNER = "owner"
 """The user of items without one."""
 
+RESERVED = "symbiont:"
+"""Prefix of addresses that identify traces of deliveries, and summaries; callers may not use it."""
+
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:memory")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DELIVERY = "symbiont:delivery/"
-_SUMMARY = "symbiont:summary/"
+_DELIVERY = f"{RESERVED}delivery/"
+_SUMMARY = f"{RESERVED}summary/"
 
 
 def well_formed(text: str) -> str:

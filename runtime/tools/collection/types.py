@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dslc.blocks.values.names import NAME_RULE
 from runtime.memory.collection.options import PROJECT
-from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
+from runtime.memory.item import RESERVED, Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
 from runtime.tools.memory.types import AGENT, UUID, Scores
@@ -25,7 +25,6 @@ MOST_TAGS: Final = 100
 """Maximum number of tags that are counted in an answer."""
 LONGEST_QUERY: Final = 8000
 """Maximum characters of a query; the search reads fewer."""
-_OURS: Final = "symbiont:"
 
 
 def _listed(value: Any) -> Any:
@@ -53,9 +52,10 @@ def _not_blank(value: str) -> str:
 
 
 def _theirs(value: str) -> str:
-    if value.startswith(_OURS):
-        raise ValueError(f"values that begin with {_OURS} are reserved for the daemon")
-    return _not_blank(value)
+    stored = _not_blank(value)
+    if stored.startswith(RESERVED):
+        raise ValueError(f"values that begin with {RESERVED} are reserved for the daemon")
+    return stored
 
 
 _Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_tag)]

@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
-from runtime.memory.item import Item, is_id
+from runtime.memory.item import RESERVED, Item, is_id
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import LARGEST_TEXT, redacted_item
 from runtime.memory.store_types import Scan
 from runtime.tools.context import Context
 from runtime.tools.memory.access import home, named, sees_all
 from runtime.tools.memory.types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryToImport
-from runtime.tools.memory.write import OURS, may_show
+from runtime.tools.memory.write import may_show
 
 log = structlog.get_logger("symbiont.memory")
 
@@ -97,9 +97,9 @@ def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | 
         raise UsageError(f"text: {len(read.text):,} characters are too many", hint=f"at most {LARGEST_TEXT:,}")
     if read.user_id != context.caller.user_id and not sees_all(context):
         raise UsageError(f"it is {read.user_id}'s", hint="an item of another user requires the scope admin")
-    ours = [each for each in (read.source_uri, *read.other_sources) if each is not None and each.startswith(OURS)]
+    ours = [each for each in (read.source_uri, *read.other_sources) if each is not None and each.startswith(RESERVED)]
     if ours and not sees_all(context):
-        raise UsageError(f"source_uri: values that begin with {OURS} require the scope admin")
+        raise UsageError(f"source_uri: values that begin with {RESERVED} require the scope admin")
     fields = dict(read)
     name, copies, own_id = fields.pop("memory"), fields.pop("copy_number"), fields["memory_id"]
     # For another agent it becomes a copy. And for a caller who does not see all items, a refused id would reveal that

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from runtime.clock import utc
 from runtime.errors import UsageError
 from runtime.memory.collection.options import PROJECT
-from runtime.memory.item import Item, Provenance
+from runtime.memory.item import RESERVED, Item, Provenance
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
@@ -33,9 +33,6 @@ from runtime.tools.memory.types import (
     Written,
     WrittenItem,
 )
-
-OURS = "symbiont:"
-"""Prefixes of addresses that identify traces of deliveries; callers may not use them."""
 
 
 async def memory_write(
@@ -65,8 +62,8 @@ async def memory_write(
     """
     if not text.strip():
         raise UsageError("the text is empty", hint="there is nothing to store")
-    if source_uri is not None and source_uri.startswith(OURS):
-        raise UsageError(f"source_uri: values that begin with {OURS} are reserved for the daemon")
+    if source_uri is not None and source_uri.startswith(RESERVED):
+        raise UsageError(f"source_uri: values that begin with {RESERVED} are reserved for the daemon")
     where = await home(context, agent, memory)
     kind, more = TYPES[type]
     # In a collection every item written by hand belongs to a project.

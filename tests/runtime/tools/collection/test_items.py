@@ -96,6 +96,7 @@ async def test_secrets_are_taken_out_of_a_new_text(ask: Asked) -> None:
         ({"tags": [1]}, "tags.0", "string"),
         ({"project_id": ""}, "project_id", "at least 1"),
         ({"source_uri": "symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
+        ({"source_uri": "\nsymbiont:summary/1"}, "source_uri", "reserved for the daemon"),
         ({"timestamp": "2026-01-01T00:00:00Z"}, "timestamp", "no such parameter"),
     ],
 )

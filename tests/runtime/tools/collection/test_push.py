@@ -109,6 +109,7 @@ async def test_a_broken_item_fails_alone_and_is_named(ask: Asked) -> None:
         ({"text": "x", "tags": [" "]}, "tags.0", "blank"),
         ({"text": "x", "project_id": ""}, "project_id", "at least 1"),
         ({"text": "x", "source_uri": "symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
+        ({"text": "x", "source_uri": " symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
         ({"text": "x", "txet": 1}, "txet", "did you mean text?"),
         ({"text": 5}, "text", "string"),
         ("just text", None, "not a JSON object"),
