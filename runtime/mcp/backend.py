@@ -45,6 +45,7 @@ class BackendFailure(Exception):  # noqa: N818 - it says what is the case
         failure = self.failure
         where = f"{failure['field']}: " if failure.get("field") else ""
         hint = f" ({failure['hint']})" if failure.get("hint") else ""
-        example = failure.get("example")
-        right = "" if example is None else f". For example: {json.dumps(example, ensure_ascii=False)}"
-        return f"{failure['code']}: {where}{failure['message']}{hint}{right}"
+        text, example = f"{failure['code']}: {where}{failure['message']}{hint}", failure.get("example")
+        if example is None:
+            return text
+        return f"{text.rstrip('.')}. For example: {json.dumps(example, ensure_ascii=False)}"

@@ -41,18 +41,6 @@ class Failure:
     hint: str | None = None
     example: Mapping[str, Any] | None = None
 
-    def line(self) -> str:
-        """All fields in one line, for a model to read."""
-        import json
-
-        where = f"{self.field}: " if self.field else ""
-        text = f"{self.code}: {where}{self.message}"
-        if self.hint:
-            text += f" ({self.hint})"
-        if self.example is not None:
-            text = f"{text.rstrip('.')}. For example: {json.dumps(self.example, ensure_ascii=False)}"
-        return text
-
     def json(self) -> dict[str, Any]:
         """Return the failure as a JSON object, without fields that are None."""
         parts = {"field": self.field, "hint": self.hint, "example": self.example}

@@ -28,6 +28,7 @@ from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
 from tests.runtime.api.app import App
+from tests.runtime.tools.asking import line
 
 ROWS = pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
 
@@ -138,7 +139,7 @@ async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(
         assert name in fields or tool.aliases.get(name) in (tool.example or {}), failure
         assert failure.example is not None
         Draft202012Validator(partly(tool.schema)).validate(dict(failure.example))
-        assert failure.line().startswith("invalid_params: ")
+        assert line(failure).startswith("invalid_params: ")
         assert "marked" not in failure.message
 
 

@@ -70,15 +70,22 @@ async def test_work_that_says_nothing_is_not_told_of() -> None:
 
 
 @pytest.mark.parametrize(
-    "failure",
+    ("failure", "line"),
     [
-        Failure("upsert_failed", "the disk is full"),
-        Failure("invalid_params", "it is too small", "limit", "give more", {"limit": 5}),
-        Failure("provider_unavailable", "away", hint="later"),
+        (Failure("upsert_failed", "the disk is full"), "upsert_failed: the disk is full"),
+        (
+            Failure("invalid_params", "it is too small", "limit", "give more", {"limit": 5}),
+            'invalid_params: limit: it is too small (give more). For example: {"limit": 5}',
+        ),
+        (
+            Failure("invalid_params", "It is too small.", "limit", example={"limit": 5}),
+            'invalid_params: limit: It is too small. For example: {"limit": 5}',
+        ),
+        (Failure("provider_unavailable", "away", hint="later"), "provider_unavailable: away (later)"),
     ],
 )
-def test_a_failure_reads_the_same_through_a_socket_as_in_this_process(failure: Failure) -> None:
-    assert BackendFailure(failure.json()).line() == failure.line()
+def test_a_failure_is_one_line_for_a_model(failure: Failure, line: str) -> None:
+    assert BackendFailure(failure.json()).line() == line
 
 
 async def test_what_waits_for_ever_beside_the_loop_holds_up_nobody() -> None:

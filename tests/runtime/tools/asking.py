@@ -12,6 +12,7 @@ from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.identity.caller import OWNER_CALLER, Caller
+from runtime.mcp.backend import BackendFailure
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from runtime.tools.context import no_progress
@@ -32,6 +33,11 @@ def collection(name: str, **options: Any) -> Memory:
     """Return a collection memory with small chunks."""
     store = Variant(name="collection", options={"chunk_size": 100, "chunk_overlap": 40, **options})
     return Memory(name=name, store=store, embedding=HASHING)
+
+
+def line(failure: Failure) -> str:
+    """Return the failure in one line, as a model reads it."""
+    return BackendFailure(failure.json()).line()
 
 
 class Asked:
@@ -72,4 +78,4 @@ async def asking(folder: Path, *blocks: Memory, database: Database | None = None
         await opened.close()
 
 
-__all__ = ["ADA", "BOB", "OWNER_CALLER", "READER", "Asked", "asking", "collection"]
+__all__ = ["ADA", "BOB", "OWNER_CALLER", "READER", "Asked", "asking", "collection", "line"]

@@ -13,6 +13,7 @@ from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, Index
 from runtime.tools import TOOLS
 from runtime.tools.failure import Code, failure_of, wrong
 from runtime.tools.tool import WrongParameters
+from tests.runtime.tools.asking import line
 
 SEARCH, PUSH = TOOLS["search"], TOOLS["push"]
 
@@ -45,9 +46,7 @@ def test_the_kind_says_whether_to_ask_otherwise_or_again(error: SymbiontError, r
 def test_a_failure_is_one_line_with_field_and_a_right_example() -> None:
     problems = ((("limit",), "it is too small"), (("tags", 1), "it is no text"))
     failure = failure_of(WrongParameters("search", problems), SEARCH)
-    assert failure.line() == (
-        'invalid_params: limit: it is too small; tags.1: it is no text. For example: {"limit": 5}'
-    )
+    assert line(failure) == ('invalid_params: limit: it is too small; tags.1: it is no text. For example: {"limit": 5}')
     assert failure.json() == {
         "code": "invalid_params",
         "message": "it is too small; tags.1: it is no text",
@@ -63,14 +62,14 @@ def test_an_alias_is_answered_with_an_example_of_what_it_stands_for() -> None:
 
 def test_what_a_function_finds_wrong_has_its_own_example_and_hint() -> None:
     failure = failure_of(wrong("dimension", "it is another", hint="leave it out", example=384), TOOLS["new-collection"])
-    assert failure.line() == 'invalid_params: dimension: it is another (leave it out). For example: {"dimension": 384}'
+    assert line(failure) == 'invalid_params: dimension: it is another (leave it out). For example: {"dimension": 384}'
     assert failure_of(wrong("items.3.text", "x"), PUSH).field == "items.3.text"
 
 
 def test_where_files_and_services_are_is_told_to_administrators_alone() -> None:
     error = IndexFailed("/srv/symbiont/index.db is damaged", hint="delete /srv/symbiont/index.db")
-    assert "/srv" in failure_of(error, SEARCH, Caller("root", frozenset({"admin"}))).line()
+    assert "/srv" in line(failure_of(error, SEARCH, Caller("root", frozenset({"admin"}))))
     told = failure_of(error, SEARCH, Caller("ada", frozenset({"write"})))
-    assert "/srv" not in told.line()
+    assert "/srv" not in line(told)
     assert told.code == "provider_unavailable"
     assert told.hint

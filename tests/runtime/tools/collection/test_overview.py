@@ -18,7 +18,7 @@ from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools.collection.access import default_memory
 from tests.runtime.api.app import NOTES
-from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
+from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection, line
 
 BEGIN = datetime(2026, 2, 1, tzinfo=UTC)
 
@@ -108,7 +108,7 @@ async def test_a_dimension_that_is_not_the_embeddings_is_refused_with_both_numbe
     failure = await ask.failure("new-collection", name="research", dimension=768)
     assert (failure.code, failure.field, failure.example) == ("invalid_params", "dimension", {"dimension": 64})
     for said in ("768", "64", "hashing", "EMBEDDING_DIMENSION"):
-        assert said in failure.line()
+        assert said in line(failure)
     assert "research" not in await names(ask)
     assert (await ask("new-collection", name="research", dimension=64))["dimension"] == 64
 

@@ -21,7 +21,7 @@ from runtime.memory.item import Item
 from runtime.memory.store import LARGEST_TEXT
 from runtime.memory.store_types import Upserted
 from tests.lanes import examples
-from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
+from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection, line
 
 SENTENCES = [f"Sentence number {number} says something of its own." for number in range(12)]
 
@@ -179,7 +179,7 @@ async def test_a_wrong_push_keeps_nothing_and_says_what_would_be_right(
 ) -> None:
     failure = await ask.failure("push", **given)
     assert (failure.code, failure.field) == ("invalid_params", field)
-    assert message in failure.line()
+    assert message in line(failure)
     assert (await ask("get-collections"))["collections"][0]["items"] == 0
 
 

@@ -13,7 +13,7 @@ from dslc.blocks.variant import Variant
 from runtime.search.errors import IndexFailed
 from runtime.tools.collection.search import LONGEST_CONTEXT, LONGEST_LINE
 from tests.clocks import ManualClock
-from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, Asked, asking, collection
+from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, Asked, asking, collection, line
 
 DAY = 86_400
 FIRST = "2026-02-14T10:30:00Z"
@@ -208,7 +208,7 @@ async def test_a_wrong_search_is_refused_with_its_field_and_a_right_example(
 ) -> None:
     failure = await ask.failure("search", **given)
     assert (failure.code, failure.field) == ("invalid_params", field)
-    assert message in failure.line()
+    assert message in line(failure)
     if field != "collection":
         assert failure.example
         # The example is valid.
@@ -241,11 +241,11 @@ async def test_an_index_that_does_not_answer_is_a_provider_that_is_away(
     monkeypatch.setattr(ask.app.memories["notes"].indexer.index, "authors", away)
     failure = await ask.failure("search", OWNER_CALLER, query_text="walnut")
     assert failure.code == "provider_unavailable"
-    assert "10.0.0.7" in failure.line()
+    assert "10.0.0.7" in line(failure)
     # The addresses of services are for administrators only.
     told = await ask.failure("search", query_text="walnut")
     assert told.code == "provider_unavailable"
-    assert "10.0.0.7" not in told.line()
+    assert "10.0.0.7" not in line(told)
 
 
 async def test_an_embedding_that_is_away_is_said_and_words_decide(tmp_path: Path) -> None:

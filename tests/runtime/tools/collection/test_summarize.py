@@ -30,6 +30,7 @@ from tests.conftest import KEY
 from tests.databases import migrated
 from tests.runtime.api.app import App, told
 from tests.runtime.models.services import SAID, Service, never, says, serving, text
+from tests.runtime.tools.asking import line
 
 DAY = {"start": "2026-02-14T00:00:00Z", "end": "2026-02-14T23:59:59Z"}
 NOTES = [
@@ -575,7 +576,7 @@ async def test_a_missing_time_is_told_with_an_example(app: App) -> None:
 
     assert (failed.code, failed.field) == ("invalid_params", "time_range")
     assert "required" in failed.message
-    assert failed.line().endswith(
+    assert line(failed).endswith(
         'For example: {"time_range": {"start": "2026-11-01T00:00:00Z", "end": "2026-11-07T23:59:59Z"}}'
     )
 
@@ -600,7 +601,7 @@ async def test_abstractive_without_its_model_is_provider_unavailable(
         failed = await failing(summarize(app, strategy="abstractive"))
 
         assert failed.code == "provider_unavailable"
-        assert failed.line() == "provider_unavailable: the model ollama does not answer (check that it is running)"
+        assert line(failed) == "provider_unavailable: the model ollama does not answer (check that it is running)"
         assert (await call(app, "search", {"query_text": "deploy", "tags": ["summary"]}))["hits"] == []
 
 
