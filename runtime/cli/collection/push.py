@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.cli.client import RootClient, find_root
+from runtime.cli.collection.options import TYPES
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.errors import SymbiontError, UsageError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from runtime.cli.collection.push_sources import PushSource, PushSources
     from runtime.daemon.process.root import Root
 
-TYPES = ("episodic", "semantic", "procedural")
 _SHOWN = 5
 """Maximum number of skipped file types that are named; the rest is counted."""
 _BEYOND = 25

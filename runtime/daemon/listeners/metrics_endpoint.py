@@ -6,6 +6,7 @@ import asyncio
 
 from aiohttp import web
 
+from runtime.api.admin.readiness import not_mounted
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.origin_check import problem_response
@@ -13,7 +14,6 @@ from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError
 from runtime.metrics.exposition import Exposition
 from runtime.webhooks.deliveries.backlog import BacklogReader
-from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 
 FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-IP")
 """Headers that proxies add: a request with one of them is not from this machine."""
@@ -93,5 +93,4 @@ def _connect(app: App, backlog: BacklogReader) -> None:
 
 
 def _webhooks(app: App) -> dict[str, float]:
-    missing = sum(1 for entry in app.mounts.values() if entry.problem and entry.problem != SWITCHED_OFF)
-    return {"mounted": len(app.table), "not_mounted": missing}
+    return {"mounted": len(app.table), "not_mounted": len(not_mounted(app.mounts))}
