@@ -16,7 +16,8 @@ from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import RESERVED, Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
-from runtime.tools.memory.types import AGENT, UUID, Scores
+from runtime.tools.memory.types import Scores
+from runtime.tools.patterns import AGENT, UUID
 from runtime.tools.tool import ParameterAlias, schema_of
 
 MOST_ITEMS: Final = 1000

@@ -10,12 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from runtime.memory.item import PATTERN, Item, MemoryType, RiskTier, tag_form
 from runtime.memory.open_memory import FoundHit
 from runtime.search.question import RECOMMENDED_THRESHOLD
+from runtime.tools.patterns import AGENT, UUID
 from runtime.tools.tool import ParameterAlias
 
 LONGEST_CURSOR = 600
-
-AGENT = r"^[A-Za-z0-9_.-]{1,64}$"
-UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 Agent = Annotated[
     str,

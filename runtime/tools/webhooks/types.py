@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from dslc.blocks.values.duration import read_duration
+from runtime.tools.patterns import UUID
 
 LONGEST_OVERLAP = timedelta(days=30)
 
-_UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 # No control characters, and no characters that change the direction of text or are invisible: a title identifies a
 # webhook on terminals. The two joiners (U+200C, U+200D) are part of letters and emojis.
 _NO_CONTROL = (
@@ -27,7 +27,7 @@ def _duration(text: str) -> str:
     return text
 
 
-WebhookId = Annotated[str, Field(pattern=_UUID, description="The webhook's id, a UUID.")]
+WebhookId = Annotated[str, Field(pattern=UUID, description="The webhook's id, a UUID.")]
 Title = Annotated[
     str,
     Field(
