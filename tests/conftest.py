@@ -9,7 +9,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -19,7 +19,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from runtime.crypto import MasterKey
+from runtime.database import connection
 from runtime.database.connection import Database
+from runtime.database.drivers import postgresql
 from runtime.memory import open_memory
 from tests.clocks import ManualClock
 from tests.databases import migrated
@@ -68,6 +70,10 @@ setattr(  # noqa: B010 - a function of a library
 
 # A search waits no longer than this for the index; on a busy machine that is too short for what was just written.
 setattr(open_memory, "CATCH_UP_SECONDS", 60.0)  # noqa: B010 - declared Final
+
+# Nor does a database that is slow because the machine is busy begin an outage.
+setattr(postgresql, "ANSWER_SECONDS", 60)  # noqa: B010 - not for other tests to change
+setattr(connection, "GroupCommit", partial(connection.GroupCommit, answer_seconds=60))  # noqa: B010
 
 # Objects that are created during collection live until the end.
 gc.disable()

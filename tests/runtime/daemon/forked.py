@@ -306,6 +306,7 @@ def _main() -> None:
         import_module(name)
     # As in the process of the tests: on a busy machine two seconds are too short for what was just written.
     setattr(sys.modules["runtime.memory.open_memory"], "CATCH_UP_SECONDS", 60.0)  # noqa: B010
+    setattr(sys.modules["runtime.mcp.stdio"], "ANSWER_SECONDS", 120.0)  # noqa: B010
     # Forks do not collect garbage among the objects that they share with this process.
     gc.collect()
     gc.freeze()

@@ -17,6 +17,7 @@ import pytest
 
 from runtime.daemon.process.root import make
 from runtime.tools import TOOLS
+from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import BIN, environment, symbi, until
 from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines
 
@@ -143,11 +144,8 @@ def test_what_was_asked_before_the_input_ended_is_answered(tmp_path: Path) -> No
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": "last", "method": "tools/call", "params": call},
     ]
-    given = b"".join(json.dumps(each).encode() + b"\n" for each in asked)
-    done = subprocess.run(
-        [BIN / "symbi", "mcp", "--root", tmp_path / "r"], input=given, capture_output=True,
-        env=environment(), timeout=120, check=False,
-    )  # fmt: skip
+    given = "".join(f"{json.dumps(each)}\n" for each in asked)
+    done = forked.run(["mcp", "--root", str(tmp_path / "r")], cwd=tmp_path, env=environment(), input=given)
     *_, last = map(json.loads, done.stdout.splitlines())
     assert (done.returncode, last["id"], last["result"]["structuredContent"]["inserted"]) == (0, "last", 1)
 

@@ -254,6 +254,8 @@ async def test_a_service_that_comes_back_is_used_again(
     embedder = opened()
     service.answers.append(never)
     await absence(embedder, ["a question"])
+    # On a busy machine the question may have been given up before it arrived.
+    service.answers.clear()
     sleepless.advance(AWAY_SECONDS + 1)
     monkeypatch.undo()
 
