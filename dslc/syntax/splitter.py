@@ -173,14 +173,17 @@ class _Splitter:
         """The block, or only its part before a nested head in column one: in that case a `}` is missing before the
         head."""
         at = self._heads.nested_head(block.start, block.end)
-        while at >= 0 and block.fault is None:
-            if not any(
-                mark.start() < at < mark.end() for mark in DELIMITER.finditer(self.text, block.start, block.end)
-            ):
-                self._heads.strict = True
-                return Section(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
-            at = self._heads.nested_head(at, block.end)
-        return block
+        if at < 0 or block.fault is not None:
+            return block
+        for mark in DELIMITER.finditer(self.text, block.start, block.end):
+            if at <= mark.start():
+                break
+            if at < mark.end():  # a line of a text or comment
+                at = self._heads.nested_head(mark.end() - 1, block.end)
+                if at < 0:
+                    return block
+        self._heads.strict = True
+        return Section(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
 
     def _braced_section(self, at: int, brace: int) -> Section:
         """The section from `at` to the `}` that matches the brace (or the `)` of `({ … })`), or to the next head if

@@ -9,8 +9,11 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+import pytest
+
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.source import Source
+from dslc.syntax.block_heads import BlockHeads
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 from tests.dslc.catalogs import CATALOG
@@ -63,3 +66,20 @@ def test_twice_as_many_wrong_blocks_are_twice_the_work(name: str) -> None:
     found = [each for each in _check(name, _BLOCKS) if each.code == _PROGRAMS[name][0]]
     assert len(found) >= _BLOCKS // 3
     assert _calls(name, 2 * _BLOCKS) < 2.5 * _calls(name, _BLOCKS)
+
+
+def test_a_text_with_lines_like_heads_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = 0
+    nested_head = BlockHeads.nested_head
+
+    def counted(heads: BlockHeads, start: int, end: int) -> int:
+        nonlocal searches
+        searches += 1
+        return nested_head(heads, start, end)
+
+    monkeypatch.setattr(BlockHeads, "nested_head", counted)
+    lines = "memory x {\n" * _BLOCKS
+    workspace = Workspace(Vocabulary(CATALOG))
+    workspace.put(Source("a", f'agent a {{ instruction """\n{lines}""" }}\n'))
+    assert [each.code for each in workspace.diagnostics("a")] == ["R302"]
+    assert searches == 2
