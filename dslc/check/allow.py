@@ -13,9 +13,13 @@ from dslc.source import Span
 from dslc.syntax.delimiters import comments
 from dslc.syntax.tree import ForeignNode
 
-_ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b(?P<codes>[^\r\n]*)")
+ALLOW_COMMENT = re.compile(
+    r"(?:#|//)[ \t]*dslc:[ \t]*allow\b"
+    r"(?P<codes>(?:[\s,;]*+[^\s,;]++(?:[\s,;]++[A-Za-z]{1,2}[0-9]+\w*(?![^\s,;]))*)?)"
+)
+"""An `allow` comment up to its last code. Its first word counts as a code whatever it is; a reason begins at the next
+word that is not like one. Match it against one line only: it reads on over line ends."""
 _WORD = re.compile(r"[^\s,;]+")
-_LIKE_A_CODE = re.compile(r"[A-Za-z]{1,2}[0-9]+\w*")
 
 
 class _Allow(NamedTuple):
@@ -89,18 +93,14 @@ def _allows(file: File) -> Iterator[_Allow]:
     for start, end in _comments(file):
         line += text.count("\n", begin, start)
         begin = text.rfind("\n", 0, start) + 1
-        match = _ALLOW.match(text, start, end)
+        match = ALLOW_COMMENT.match(text, start, end)
         if match is None:
             continue
         alone = not text[begin:start].strip(" \t\ufeff")
         about = min(next_code[line] if alone else line, len(lines) - 1) + 1
-        base, none = match.start("codes"), True
-        for word in _WORD.finditer(match["codes"]):
-            if not none and not _LIKE_A_CODE.fullmatch(word[0]):
-                break  # the reason begins here
-            none = False
-            yield _Allow(word[0], about, source.span(base + word.start(), base + word.end()))
-        if none:
+        for word in _WORD.finditer(text, *match.span("codes")):
+            yield _Allow(word[0], about, source.span(*word.span()))
+        if not match["codes"]:
             yield _Allow("", about, source.span(start, end))
 
 

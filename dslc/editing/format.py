@@ -16,10 +16,10 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from dslc.check.allow import ALLOW_COMMENT
 from dslc.parse import File
 from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, Value, Verbatim, read
 from dslc.syntax.tokens import scan
@@ -29,7 +29,6 @@ from dslc.value_reading.string_literals import dedented
 WIDEST = 100  # characters of a body or list on one line
 _LONGEST_KEY = 40  # characters of a key that is part of a run
 _INDENT = 4
-_ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b")
 _COUNTED = {"WORD", "NUMBER", "STRING", "LONG_STRING", "LSQB"}  # tokens that diagnostics are about, without commas
 _Places = Sequence[tuple[int, int]]
 
@@ -58,7 +57,7 @@ def _foreign(file: File) -> _Places:
 def canonical(text: str, verbatim: _Places = ()) -> str:
     """Canonical form of a text without syntax errors. `verbatim`: ranges of blocks of the wider language."""
     rows = read(text, verbatim).root.rows
-    if _ALLOW.search(text):
+    if ALLOW_COMMENT.search(text):
         rows = [row for together in _together(rows, text) for row in _with_allowed(together, text)]
     return _print(rows, _line_end(text, verbatim))
 
@@ -112,9 +111,9 @@ def _allowed(text: str) -> list[tuple[int, int]]:
     alone = True
     for token in scan(text):
         if token.lastgroup == "COMMENT":
-            if _ALLOW.match(token[0]) and alone:
+            if ALLOW_COMMENT.match(token[0]) and alone:
                 waiting += 1
-            elif _ALLOW.match(token[0]):
+            elif ALLOW_COMMENT.match(token[0]):
                 about.append(line)
         elif token.lastgroup == "_NL":
             line, alone = line + 1, True

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dslc.check.allow import ALLOW_COMMENT
 from dslc.diagnostics.diagnostic import Diagnostic, Edit, Severity
 from dslc.editing.fix import apart
 from dslc.source import Source, Span
 
-_ALLOW = re.compile(rb"(?:#|//)\s*dslc:\s*allow\b[^\r\n]*")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -54,10 +53,11 @@ def _allow(found: Diagnostic, source: Source) -> Edit:
     """Edit that adds an `allow` comment on the line above, or the code to an `allow` comment already there."""
     data, start = source.data, found.span.start
     line = max(data.rfind(b"\n", 0, start) + 1, len(_BOM) if data.startswith(_BOM) else 0)
-    above = data[data.rfind(b"\n", 0, max(line - 1, 0)) + 1 : line]
-    comment = _ALLOW.search(above)
+    begin = data.rfind(b"\n", 0, max(line - 1, 0)) + 1
+    above = data[begin:line].decode()
+    comment = ALLOW_COMMENT.search(above)
     if comment is not None and not above[: comment.start()].strip():
-        at = line - len(above) + len(above[: comment.end()].rstrip())
+        at = begin + len(above[: comment.end()].encode())
         return Edit(Span(at, at), f" {found.code}")
     rest = data[line:start]
     indent = rest[: len(rest) - len(rest.lstrip(b" \t"))].decode()

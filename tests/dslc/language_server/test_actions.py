@@ -58,6 +58,19 @@ def test_an_allow_comment_takes_a_second_code() -> None:
     assert _done(text, "Allow P501 here").startswith("# dslc: allow P502 P501  \nwebhook")
 
 
+@pytest.mark.parametrize("reason", ["for tests only", "– nur für Tests", "see P999x!", "P503: a test"])
+def test_a_second_code_precedes_the_reason(reason: str) -> None:
+    text = f'# dslc: allow P502, {reason}\nwebhook w {{ path "/a" secret "x" insecure_allow_unverified true }}\n'
+    after = _done(text, "Allow P501 here")
+    assert after == text.replace("P502", "P502 P501")
+    assert "P501" not in _codes(after)
+
+
+def test_a_first_code_precedes_the_reason_if_the_comment_names_none() -> None:
+    text = '# dslc: allow\nwebhook w { path "/a" secret "x" }\n'
+    assert _done(text, "Allow P501 here").startswith("# dslc: allow P501\n")
+
+
 def test_errors_cannot_be_allowed() -> None:
     assert [action.sort for action in _actions("nothing {}\n")] == []
 
