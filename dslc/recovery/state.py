@@ -9,7 +9,7 @@ from typing import Any
 from lark import Token
 
 from dslc.diagnostics.collector import DiagnosticCollector
-from dslc.syntax.delimiters import balance, entry_end, list_end
+from dslc.syntax.delimiters import balance, bracket_balance, entry_end, list_end
 from dslc.syntax.lark_parser import parser, tokens
 from dslc.syntax.parser_state import ParserState
 from dslc.syntax.tree import MissingToken, Node
@@ -38,7 +38,8 @@ class Recovered:
 class RecoveryState:
     """A section during recovery.
 
-    `missing`, `excess`: number of missing or extra `}`. `brackets`: number of `[` minus number of `]`.
+    `missing`, `excess`: number of missing or extra `}`. `brackets`: number of `[` minus number of `]`, without those in
+    strings and comments.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class RecoveryState:
         self.closing_words: set[int] = set()  # positions of these closing words
         self.closing_signs: set[int] = set()  # positions of the second sign of reported pairs
         self._not_found: set[str] = set()
-        self.brackets = self.text.count("[") - self.text.count("]")
+        self.brackets = bracket_balance(self.text)
         self._budget = 20 * len(self.text)  # characters that may be scanned again for braces
         self.rescan(0)
 

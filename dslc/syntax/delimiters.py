@@ -63,6 +63,12 @@ def balance(text: str, at: int = 0, depth: int = 0) -> int:
     return depth
 
 
+def bracket_balance(text: str) -> int:
+    """Number of `[` minus number of `]`, without those in strings and comments."""
+    marks = (mark[0] for mark in DELIMITER.finditer(text) if mark[0][0] in "[]")
+    return sum(len(brackets) if brackets[0] == "[" else -len(brackets) for brackets in marks)
+
+
 def matching_end(text: str, at: int) -> int:
     """End of the bracketed text that begins with the brace or bracket at `at`, or the end of the text if it is not
     closed."""

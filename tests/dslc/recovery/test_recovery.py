@@ -343,6 +343,9 @@ _CASES: list[tuple[str, int]] = [
       for opened, closed in (("x {", "}"), ("limits {", "}"), ("x {", ""))),
     *((f"{_WEBHOOK}" + "".join(f"{' ' * n * step}x {{\n" for n in range(70)) + f"\n}}\n{_X}", 1)
       for step in (0, 2)),
+    # Brackets in comments and strings.
+    (f'{_WEBHOOK}    concurrency 4 # [\n    filter [ {{ json_path "$.a" equals 1 }}, {{ json_path "$.b" }} ]\n}}\n', 1),
+    ("agent a {\n    instruction \"as in [1\"\n    tools search, remember]\n}\n", 1),
     # Layouts without indentation.
     ("memory m {\npath \"x\"\nsearch {\nvector_weight 0.7\nkeyword_weight 0.3\n}\n" + _X, 1),
 ]  # fmt: skip
