@@ -98,6 +98,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
     if wrong:
         return File(source, (), tuple(wrong), complete=False)
     sections, errors, complete = [], 0, True
+    line, counted = 1, 0  # number of the line of the character `counted`
     clean, invisible = cleaned(text)
     for section in split(clean, vocabulary.kinds):
         if errors >= MAX_ERRORS or section.fault is Fault.UNREAD:
@@ -106,7 +107,8 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
         content = text[section.start : section.end]
         parsed = known.get(content) if section.fault is None else None
         if parsed is None:
-            parsed = _read(content, section, clean, vocabulary)
+            line, counted = line + clean.count("\n", counted, section.start), section.start
+            parsed = _read(content, section, clean, line, vocabulary)
         if section.foreign:  # any character is allowed in it
             invisible = tuple(place for place in invisible if not section.start <= place < section.end)
         errors += len(parsed.diagnostics)
@@ -114,8 +116,9 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
     return File(source, tuple(sections), tuple(invisible_diagnostics(source, invisible)), complete)
 
 
-def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> ParsedSection:
-    """Parse a section whose text is `content`. `text`: the whole text without invisible characters."""
+def _read(content: str, section: Section, text: str, line: int, vocabulary: Vocabulary) -> ParsedSection:
+    """Parse a section whose text is `content`. `text`: the whole text without invisible characters. `line`: number of
+    the section's first line."""
     clean = text[section.start : section.end]
     if section.foreign and section.fault is None:
         return ParsedSection(content, (_foreign(content, section.head_end - section.start),))
@@ -126,7 +129,6 @@ def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> 
     if plain is not None and not section.text_after_string:
         return plain
     collector = DiagnosticCollector(content)
-    line = text.count("\n", 0, section.start) + 1 if section.fault else 1
     following = ""
     if section.fault is Fault.UNCLOSED and section.end < len(text):
         head = re.compile(r"\w[^\n{]*").match(text, section.end)
@@ -140,7 +142,9 @@ def _read(content: str, section: Section, text: str, vocabulary: Vocabulary) -> 
     if plain is not None and not any(found.code.startswith("S") for found in collector.found):
         # The syntax is valid; the checks examine its meaning.
         return plain
-    return _recovered_section(recovered, collector, reusable=section.fault is None)
+    # The hint of an S103 contains a line number of the file.
+    reusable = section.fault is None and all(found.code != "S103" for found in collector.found)
+    return _recovered_section(recovered, collector, reusable=reusable)
 
 
 def _recovered_section(recovered: Recovered, collector: DiagnosticCollector, *, reusable: bool) -> ParsedSection:

@@ -17,6 +17,8 @@ from dslc.editing.format import canonical
 from dslc.program import HOMES
 from dslc.source import Source
 from dslc.syntax.lark_parser import tokens
+from dslc.vocabulary import Vocabulary
+from dslc.workspace import Workspace
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import BOM, write
 
@@ -410,6 +412,15 @@ def test_an_unclosed_block_of_the_wider_language_is_one_error_that_points_at_the
         ["the next block begins here"],
     )
     assert list(done.program.memories) == ["m"]
+
+
+def test_the_line_of_a_missing_brace_is_right_if_another_brace_is_in_a_string() -> None:
+    block = 'webhook w {\n    path "/w"\n    secret "secret://env/A"\n    filter { equals "x "a} b"\n}\n'
+    workspace = Workspace(Vocabulary(CATALOG))
+    for above in range(3):
+        workspace.put(Source("a", "\n" * above + block))
+        (hint,) = (found.hint for found in workspace.diagnostics("a") if found.code == "S103")
+        assert hint == f"add `}}` before line {5 + above}"
 
 
 def test_the_wider_language_is_skipped_whole_and_its_neighbours_compile() -> None:
