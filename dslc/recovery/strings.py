@@ -182,10 +182,9 @@ def _end_of_lines(state: RecoveryState, token: Token) -> int | None:
                 return None
         elif first["word"] in legal and (first["value"] or not first["rest"]):
             return None
-        quotes = line[0].count('"') - line[0].count('\\"')
-        if quotes % 2:  # the remaining ones are pairs
-            quote = line.start() + line[0].index('"')
-            return quote + 1 if may_end(state, quote + 1) else None
+        quotes = list(_quotes(text, line.start(), line.end(), '"'))
+        if len(quotes) % 2:  # the remaining ones are pairs
+            return quotes[0] + 1 if may_end(state, quotes[0] + 1) else None
         if quotes:
             return None
     return None

@@ -261,6 +261,8 @@ _CASES: list[tuple[str, int]] = [
     (f"{_WEBHOOK}    agent code reviewer\n}}\nagent code {{}}\n", 1),
     ("agent a {\n    instruction \"You review.\n        Be kind.\"\n    max_steps 3\n}\n", 1),
     ("agent a {\n    instruction \"You.\n   Don't {x}\n    Say: no\n    \"\n    max_steps 3\n}\n", 1),
+    ("agent a {\n    instruction \"You review.\n        In C:\\\\\"\n    max_steps 3\n}\n", 1),
+    ("agent a {\n    instruction \"You review.\n        Say \\\"hi\\\".\"\n    max_steps 3\n}\n", 1),
     (f'{_WEBHOOK}    public_url "http://x\n    agent a\n}}\nagent a {{ instruction "y" }}\n', 1),
     ('webhook w {\n    path "/w"\n    secret "-----A B\n    b = c d\n    E"\n}\n', 1),
     ('webhook w {\n    path "/w"\n    secret\n    hunter2 = x\n}\n', 1),
