@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.language_server.cursor_context import CursorContext, cursor_context
@@ -121,8 +121,9 @@ class Project:
         if name in self.stamps:
             return name
         path = next((path for path in self.stamps if self._called.get(os.path.realpath(path)) == name), None)
-        if path is None:
+        if path is None or not Path(name).exists():  # a removed file, or a removed link to `path`
             self._drop(name)
+            self._forget({name})
         return path
 
     def document(self, name: str) -> OpenDocument | None:
@@ -140,6 +141,7 @@ class Project:
             name = self._called.get(os.path.realpath(path), path)
             if self.document(name) is None:
                 self._drop(name)
+        self._forget({name for name in gone if self.document(name) is None})
         for path, data in seen.read.items():
             self.put_file(path, data)
             yield path
@@ -227,6 +229,10 @@ class Project:
     def _put(self, source: Source) -> None:
         self._sources[source.name] = source
         self._workspace.put(source, PurePath(source.name).parts)
+
+    def _forget(self, names: Collection[str]) -> None:
+        """Remove the names that files have from removed links to them."""
+        self._called = {real: name for real, name in self._called.items() if name not in names}
 
     def _drop(self, name: str) -> None:
         if self._sources.pop(name, None) is not None:
