@@ -67,8 +67,7 @@ TOKEN_RULES: tuple[_Rule, ...] = (
 )  # fmt: skip
 """Tried for each token before lark gets it."""
 ERROR_RULES: tuple[_Rule, ...] = (
-    strings.unclosed_string, values.sign,
-    values.separator, values.missing_value,
+    strings.unclosed_string, values.separator, values.missing_value,
     braces.end_of_text, braces.stray_brace, values.quoted_key, heads.incomplete_head,
 )  # fmt: skip
 """Tried for a token that lark rejects."""
