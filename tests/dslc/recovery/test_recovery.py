@@ -204,7 +204,7 @@ _V = _WEBHOOK.replace("w {", "v {").replace("/w", "/v")
 _X = "agent x {}\n"
 
 
-_CASES: list[tuple[str, int]] = [
+CASES: list[tuple[str, int]] = [
     ("memory m\n{\n}\n", 1),
     ("memory m {\n    path\n        \"/x\"\n}\n", 1),
     (f"{_WEBHOOK}}}\n}}\n}}\n", 2),
@@ -347,6 +347,10 @@ _CASES: list[tuple[str, int]] = [
       for opened, closed in (("x {", "}"), ("limits {", "}"), ("x {", ""))),
     *((f"{_WEBHOOK}" + "".join(f"{' ' * n * step}x {{\n" for n in range(70)) + f"\n}}\n{_X}", 1)
       for step in (0, 2)),
+    # Strings that end at the next quote, names on two lines, keys without a value.
+    (f'{_WEBHOOK}    filter {{ json_path "$.a equals "opened" }}\n}}\n', 1),
+    (f'memory "team-\n    mem" {{\n    path "x"\n}}\n{_WEBHOOK}    memory team-mem\n}}\n', 1),
+    (f'{_WEBHOOK}    filter {{ json_path equals "opened" }}\n}}\n', 1),
     # Brackets in comments and strings.
     (f'{_WEBHOOK}    concurrency 4 # [\n    filter [ {{ json_path "$.a" equals 1 }}, {{ json_path "$.b" }} ]\n}}\n', 1),
     ("agent a {\n    instruction \"as in [1\"\n    tools search, remember]\n}\n", 1),
@@ -368,7 +372,7 @@ def _said(text: str) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize(("text", "mistakes"), _CASES)
+@pytest.mark.parametrize(("text", "mistakes"), CASES)
 def test_one_mistake_gives_one_diagnostic(text: str, mistakes: int) -> None:
     assert len(_said(text)) == mistakes, _said(text)
 
@@ -385,7 +389,7 @@ def test_every_mistake_is_named_at_its_place_with_a_way_out() -> None:
     """The expected reports are in a file: `UPDATE_GOLDEN=1` rewrites it; read it before it is committed."""
     parts = [
         f"{text.rstrip()}\n" + "".join(f"    = {line}\n" for line in _said(text))
-        for text, _ in _CASES
+        for text, _ in CASES
         if len(text) < 400
     ]
     said = f"\n{'-' * 40}\n".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NoReturn
 
 import pytest
@@ -14,9 +16,12 @@ from dslc.recovery.state import RecoveryState
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.recovery.mistakes import slips
+from tests.dslc.recovery.test_recovery import CASES
 
-_RULES = list(dict.fromkeys((*TOKEN_RULES, *ERROR_RULES)))
-_EVERY = 300  # of all mistakes; each rule has others
+_Rule = Callable[[RecoveryState, Token], bool]
+_RULES: list[_Rule] = [*TOKEN_RULES, *ERROR_RULES]
+_EVERY = 100  # of all mistakes
+_MOST = 5  # texts for one rule
 
 
 def _check(texts: list[str]) -> None:
@@ -25,15 +30,42 @@ def _check(texts: list[str]) -> None:
 
 
 def _texts(number: int) -> list[str]:
-    return [slip.text for slip in slips()[number % _EVERY :: _EVERY]]
+    return [slip.text for slip in slips()[number::_EVERY]]
 
 
-@pytest.mark.parametrize("number", range(len(_RULES)), ids=lambda number: _RULES[number].__name__)
-def test_every_rule_can_be_left_out(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@cache
+def _texts_by_rule() -> Mapping[_Rule, Sequence[str]]:
+    """Return a few texts for each rule in which it applies."""
+    found: dict[_Rule, list[str]] = {rule: [] for rule in _RULES}
+    applied: set[_Rule] = set()
+
+    def noted(rule: _Rule) -> _Rule:
+        def apply(state: RecoveryState, token: Token) -> bool:
+            applies = rule(state, token)
+            if applies:
+                applied.add(rule)
+            return applies
+
+        return apply
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, rules in (("TOKEN_RULES", TOKEN_RULES), ("ERROR_RULES", ERROR_RULES)):
+            patch.setattr(recovery, name, tuple(map(noted, rules)))
+        for text in (*(text for text, _ in CASES), *_texts(0)):
+            applied.clear()
+            analyse([Source("a", text)], CATALOG, build=False)
+            for rule in applied:
+                found[rule].append(text)
+    return {rule: texts[:_MOST] for rule, texts in found.items()}
+
+
+@pytest.mark.parametrize("rule", _RULES, ids=lambda rule: rule.__name__)
+def test_every_rule_can_be_left_out(rule: _Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = _texts_by_rule()[rule]
+    assert texts
     for name, rules in (("TOKEN_RULES", TOKEN_RULES), ("ERROR_RULES", ERROR_RULES)):
-        monkeypatch.setattr(recovery, name, tuple(rule for rule in rules if rule is not _RULES[number]))
-    _check(_texts(number))
-    _check(_BROKEN)
+        monkeypatch.setattr(recovery, name, tuple(other for other in rules if other is not rule))
+    _check([*texts, *_BROKEN])
 
 
 _BROKEN = [
@@ -62,7 +94,7 @@ def test_without_any_rule_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("table", ["TOKEN_RULES", "ERROR_RULES"])
 def test_a_rule_that_repairs_nothing_is_no_endless_loop(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def idle(_mender: RecoveryState, _token: Token) -> bool:
+    def idle(_state: RecoveryState, _token: Token) -> bool:
         return True
 
     monkeypatch.setattr(recovery, table, (idle,))
