@@ -20,6 +20,11 @@ def test_the_tables_are_those_of_the_grammar() -> None:
     assert hashlib.sha256(parser.grammar_text().encode()).hexdigest() == tables["grammar_sha256"]
 
 
+def test_the_tables_are_those_of_the_installed_lark() -> None:
+    """With another version of lark every start would build the parser."""
+    assert json.loads(parser.TABLES.read_bytes())["lark"] == lark.__version__
+
+
 def test_loaded_and_built_parsers_read_alike() -> None:
     assert parser.load().parse(VALID, start="file") == parser.build().parse(VALID, start="file")
 
