@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from lark import Token
 
 from dslc.blocks.values.invalid import Invalid
-from dslc.blocks.values.names import valid_name
+from dslc.blocks.values.names import possible_names, valid_name
 from dslc.check.body import read_body
 from dslc.check.rules import check_rules
 from dslc.diagnostics.collector import DiagnosticCollector
@@ -71,8 +70,7 @@ def _foreign(context: CheckState, node: ForeignNode, *, readable: bool) -> list[
     if readable and (node.kind in FOREIGN_KINDS or node.kind in context.vocabulary.kinds):
         hint = "the other blocks are compiled"
         context.collector.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
-    body = context.collector.text[node.end_pos : node.end_pos + 100_000]
-    context.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", body))  # its references are unknown
+    context.mentions |= possible_names(context.collector.text, node.end_pos)  # its references are unknown
     if node.name is None:
         return []
     return [(str(node.kind), node.name.strip('"'))]

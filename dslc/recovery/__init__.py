@@ -41,7 +41,7 @@ from lark import Token, UnexpectedToken
 
 from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.recovery import bodies, braces, foreign_syntax, heads, lines, lists, strings, unquoted_text, values
-from dslc.recovery.state import Recovered, RecoveryState, words
+from dslc.recovery.state import Recovered, RecoveryState
 from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
@@ -56,7 +56,7 @@ TOKEN_RULES: tuple[_Rule, ...] = (
     strings.closed_by_next, unquoted_text.doubled_quotes, strings.inner_quotes,
     bodies.closing_sign, bodies.signs_at_brace, braces.closed_and_opened, heads.word_before_head,
     heads.name_on_two_lines, bodies.closing_word, heads.name_below, heads.malformed_name,
-    foreign_syntax.comment, foreign_syntax.merge_conflict, foreign_syntax.dash_list, foreign_syntax.invalid_name,
+    foreign_syntax.comment, foreign_syntax.merge_conflict, foreign_syntax.dash_list, heads.invalid_name,
     braces.too_deep, braces.brace_on_next_line, bodies.end_of_indentation, braces.body_ends_by_indentation,
     braces.wrong_closing_sign, braces.early_closing_brace, braces.extra_opening_brace, bodies.missing_brace,
     lines.word_before_key, lines.not_a_setting,
@@ -137,5 +137,5 @@ def _abandon(state: RecoveryState) -> None:
     """Skip the whole section, with at least one diagnostic."""
     if not state.collector.found:
         values.unexpected(state, state.peek())
-    state.recovered.mentions |= words(state.text[:100_000])
+    state.mention()
     state.recovered.nameless |= set(state.vocabulary.kinds)

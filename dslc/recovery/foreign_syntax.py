@@ -1,22 +1,17 @@
-"""Syntax of other languages and tools: comments, lists, multi-line text, merge conflict markers; and invalid block
-names."""
+"""Syntax of other languages and tools: comments, lists, multi-line text and merge conflict markers."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from lark import Token
 
-from dslc.blocks.values.names import NAME_RULE, is_name
 from dslc.diagnostics.collector import Place
-from dslc.recovery.state import RecoveryState, words
+from dslc.recovery.state import RecoveryState
 from dslc.syntax.tokens import WORD
 from dslc.syntax.tree import start
 
 _DASHED = re.compile(r"(?>(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)+)")
-_NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
-_QUOTES_IN_NAME = re.compile(r'(?P<name>"[^\n{}]{0,200}")[ \t]*\{')
 _HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
 _WORD = re.compile(WORD)
 
@@ -34,7 +29,7 @@ def comment(state: RecoveryState, token: Token) -> bool:
     state.collector.add(
         "S114", "`/*` does not begin a comment", Place(at, min(end_pos, line)), hint="begin each line with `#`"
     )
-    state.recovered.mentions |= words(text[at : min(end_pos, at + 100_000)])
+    state.mention(at, end_pos)
     state.damage()
     state.seek(end_pos)
     return True
@@ -50,7 +45,7 @@ def merge_conflict(state: RecoveryState, token: Token) -> bool:
     end_pos = len(text) if line < 0 else line
     hint = "keep one side and remove the conflict markers"
     state.collector.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
-    state.recovered.mentions |= words(text[at : min(end_pos, at + 100_000)])
+    state.mention(at, end_pos)
     if state.parser_state.expects_value:
         state.feed_missing_value()
     state.damage()
@@ -73,7 +68,7 @@ def dash_list(state: RecoveryState, token: Token) -> bool:
     hint = f"`{setting.name} [{', '.join(items[:8]) if plain else '…'}]`"
     first = found.start() + len(found[0]) - len(found[0].lstrip())
     state.collector.add("T401", f"`{setting.name}` takes a list in brackets", Place(first, found.end()), hint=hint)
-    state.recovered.mentions |= words(found[0])
+    state.mention(*found.span())
     state.feed_missing_value()
     state.seek(found.end())
     return True
@@ -98,45 +93,7 @@ def multiline_text(state: RecoveryState, token: Token) -> bool:
         return False
     message = 'a text on several lines needs `"""`'
     state.collector.add("S114", message, Place(at, end_pos), hint=f'write `{setting.name} """…"""`')
-    state.recovered.mentions |= words(text[at:end_pos])
+    state.mention(at, end_pos)
     state.feed_missing_value()
     state.seek(end_pos)
     return True
-
-
-def invalid_name(state: RecoveryState, token: Token) -> bool:
-    """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is invalid or needs quotes."""
-    parser_state = state.parser_state
-    if parser_state.frames or len(parser_state.head) != 1 or parser_state.head[0] not in state.vocabulary.kinds:
-        return False
-    found = _NAME.match(state.text, start(token)) if token.type in {"WORD", "NUMBER", "JUNK"} else None
-    if token.type == "STRING" and state.peek(1).start_pos == token.end_pos:
-        found = _QUOTES_IN_NAME.match(state.text, start(token))
-    if found is None or _WORD.fullmatch(found["name"]):
-        return False
-    name, (at, end_pos) = found["name"], found.span("name")
-    quoted = is_name(name)
-    other = _in_ascii(name)
-    hint = f'write `{parser_state.head[0]} "{name}" {{`' if quoted else None
-    fix = state.collector.fix("put it in quotes", (at, at, '"'), (end_pos, end_pos, '"'), safe=True) if quoted else None
-    message = "this name needs quotes" if quoted else "invalid name"
-    if hint is None:
-        hint = f"such as `{parser_state.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
-    state.collector.add("N206", message, Place(at, end_pos), hint=hint, fix=fix)
-    state.seek(end_pos)
-    if quoted:
-        state.insert(Token("STRING", f'"{name}"', start_pos=at, end_pos=end_pos))
-    else:
-        state.recovered.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
-        state.feed("WORD", at)
-    return True
-
-
-def _in_ascii(name: str) -> str | None:
-    """A valid name similar to this one: without accents, other signs replaced by `-`. None if a letter has no ASCII
-    base."""
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
-    if any(sign.isalnum() and not sign.isascii() for sign in plain):
-        return None
-    other = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-.")
-    return other if _WORD.fullmatch(other) and is_name(other) else None

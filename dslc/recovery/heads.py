@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from lark import Token
 
-from dslc.blocks.values.names import is_name
+from dslc.blocks.values.names import NAME_RULE, is_name
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.suggestion import listing, nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
-from dslc.recovery.state import RecoveryState, shown, words
+from dslc.recovery.state import RecoveryState, shown
 from dslc.syntax.block_heads import FOREIGN_KINDS
+from dslc.syntax.tokens import WORD
 from dslc.syntax.tree import end, start
 
 _MALFORMED_NAME = re.compile(
@@ -19,8 +21,9 @@ _MALFORMED_NAME = re.compile(
     r"(?P<open>[\"'`]?)(?P<name>[\w.-]{1,64})(?P<close>[\"'`]?)[ \t]*(?=\{)",
     re.ASCII,
 )
-
-
+_NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
+_QUOTES_IN_NAME = re.compile(r'(?P<name>"[^\n{}]{0,200}")[ \t]*\{')
+_WORD = re.compile(WORD)
 _SPLIT_NAME = re.compile(r"\"(?P<name>[^\"\n{}]{0,64}\n[^\"\n{}]{0,64})\"[ \t]*(?=\{)")
 
 
@@ -31,7 +34,7 @@ def no_head(state: RecoveryState) -> None:
         code, message = "S114", "this is not the Symbiont language"
     hint = f"a block is `kind name {{ … }}`; kinds are {listing(state.vocabulary.kinds)}"
     state.collector.add(code, message, state.peek(), hint=hint)
-    state.recovered.mentions |= words(state.text[:100_000])
+    state.mention()
     state.recovered.nameless |= set(state.vocabulary.kinds)
 
 
@@ -42,7 +45,7 @@ def is_foreign(state: RecoveryState) -> bool:
         message = f"the head of this `{word}` does not end in `{{` on its line"
         hint = "write it on one line; only closed parentheses may span lines"
         state.collector.add("S111", message, word, hint=hint)
-        state.recovered.mentions |= words(state.text[:100_000])
+        state.mention()
         return True
     if word.type != "WORD" or word in state.vocabulary.kinds or "{" not in state.text:
         return False
@@ -52,7 +55,7 @@ def is_foreign(state: RecoveryState) -> bool:
     strange = any(state.peek(number).type == "JUNK" for number in (1, 2, 3))
     if state.peek(1 + named).type == "LBRACE" or strange:
         unknown_kind(state.collector, word, state.vocabulary, named=named)
-        state.recovered.mentions |= words(state.text[:100_000])
+        state.mention()
         return True
     return False
 
@@ -144,6 +147,45 @@ def malformed_name(state: RecoveryState, token: Token) -> bool:
     state.rescan(found.end())
     state.insert(Token("STRING", f'"{found["name"]}"', start_pos=start, end_pos=end))
     return True
+
+
+def invalid_name(state: RecoveryState, token: Token) -> bool:
+    """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is invalid or needs quotes."""
+    parser_state = state.parser_state
+    if parser_state.frames or len(parser_state.head) != 1 or parser_state.head[0] not in state.vocabulary.kinds:
+        return False
+    found = _NAME.match(state.text, start(token)) if token.type in {"WORD", "NUMBER", "JUNK"} else None
+    if token.type == "STRING" and state.peek(1).start_pos == token.end_pos:
+        found = _QUOTES_IN_NAME.match(state.text, start(token))
+    if found is None or _WORD.fullmatch(found["name"]):
+        return False
+    name, (at, end_pos) = found["name"], found.span("name")
+    quoted = is_name(name)
+    other = _in_ascii(name)
+    hint = f'write `{parser_state.head[0]} "{name}" {{`' if quoted else None
+    fix = state.collector.fix("put it in quotes", (at, at, '"'), (end_pos, end_pos, '"'), safe=True) if quoted else None
+    message = "this name needs quotes" if quoted else "invalid name"
+    if hint is None:
+        hint = f"such as `{parser_state.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
+    state.collector.add("N206", message, Place(at, end_pos), hint=hint, fix=fix)
+    state.seek(end_pos)
+    if quoted:
+        state.insert(Token("STRING", f'"{name}"', start_pos=at, end_pos=end_pos))
+    else:
+        state.mention(at, end_pos)
+        state.recovered.mentions |= {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
+        state.feed("WORD", at)
+    return True
+
+
+def _in_ascii(name: str) -> str | None:
+    """A valid name similar to this one: without accents, other signs replaced by `-`. None if a letter has no ASCII
+    base."""
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+    if any(sign.isalnum() and not sign.isascii() for sign in plain):
+        return None
+    other = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-.")
+    return other if _WORD.fullmatch(other) and is_name(other) else None
 
 
 def incomplete_head(state: RecoveryState, token: Token) -> bool:

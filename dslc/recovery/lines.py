@@ -6,7 +6,7 @@ from lark import Token
 
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.suggestion import listing, nearest
-from dslc.recovery.state import ENDS, VALUES, RecoveryState, words
+from dslc.recovery.state import ENDS, VALUES, RecoveryState
 from dslc.syntax.tree import end, start
 
 _MAX_TOKENS = 60  # tokens of a line that are inspected
@@ -47,7 +47,7 @@ def not_a_setting(state: RecoveryState, token: Token) -> bool:
     end_pos = end(state.peek(number - 1))
     hint = f"a setting is `key value`; settings here: {listing(state.parser_state.legal())}"
     state.collector.add("S109", "this line is not a setting", Place(start(token), end_pos), hint=hint)
-    state.recovered.mentions |= words(state.text[start(token) : end_pos])
+    state.mention(start(token), end_pos)
     state.damage()
     state.seek(end_pos)
     return True

@@ -7,7 +7,7 @@ import re
 from lark import Token
 
 from dslc.diagnostics.collector import Place
-from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown, words
+from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown
 from dslc.recovery.strings import add_single_quotes, add_unclosed, close_swallowed
 from dslc.syntax.delimiters import entry_end, list_end, matching_end
 from dslc.syntax.section import MAX_DEPTH
@@ -119,7 +119,7 @@ def _add_invalid_list(state: RecoveryState, opened: Token, number: int) -> None:
         _discard_list(state, opened, invalid, invalid.end_pos or 0)
         rest = _REST.match(state.text, invalid.end_pos or 0, (invalid.end_pos or 0) + 10_000)
         if rest is not None and not state.parser_state.legal().keys() & set(_FIRST.findall(rest["words"])):
-            state.recovered.mentions |= words(rest[0])
+            state.mention(*rest.span())
             state.seek(rest.end())
         else:
             close_swallowed(state, invalid)
@@ -135,7 +135,7 @@ def _discard_list(state: RecoveryState, opened: Token, invalid: Token, end_pos: 
         state.feed_missing_value()
     state.damage()
     start = opened.start_pos or 0
-    state.recovered.mentions |= words(state.text[start : min(invalid.start_pos or 0, start + 100_000)])
+    state.mention(start, invalid.start_pos or 0)
     state.seek(end_pos)
 
 
@@ -150,9 +150,7 @@ def _holds_groups(state: RecoveryState, opened: Token) -> bool:
     many = setting is not None and setting.many and setting.type == "group"
     hint = f"write `{setting.name} {{ … }}` once for each group" if setting and many else None
     state.collector.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
-    state.recovered.mentions |= words(
-        state.text[opened.start_pos or 0 : min(end_pos, (opened.start_pos or 0) + 100_000)]
-    )
+    state.mention(opened.start_pos or 0, end_pos)
     state.damage()
     if state.parser_state.expects_value:
         state.feed_missing_value()

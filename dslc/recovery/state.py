@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 from lark import Token
 
+from dslc.blocks.values.names import possible_names
 from dslc.diagnostics.collector import DiagnosticCollector
 from dslc.syntax.delimiters import balance, bracket_balance, entry_end, list_end
 from dslc.syntax.lark_parser import parser, tokens
@@ -126,6 +127,10 @@ class RecoveryState:
             self.recovered.mentions.add(token.strip('"'))
         return token
 
+    def mention(self, start: int = 0, end: int = sys.maxsize) -> None:
+        """Remember the words between two positions, which are skipped and could be names."""
+        self.recovered.mentions |= possible_names(self.text, start, end)
+
     def feed(self, type_: str, at: int, text: str = "") -> None:
         """Feed lark a token that the text lacks."""
         make = MissingToken if type_ == "WORD" and not text else Token
@@ -183,7 +188,7 @@ class RecoveryState:
         if end == start:  # otherwise the position would not change
             self.advance()
             return
-        self.recovered.mentions |= words(self.text[start : min(end, start + 100_000)])
+        self.mention(start, end)
         self.seek(end)
 
     def damage(self, *, everything: bool = False) -> None:
@@ -220,11 +225,6 @@ class RecoveryState:
         context = CheckState(DiagnosticCollector(self.text), self.vocabulary)
         is_wrong = isinstance(read(context, setting, token), InvalidValue) or context.collector.found
         return None if is_wrong else f"{head} {token}"
-
-
-def words(text: str) -> set[str]:
-    """All words of a text that could be names."""
-    return set(re.findall(r"[A-Za-z0-9_.-]+", text))
 
 
 def shown(token: Token) -> str:

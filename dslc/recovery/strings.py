@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lark import Token
 
 from dslc.diagnostics.collector import Place
-from dslc.recovery.state import RecoveryState, words
+from dslc.recovery.state import RecoveryState
 from dslc.setting import STRING_TYPES
 from dslc.syntax.delimiters import closing_braces, entry_end
 from dslc.syntax.tokens import WORD
@@ -61,7 +61,7 @@ def closed_by_next(state: RecoveryState, token: Token) -> bool:
         return False
     end_pos = start + word.start()
     state.collector.add("S102", "the string is not closed", Place(start, end_pos - 1), hint='add `"` at its end')
-    state.recovered.mentions |= words(token[: word.start()])
+    state.mention(start, end_pos)
     state.feed_missing_value()
     state.rescan(end_pos)
     return True
@@ -88,7 +88,7 @@ def inner_quotes(state: RecoveryState, token: Token) -> bool:
     place = Place(first, first + len(quote))
     state.collector.add("S116", f"this `{quote}` inside the text ends it", place, hint=hint, fix=fix)
     end_pos = end_pos or entry_end(state.text, token.end_pos or 0)
-    state.recovered.mentions |= words(state.text[start : min(end_pos, start + 100_000)])
+    state.mention(start, end_pos)
     state.feed_missing_value()
     state.rescan(end_pos)
     return True
@@ -139,7 +139,7 @@ def not_opened(state: RecoveryState, token: Token) -> bool:
         hint='add `"` before it',
         fix=fix,
     )
-    state.recovered.mentions |= words(found[0])
+    state.mention(*found.span())
     state.feed_missing_value()
     state.rescan(found.end())
     return True
@@ -152,7 +152,7 @@ def unclosed_string(state: RecoveryState, token: Token) -> bool:
     add_unclosed(state, token)
     end_pos = _end_of_lines(state, token)
     if end_pos is not None:
-        state.recovered.mentions |= words(state.text[token.start_pos or 0 : end_pos])
+        state.mention(token.start_pos or 0, end_pos)
         state.feed_missing_value()
         state.damage()
         state.rescan(end_pos)
@@ -205,13 +205,12 @@ def add_unclosed(state: RecoveryState, token: Token) -> None:
 
 def close_swallowed(state: RecoveryState, token: Token) -> None:
     """Close the bodies whose `}` an unclosed string contains."""
+    state.mention(token.start_pos or 0, token.end_pos or 0)
     if token.type == "UNCLOSED_LONG_STRING":
-        state.recovered.mentions |= words(token[:100_000])
         while state.parser_state.frames:
             state.feed("RBRACE", token.end_pos or 0)
         state.missing = 0
         return
-    state.recovered.mentions |= words(token)
     for _ in range(min(closing_braces(token), len(state.parser_state.frames))):
         state.feed("RBRACE", token.end_pos or 0)
 

@@ -13,7 +13,7 @@ from dslc.diagnostics.collector import Place
 from dslc.diagnostics.passwords import without_passwords
 from dslc.diagnostics.suggestion import nearest
 from dslc.example import example
-from dslc.recovery.state import VALUES, RecoveryState, words
+from dslc.recovery.state import VALUES, RecoveryState
 from dslc.recovery.strings import may_end
 from dslc.setting import STRING_TYPES, Setting
 from dslc.syntax.tree import end, start
@@ -85,7 +85,7 @@ def _in_quotes(state: RecoveryState, at: int, end_pos: int, width: int) -> None:
     message = f"{what} use `{quotes}`, not {'backticks' if '`' in other else f'`{other}`'}"
     state.collector.add("S106", message, Place(at, end_pos), hint=hint, fix=fix)
     if not plain:
-        state.recovered.mentions |= words(inner[:100_000])
+        state.mention(at, end_pos)
         state.feed_missing_value()
 
 
@@ -133,7 +133,7 @@ def without_quotes(state: RecoveryState, token: Token) -> bool:
     if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
         return False
     _add_text(state, setting, Place(start(token), end_pos), one=last < number)
-    state.recovered.mentions |= words(state.text[start(token) : end_pos])
+    state.mention(start(token), end_pos)
     state.feed_missing_value()
     state.rescan(end_pos)
     return True

@@ -9,7 +9,7 @@ from lark import Token
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.suggestion import listing, nearest
 from dslc.example import example
-from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown, words
+from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown
 from dslc.recovery.strings import add_single_quotes
 from dslc.syntax.delimiters import entry_end
 
@@ -208,7 +208,7 @@ def parentheses(state: RecoveryState, token: Token) -> bool:
     known = found[0][1] != "{" and not (many and "[" in found[0]) and (many or one is not None)
     message = f"unexpected {_BRACKET_NAMES[found[0][0]]} around a value"
     state.collector.add("S112", message, Place(start, end), hint=hint, fix=fix if known else None)
-    state.recovered.mentions |= words(found[0])
+    state.mention(*found.span())
     state.feed_missing_value()
     state.seek(end)
     return True
@@ -227,7 +227,7 @@ def group_without_braces(state: RecoveryState, token: Token) -> bool:
     start, end = token.start_pos or 0, state.peek(number - 1).end_pos or 0
     hint = f"such as `{example(setting)}`"
     state.collector.add("T401", f"`{setting.name}` takes settings in braces", Place(start, end), hint=hint)
-    state.recovered.mentions |= words(state.text[start : min(end, start + 100_000)])
+    state.mention(start, end)
     state.feed_missing_value()
     state.damage()
     state.seek(end)
