@@ -12,17 +12,22 @@ come here. For any other section, lark is fed token by token:
 **A rule** is a function of the state and the next token. It either returns False and has changed nothing, or has
 reported one mistake and repaired it, and returns True. A repair is one or more of these: skip tokens (`advance`,
 `drop`, `skip_entry`, `seek`), insert or replace a token (`insert`, `replace`), feed lark a token that the text lacks
-(`feed`, `feed_missing_value`, `abandon_head`). A rule that feeds or skips a brace updates `missing` or `excess`; a rule
-that continues inside a string calls `rescan`, which counts the braces again. Bodies that lost a part are added to
-`recovered.damaged`, so that nothing is reported missing there. Skipped words are added to `recovered.mentions`, so that
-no name among them is reported as unused or undeclared. Sets of positions remember a repair until
-its rule can complete it: `closing_signs` for `closing_sign`, `closing_words` and `by_closing_word` for `closing_word`,
-`by_indentation` for `end_of_indentation`. A message never shows a value that may be a secret.
+(`feed`, `feed_missing_value`, `abandon_head`). Only `heads.name_below` feeds lark a token of the text itself, to skip
+the line end before and after it. A rule that feeds or skips a brace updates `missing` or `excess`; a rule that
+continues inside a string calls `rescan`, which counts the braces again. Bodies that lost a part are added to
+`recovered.damaged`, so that nothing is reported missing there. Skipped words are added to `recovered.mentions`
+(`mention`, `drop`), so that no name among them is reported as unused or undeclared. Sets of positions remember a repair
+until its rule can complete it: `closing_signs` for `closing_sign`, `closing_words` and `by_closing_word` for
+`closing_word`, `by_indentation` for `end_of_indentation`. A message never shows a value that may be a secret.
 
 **Order.** Rules for quotes come first, because a wrong quote shifts all later tokens; then heads, foreign syntax,
-braces, keys, values and lists. Within a group, the narrower rule comes first: `inner_quotes` before `without_quotes`,
-`key_twice` before `key_as_value`. A list is checked as a whole before its first token (`invalid_list`), because tokens
-cannot be taken back from lark. A rule inspects only the line or list that it is about, or scans the section once.
+braces, keys, values and lists. `not_opened`, `other_quotes` and `multiline_text` need a key and come with the values.
+The second halves of reported pairs (`closing_sign`, `closing_word`) come before the rules that would report them.
+Within a group, the narrower rule comes first: `inner_quotes` before `without_quotes`, `key_twice` before
+`key_as_value`. A list is checked as a whole before its first token (`invalid_list`), because tokens cannot be taken
+back from lark. Of the error rules, `unclosed_string` comes first, because an unclosed string contains the rest of its
+line; `incomplete_head` comes last, because it fits any token. A rule inspects only the line or list that it is about,
+or scans the section once.
 
 **Termination.** The position of the next token never decreases. After `_MAX_STEPS` steps at one position no more rules
 are tried there, so the token is consumed or skipped. A section with `_MAX_ERRORS` mistakes is given up. If a rule feeds
