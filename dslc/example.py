@@ -127,6 +127,13 @@ def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:
     return named(next(iter(setting.choices or rows), "a-name"))
 
 
+def written_default(setting: Setting) -> str:
+    """Return the default of `setting` as the language writes it. A list is in brackets."""
+    if isinstance(setting.default, list):
+        return f"[{', '.join(written(item, setting) for item in setting.default)}]"
+    return written(setting.default, setting)
+
+
 def written(value: Any, setting: Setting) -> str:
     """Return one value of `setting` as the language writes it. `value`: JSON value, such as a default."""
     match value:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dslc.catalog import CatalogEntry
-from dslc.example import example, needed
+from dslc.example import example, needed, written_default
 from dslc.language_server import markdown
 from dslc.language_server.cursor_context import CursorContext
 from dslc.setting import Setting
@@ -283,7 +283,7 @@ def _plain(here: _At, setting: Setting) -> Iterator[CompletionItem]:
         return
     found = {}
     if setting.default not in (None, "", []) and not isinstance(setting.default, list):
-        found[markdown.written(setting, setting.default)] = "default"
+        found[written_default(setting)] = "default"
     found.setdefault(example(setting).removeprefix(setting.name).strip(), "example")
     for rank, (value, detail) in enumerate(found.items()):
         if "…" not in value:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from inspect import cleandoc
-from typing import Any
 
 from dslc.blocks import TABLE
 from dslc.catalog import CatalogEntry
+from dslc.example import written_default
 from dslc.setting import Setting
 
 _TYPES = {
@@ -34,7 +33,6 @@ _TYPES = {
     "variant": "name, with its own options",
     "group": "settings in braces",
 }
-_UNQUOTED = {"word", "variant", "duration", "size", "name", "reference", "tool"}
 
 
 def of_kind(kind: str) -> str:
@@ -46,7 +44,7 @@ def of_setting(setting: Setting) -> str:
     """Documentation of a setting: purpose, type, default, bounds and relations to other settings."""
     head = f"**{setting.name}**: {type_of(setting)}{', required' if setting.required else ''}"
     facts = [
-        f"Default: {shown(setting)}" if setting.default not in (None, "", []) else "",
+        f"Default: `{written_default(setting)}`" if setting.default not in (None, "", []) else "",
         f"{'Over' if setting.type == 'template' else 'One of'} {_listed(setting.choices)}" if setting.choices else "",
         f"Must be {setting.form_says}" if setting.form_says else "",
         _bounds(setting),
@@ -79,18 +77,6 @@ def type_of(setting: Setting) -> str:
     if setting.many and setting.type == "group":
         return f"{what}, any number of times"
     return f"list of {what}{', or one' if setting.single else ''}" if setting.many else what
-
-
-def shown(setting: Setting) -> str:
-    """Default of a setting in the syntax of the language."""
-    return f"`{written(setting, setting.default)}`"
-
-
-def written(setting: Setting, value: Any) -> str:
-    """Value of a setting in the syntax of the language."""
-    if isinstance(value, list | tuple):
-        return f"[{' '.join(written(setting, item) for item in value)}]"
-    return str(value) if setting.type in _UNQUOTED else json.dumps(value, ensure_ascii=False)
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dslc.example import example, written
+from dslc.example import example, written_default
 from dslc.reference.markdown import anchor, code, listing, sentence, table
 from dslc.reference.titles import family_page
 from dslc.setting import Setting
@@ -153,9 +153,7 @@ def _given(setting: Setting) -> str:
         return "required"
     if setting.type == "group" or setting.default in (None, []):
         return _NONE
-    if isinstance(setting.default, list):
-        return code(f"[{', '.join(written(item, setting) for item in setting.default)}]")
-    return code(written(setting.default, setting))
+    return code(written_default(setting))
 
 
 def _rows(setting: Setting, vocabulary: Vocabulary) -> str:

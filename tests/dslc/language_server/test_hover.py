@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dslc.language_server.markdown import plain
+from dslc.language_server.markdown import of_setting, plain
+from dslc.setting import Setting
 from tests.dslc.language_server.programs import said
 
 _SECRET = "hunter2Zq"
@@ -39,6 +40,18 @@ def test_a_word_is_explained(text: str, expected: list[str]) -> None:
     markdown = said(text)
     assert bool(markdown) == bool(expected)
     assert [part for part in expected if part not in markdown] == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "default"),
+    [
+        (Setting("max_characters", "integer", default=24_000), "24_000"),
+        (Setting("headers", "string", default=["a", "b"], many=True), '["a", "b"]'),
+        (Setting("model", "name", default="a.b"), '"a.b"'),
+    ],
+)
+def test_a_default_is_shown_as_the_language_writes_it(setting: Setting, default: str) -> None:
+    assert f"Default: `{default}`" in of_setting(setting)
 
 
 def test_a_reference_says_where_the_block_is_and_what_it_says() -> None:
