@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dslc.setting import Setting
+from dslc.setting import NAME_TYPES, Setting
 from dslc.syntax.quoting import named, quoted
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _BY_TYPE = {
     "network": '"192.0.2.0/24"',
     "secret": '"secret://env/WEBHOOK_SECRET"',
 }
-_NAMES = {"word", "variant", "name", "reference", "tool"}
 
 
 class ExampleLine(NamedTuple):
@@ -143,6 +142,6 @@ def written(value: Any, setting: Setting) -> str:
             return f"{value:_}"
         case int() | float():
             return str(value)
-    if setting.type in _NAMES:
+    if setting.type in NAME_TYPES:
         return named(value)
     return value if setting.type in {"duration", "size"} else quoted(value)

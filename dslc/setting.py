@@ -22,6 +22,8 @@ STRING_TYPES: frozenset[Written] = frozenset(
      "secret"}
 )  # fmt: skip
 """Types of settings whose value may be a string literal."""
+NAME_TYPES: frozenset[Written] = frozenset({"name", "reference", "word", "variant", "tool"})
+"""Types of settings whose value is a name: a word, or a string literal if it is not a valid word."""
 
 
 class Setting(NamedTuple):

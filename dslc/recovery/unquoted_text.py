@@ -15,12 +15,11 @@ from dslc.diagnostics.suggestion import nearest
 from dslc.example import example
 from dslc.recovery.state import VALUES, RecoveryState
 from dslc.recovery.strings import may_end
-from dslc.setting import STRING_TYPES, Setting
+from dslc.setting import NAME_TYPES, STRING_TYPES, Setting
 from dslc.syntax.tree import end, start
 
 _MAX_TOKENS = 200  # tokens of a text that are inspected
 _MAX_HINT_LINE = 80  # characters of a line shown in a hint
-_NAMES = {"reference", "name", "variant", "word"}
 _NUMBERS = {"number", "integer"}
 _UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
 # Up to a blank. Directly following parentheses or brackets are included: `$.a[0].b`, `env("A")`, `${A}`.
@@ -203,7 +202,7 @@ def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, on
         add("T401", f"`{setting.name}` takes a list", place, hint=f"`{setting.name} [{', '.join(items[:8])}]`")
     elif re.fullmatch(r"[\w-]+(?:[ \t]+[\w-]+)+", shown) and kind in {"reference", "name"}:
         add("S109", "this name contains a space", place, hint="join its words with `-`")
-    elif kind in _NAMES:
+    elif kind in NAME_TYPES:
         message, hint = (
             ("this name needs quotes", f'write `"{shown}"`')
             if is_name(shown)

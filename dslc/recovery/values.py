@@ -11,15 +11,10 @@ from dslc.diagnostics.suggestion import listing, nearest
 from dslc.example import example
 from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown
 from dslc.recovery.strings import add_single_quotes
+from dslc.setting import NAME_TYPES
 from dslc.syntax.delimiters import entry_end
 
-_NAMES = {
-    "word",
-    "name",
-    "reference",
-    "variant",
-    "boolean",
-}  # types of settings whose value may be a word without quotes
+_WORD_TYPES = {*NAME_TYPES, "boolean"}  # types of settings whose value may be a word without quotes
 # A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.
 _OTHER_SIGN = re.compile(r"([-=~]>|:=|<-|==?>?|[→⇒]|[-—–;,~|.:=<>]{1,3}(?=[ \t\"\[]))[ \t]*+[\"\w\[$/@.]")
 _COMMENT = re.compile(r"(--|;;?(?=[ \t])|%(?=[ \t])|<!--)")
@@ -42,7 +37,7 @@ def key_as_value(state: RecoveryState, token: Token) -> bool:
     if token.type != "WORD" or not parser_state.expects_value or token not in legal:
         return False
     setting = legal.get(parser_state.head[0])
-    names = setting is None or setting.type in _NAMES
+    names = setting is None or setting.type in _WORD_TYPES
     if after.type == "WORD":
         known = after in legal and after not in {"true", "false"}
         mistaken = not names and not known
@@ -97,7 +92,7 @@ def _is_indented_value(state: RecoveryState) -> bool:
     parser_state, word, setting = state.parser_state, state.peek(1), state.parser_state.setting()
     if setting is None or word.type != "WORD" or word in parser_state.legal():
         return False
-    if setting.type not in _NAMES and not (setting.type == "scalar" and word in {"true", "false"}):
+    if setting.type not in _WORD_TYPES and not (setting.type == "scalar" and word in {"true", "false"}):
         return False
     column, outer = parser_state.column(word), parser_state.column(parser_state.head[0])
     opens = setting.type == "variant" and state.peek(2).type == "LBRACE"

@@ -26,7 +26,7 @@ from dslc.diagnostics.collector import Place
 from dslc.diagnostics.diagnostic import Fix
 from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.example import example
-from dslc.setting import Setting
+from dslc.setting import NAME_TYPES, Setting
 from dslc.syntax.tree import ListValue, MissingToken, ValueNode
 from dslc.value_reading.check_state import INVALID, CheckState, InvalidValue, Use
 from dslc.value_reading.number import read_integer, read_number, read_scalar
@@ -35,7 +35,6 @@ from dslc.value_reading.string_literals import is_string, text_of
 _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
 _TEXT_TYPES = {"string", "scalar", "event", "header_name", "pattern", "template"}
-_NAMES = {"name", "reference", "word", "variant", "tool"}
 
 _WORD = re.compile(r"\w+")
 _MAX_WORD = 64
@@ -88,7 +87,7 @@ def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | Inval
         if setting.form is not None and isinstance(found, str):
             valid_form(found, setting.form, setting.form_says or "of the required form")
     except Invalid as invalid:
-        code = "N206" if invalid.fault == "form" and setting.type in _NAMES else _CODES[invalid.fault]
+        code = "N206" if invalid.fault == "form" and setting.type in NAME_TYPES else _CODES[invalid.fault]
         hint = invalid.hint or f"such as `{example(setting)}`"
         fix = _quoted(context, setting, value) if code == "T401" else None
         if fix is not None:

@@ -239,6 +239,7 @@ CASES: list[tuple[str, int]] = [
     ("memory m { search { vector_weight 70% keyword_weight 0,3 } }\n", 2),
     ("agent a {\n    tools search, remember\n}\n", 1),
     ("agent a {\n    tools search remember\n}\n", 1),
+    ("agent a {\n    tools memory recall\n}\n", 1),
     ("agent a {\n    tools (search remember)\n}\n", 1),
     ("agent a {\n    instruction You review pull requests\n}\n", 1),
     ("agent a {\n    instruction You review (path \"x\"), don't you?\n    max_steps 3\n}\n", 1),
