@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dslc.blocks.values.secret import SCHEMES
 from dslc.catalog import Catalog
 from dslc.language_server import markdown
 from dslc.language_server.completion import block_snippet, setting_snippet, words_of
@@ -25,6 +26,7 @@ SCOPE = "source.symbiont"
 
 _WORD = WORD.replace("*+", "*")  # Oniguruma syntax
 _NAME = rf'(?:{_WORD}|"(?:[^"\\]|\\.)*")'
+_REFERENCE = rf'(?<=")(?:{"|".join(SCHEMES)})://[^"\s]*'
 _END = r"(?![A-Za-z0-9_-])"
 Rule = Mapping[str, Any]
 
@@ -197,7 +199,7 @@ def _values(words: Iterable[str]) -> dict[str, Rule]:
             "patterns": [
                 {"name": "constant.character.escape.symbiont", "match": r'\\(?:["\\nrt]|u[0-9A-Fa-f]{4})'},
                 {"name": "invalid.illegal.escape.symbiont", "match": r"\\."},
-                {"name": "markup.underline.link.symbiont", "match": r'(?<=")(?:secret|vault)://[^"\s]*'},
+                {"name": "markup.underline.link.symbiont", "match": _REFERENCE},
             ]
         },
         "value": {

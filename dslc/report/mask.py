@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from dslc.blocks import KINDS
+from dslc.blocks.values.secret import SCHEMES
 from dslc.catalog import Catalog
 from dslc.diagnostics.passwords import passwords
 from dslc.diagnostics.suggestion import nearest
@@ -25,7 +26,7 @@ _PIECE = re.compile(
     r"|(?P<mark>[\n\[\]=:,]|[{}]++)"
     r"|(?P<other>[^\sA-Za-z_\"'#/\[\]{}=:,]++|[^\s])"
 )
-_REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault|file)://""")
+_REFERENCE = re.compile(rf"""["']{{0,3}}(?:{"|".join(SCHEMES)})://""")
 _BARE = re.compile(WORD)
 _LONGEST_KEY = 64
 _NOTHING, _STRING, _WORD = range(3)

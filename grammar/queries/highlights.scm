@@ -38,7 +38,7 @@
 ([
   (setting value: (string (string_content) @string.special.url))
   (list (string (string_content) @string.special.url))
-] (#match? @string.special.url "^(secret|vault|https?)://"))
+] (#match? @string.special.url "^(secret|vault|file|https?)://"))
 
 ["{" "}" "[" "]" "(" ")"] @punctuation.bracket
 "," @punctuation.delimiter

@@ -31,7 +31,7 @@ agent reviewer {
 }
 
 webhook w {
-    secret   ["secret://vault/w" "vault://x"]
+    secret   ["secret://vault/w" "vault://x" "file://y"]
     provider custom { header "X-Sig" }
     agent    "reviewer"
 }
@@ -92,9 +92,9 @@ def test_each_part_of_a_text_has_its_colour() -> None:
         "constant": ["markdown", "tdd_proof", "custom"],
         "constant.builtin.boolean": ["true", "true"],
         "number": ["90d", "0.7"],
-        "string": ['"x"', '"a\\nb"', '"secret://vault/w"', '"vault://x"', '"X-Sig"', '"this"'],
+        "string": ['"x"', '"a\\nb"', '"secret://vault/w"', '"vault://x"', '"file://y"', '"X-Sig"', '"this"'],
         "string.escape": ["\\n"],
-        "string.special.url": ["secret://vault/w", "vault://x"],
+        "string.special.url": ["secret://vault/w", "vault://x", "file://y"],
         "punctuation.bracket": [*"{[]{}}{}{[]{}}(){}"],
         "punctuation.delimiter": [","],
     }

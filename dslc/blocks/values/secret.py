@@ -7,7 +7,9 @@ import re
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.names import is_name
 
-_REFERENCE = re.compile(r"(secret|vault|file)://(.*)", re.DOTALL)
+SCHEMES = ("secret", "vault", "file")
+"""Schemes of a reference to a secret."""
+_REFERENCE = re.compile(rf"({'|'.join(SCHEMES)})://(.*)", re.DOTALL)
 
 
 def is_reference(secret: str) -> bool:

@@ -53,6 +53,12 @@ def test_patterns_are_regular_expressions_and_each_setting_is_known() -> None:
     assert all(re.search(known, name) for settings in _VOCABULARY.kinds.values() for name in settings)
 
 
+@pytest.mark.parametrize("scheme", ["secret", "vault", "file"])
+def test_a_reference_to_a_secret_is_shown_as_a_link(scheme: str) -> None:
+    link = next(rule for rule in grammar(_VOCABULARY)["repository"]["inside"]["patterns"] if "link" in rule["name"])
+    assert re.search(link["match"], f'"{scheme}://a/b"')
+
+
 def _pairs(data: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(data, dict):
         for key, value in data.items():
