@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix
 from dslc.source import OffsetText, Source, Span
-from dslc.syntax.tokens import COMMENT, LONG, STRING, UNCLOSED_LONG, UNCLOSED_STRING
+from dslc.syntax.tokens import COMMENT, LONG, SINGLE_QUOTED_PART, STRING, UNCLOSED_LONG, UNCLOSED_STRING
 
 _WIDE = "\x0b\x0c\x85\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WIDTHLESS = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
@@ -23,7 +23,7 @@ _PART = "[A-Za-z0-9_.-]"
 _ANY = re.compile(f"[{_WIDE}{_WIDTHLESS}]")
 _BLANK = re.compile(f"[{_WIDE}]")
 _FOUND = re.compile(
-    rf"{LONG}|{UNCLOSED_LONG}|{STRING}|{UNCLOSED_STRING}|{COMMENT}|(?<![A-Za-z0-9_])\'[^\'\n{{}}]*\'"
+    rf"{LONG}|{UNCLOSED_LONG}|{STRING}|{UNCLOSED_STRING}|{COMMENT}|{SINGLE_QUOTED_PART}"
     rf"|(?P<word>(?<!{_PART}){_PART}++(?>(?:[{_WIDTHLESS}]++{_PART}++)+))|(?P<found>[{_WIDE}{_WIDTHLESS}]++)"
 )
 

@@ -17,7 +17,7 @@ from dslc.language_server import markdown
 from dslc.language_server.completion import block_snippet, setting_snippet, words_of
 from dslc.setting import Setting
 from dslc.syntax.block_heads import FOREIGN_KINDS
-from dslc.syntax.tokens import NUMBER, WORD
+from dslc.syntax.tokens import NUMBER, WORD, WORD_END
 from dslc.vocabulary import Vocabulary
 
 GRAMMAR = "syntaxes/symbiont.tmLanguage.json"
@@ -27,7 +27,6 @@ SCOPE = "source.symbiont"
 _WORD = WORD.replace("*+", "*")  # Oniguruma syntax
 _NAME = rf'(?:{_WORD}|"(?:[^"\\]|\\.)*")'
 _REFERENCE = rf'(?<=")(?:{"|".join(SCHEMES)})://[^"\s]*'
-_END = r"(?![A-Za-z0-9_-])"
 Rule = Mapping[str, Any]
 
 
@@ -97,7 +96,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 def _whole(words: Iterable[str]) -> str:
     """Pattern for one of the words, not inside a longer word."""
-    return f"(?<![A-Za-z0-9_-])(?:{_alternatives(words)}){_END}"
+    return f"(?<![A-Za-z0-9_-])(?:{_alternatives(words)}){WORD_END}"
 
 
 def _enclosed(begin: str, end: str, what: str) -> dict[str, Any]:
@@ -108,7 +107,7 @@ def _enclosed(begin: str, end: str, what: str) -> dict[str, Any]:
 def _block(vocabulary: Vocabulary) -> Rule:
     kinds = _alternatives(vocabulary.kinds)
     return {
-        "begin": rf"({kinds}){_END}[ \t]*({_NAME})?[ \t]*(\{{)",
+        "begin": rf"({kinds}){WORD_END}[ \t]*({_NAME})?[ \t]*(\{{)",
         "end": r"\}",
         "beginCaptures": {
             "1": {"name": "storage.type.symbiont"},
@@ -125,7 +124,7 @@ def _elsewhere() -> dict[str, Rule]:
     inner = [{"include": "#comment"}, {"include": "#string"}, {"include": "#elsewhere-braces"}]
     return {
         "elsewhere": {
-            "begin": rf"^[ \t]*(?:({_alternatives(FOREIGN_KINDS)}){_END}|(agent)[ \t]+({_NAME})[ \t]*(?=\())",
+            "begin": rf"^[ \t]*(?:({_alternatives(FOREIGN_KINDS)}){WORD_END}|(agent)[ \t]+({_NAME})[ \t]*(?=\())",
             "end": r"(?<=\})|^(?=[A-Za-z_])",
             "beginCaptures": {
                 "1": {"name": "keyword.other.symbiont"},

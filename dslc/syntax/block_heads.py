@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from functools import cached_property
 
-from dslc.syntax.tokens import NAME, WORD
+from dslc.syntax.tokens import NAME, WORD, WORD_END
 
 FOREIGN_KINDS = ("metadata", "policy", "schedule", "channel", "type", "function")
 """Keywords that open a block of the wider language, whatever its shape. `agent` is not one: this language has it too.
@@ -35,18 +35,18 @@ class BlockHeads:
         `=` and `:` are excluded because they occur in fields of other languages, such as `type: {`.
         """
         return re.compile(
-            rf"\n(?P<any>(?:{self._kinds}|{'|'.join(FOREIGN_KINDS)})(?![A-Za-z0-9_-])[^\n{{}}=:]*+\{{)"
+            rf"\n(?P<any>(?:{self._kinds}|{'|'.join(FOREIGN_KINDS)}){WORD_END}[^\n{{}}=:]*+\{{)"
             rf"|\n[ \t]*+(?P<ours>(?:{self._kinds})[ \t]++{NAME}[ \t]*+\{{)"
         )
 
     @cached_property
     def _named(self) -> re.Pattern[str]:
         words = f"{self._kinds}|{'|'.join(FOREIGN_KINDS)}"
-        return re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[ \t]++{NAME}", re.MULTILINE)
+        return re.compile(rf"^(?:{words}){WORD_END}[ \t]++{NAME}", re.MULTILINE)
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
-        return re.compile(rf"(?:{self._kinds}|agent|{'|'.join(FOREIGN_KINDS)})(?![A-Za-z0-9_-])")
+        return re.compile(rf"(?:{self._kinds}|agent|{'|'.join(FOREIGN_KINDS)}){WORD_END}")
 
     @cached_property
     def _lines(self) -> re.Pattern[str]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import cached_property
 
-from dslc.syntax.tokens import COMMENT, LONG, STRING, UNCLOSED_LONG, UNCLOSED_STRING
+from dslc.syntax.tokens import COMMENT, LONG, SINGLE_QUOTED_PART, STRING, UNCLOSED_LONG, UNCLOSED_STRING
 
 
 class LazyPattern:
@@ -32,10 +32,9 @@ GAP = re.compile(rf"(?>(?:[ \t\r\n]++|{COMMENT})*)")
 """White space and comments between two sections."""
 DELIMITER = re.compile(
     rf"{LONG}|(?P<endless>{UNCLOSED_LONG})|{STRING}|(?P<unclosed>{UNCLOSED_STRING})|{COMMENT}|\{{++|\}}++|\[++|\]++"
-    r"|(?<![A-Za-z0-9_])'[^'\n{}]*'"
+    rf"|{SINGLE_QUOTED_PART}"
 )
-"""Alternatives in the parser's order of precedence. Text in single quotes is an error, but `//` inside it does not
-begin a comment."""
+"""Alternatives in the parser's order of precedence."""
 FOREIGN_DELIMITER = LazyPattern(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
 """`DELIMITER` for blocks of the wider language, in which an unpaired quote does not begin a string."""
 _WITHIN_LINE = LazyPattern(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|{UNCLOSED_STRING}|[^\n{{}}"#/]++|/(?!/))*)')

@@ -11,11 +11,9 @@ import re
 from dslc.syntax.block_heads import FOREIGN_KINDS, BlockHeads
 from dslc.syntax.delimiters import FOREIGN_DELIMITER, WHITESPACE, LazyPattern
 from dslc.syntax.section import Fault, Section
-from dslc.syntax.tokens import COMMENT, NAME, STRING
+from dslc.syntax.tokens import COMMENT, NAME, STRING, WORD_END
 
-_OPENING = re.compile(
-    rf"(?:{'|'.join(FOREIGN_KINDS)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()"
-)
+_OPENING = re.compile(rf"(?:{'|'.join(FOREIGN_KINDS)}){WORD_END}|agent{WORD_END}[ \t]*+{NAME}[ \t]*+(?=\()")
 _HEAD = LazyPattern(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')
 _PARENTHESIS = LazyPattern(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
 _NEXT_LINE = LazyPattern(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")

@@ -13,12 +13,16 @@ from collections.abc import Iterator
 from functools import cache
 
 WORD = r"[A-Za-z_][A-Za-z0-9_-]*+"
+WORD_END = r"(?![A-Za-z0-9_-])"
+"""After a keyword: the word ends there."""
 NUMBER = r"-?[0-9][A-Za-z0-9_.]*+"
 STRING = r'"(?>(?:[^"\\\n]++|\\[^\n])*)"'
 UNCLOSED_STRING = r'"[^\n]*+'
 LONG = r'"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)"""'
 UNCLOSED_LONG = r'"""[\s\S]*+'
 SINGLE_QUOTED = r"'[^'\n]*+'?"
+SINGLE_QUOTED_PART = r"(?<![A-Za-z0-9_])'[^'\n{}]*'"
+"""Text in single quotes without braces. It is an error, but `//` inside it does not begin a comment."""
 COMMENT = r"(?:#|//)[^\n]*+"
 NAME = rf'(?:{WORD}|(?!"""){STRING})'
 """Name of a block."""
