@@ -54,7 +54,7 @@ def extract_webhook_definitions(tree: Tree, source: str | bytes) -> list[Webhook
 
 def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
     source = Source("", text)
-    file = read(tree, source)
+    file = read_tree(tree, source)
     sections = [check_section(section.parsed, _vocabulary()) for section in file.sections]
     _raise_first(source, _errors(file, sections, kind))
     blocks = (block for section in sections for block in section.blocks if block.kind == kind)
@@ -97,7 +97,7 @@ def _vocabulary() -> Vocabulary:
     return Vocabulary(Catalog.installed())
 
 
-def read(tree: Tree, source: Source) -> File:
+def read_tree(tree: Tree, source: Source) -> File:
     """Convert a tree to a file of the compiler: a section for each block, with the compiler's nodes.
 
     Raises ValueError, with line and column, if the text cannot be read, or if the tree belongs to another text.

@@ -16,7 +16,7 @@ from lark import Token
 
 from dslc.catalog import Catalog
 from dslc.diagnostics.invisible import cleaned
-from dslc.extract import read
+from dslc.extract import read_tree
 from dslc.parse import File, parse
 from dslc.recovery.state import Recovered
 from dslc.source import Source
@@ -73,8 +73,8 @@ def disagreement(text: str) -> str | None:
     if file.readable == tree.root_node.has_error:
         codes = [(found.code, found.message) for found in file.diagnostics]
         return f"the compiler finds {codes}, tree-sitter {tree.root_node}"
-    if file.readable and outline(file) != outline(read(tree, source)):
-        return f"{outline(file)} is not {outline(read(tree, source))}"
+    if file.readable and outline(file) != outline(read_tree(tree, source)):
+        return f"{outline(file)} is not {outline(read_tree(tree, source))}"
     return None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tree_sitter import Node, QueryCursor
 
-from dslc.extract import read
+from dslc.extract import read_tree
 from dslc.source import Source
 from dslc.syntax.tree import BlockNode, Body, EntryNode
 from grammar.language import QUERIES, parse, query
@@ -103,7 +103,7 @@ def test_each_part_of_a_text_has_its_colour() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_examples_are_coloured_as_the_compiler_reads_them(path: Path) -> None:
     data = path.read_bytes()
-    nodes = [node for section in read(parse(data), Source(path.name, data)).sections for node in section.blocks]
+    nodes = [node for section in read_tree(parse(data), Source(path.name, data)).sections for node in section.blocks]
     entries = [entry for node in nodes if isinstance(node, BlockNode) for entry in _entries(node.body)]
     colours = _highlights(data)
     assert colours["keyword"] == [node.kind for node in nodes]
