@@ -15,7 +15,7 @@ from dslc.example import example
 from dslc.setting import STRING_TYPES, Setting
 from dslc.syntax.tree import Body, EntryNode, MissingToken
 from dslc.value_reading.check_state import INVALID, LOST_REFERENCE, BodyValues, CheckedHead, CheckState, InvalidValue
-from dslc.value_reading.value import read
+from dslc.value_reading.value import read_value
 from dslc.vocabulary import Settings, by_name
 
 _MAX_KEY = 64
@@ -181,7 +181,7 @@ def _value(context: CheckState, setting: Setting, entry: EntryNode) -> Any | Inv
         context.collector.add("N202", message, entry.key, hint=hint)
         context.mention(entry.value, entry.body)
         return INVALID
-    value = read(context, setting, entry.value)
+    value = read_value(context, setting, entry.value)
     if isinstance(value, InvalidValue):
         context.mention(entry.value, entry.body)
         return value
@@ -215,7 +215,7 @@ def may_be_misnamed(context: CheckState, setting: Setting, given: BodyValues) ->
     if setting.type == "group":
         return any(entry.value is None for entry in given.unknown)
     plain = (entry.value for entry in given.unknown if entry.value is not None and entry.body is None)
-    return any(not isinstance(read(context.scratch, setting, value), InvalidValue) for value in plain)
+    return any(not isinstance(read_value(context.scratch, setting, value), InvalidValue) for value in plain)
 
 
 def _check_complete(context: CheckState, settings: Sequence[Setting], given: BodyValues, head: CheckedHead) -> None:

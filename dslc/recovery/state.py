@@ -15,7 +15,7 @@ from dslc.syntax.lark_parser import parser, tokens
 from dslc.syntax.parser_state import ParserState
 from dslc.syntax.tree import MissingToken, Node
 from dslc.value_reading.check_state import CheckState, InvalidValue
-from dslc.value_reading.value import read
+from dslc.value_reading.value import read_value
 from dslc.vocabulary import Vocabulary
 
 VALUES = frozenset({"STRING", "LONG_STRING", "NUMBER", "LSQB"})
@@ -223,7 +223,7 @@ class RecoveryState:
         if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _MAX_SHOWN:
             return None
         context = CheckState(DiagnosticCollector(self.text), self.vocabulary)
-        is_wrong = isinstance(read(context, setting, token), InvalidValue) or context.collector.found
+        is_wrong = isinstance(read_value(context, setting, token), InvalidValue) or context.collector.found
         return None if is_wrong else f"{head} {token}"
 
 

@@ -41,7 +41,7 @@ _MAX_WORD = 64
 _LAST_ON_LINE = re.compile(r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|\]|#|//)")
 
 
-def read(context: CheckState, setting: Setting, value: ValueNode) -> Any | InvalidValue:
+def read_value(context: CheckState, setting: Setting, value: ValueNode) -> Any | InvalidValue:
     """Return the Python value, or `INVALID` after reporting a diagnostic. Lists of a setting with `many` are read by
     item."""
     if isinstance(value, MissingToken):
