@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from dslc.check.allow import ALLOW_COMMENT
 from dslc.parse import File
-from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, Value, Verbatim, read
+from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, Value, Verbatim, read_entries
 from dslc.syntax.tokens import scan
 from dslc.syntax.tree import ForeignNode
 from dslc.value_reading.string_literals import dedented
@@ -40,7 +40,7 @@ def formatted(file: File) -> str:
 
 def layout(file: File) -> list[TextRow]:
     """Layout rows of a file, which must not have syntax errors."""
-    return read(file.source.text or "", _foreign(file)).root.rows
+    return read_entries(file.source.text or "", _foreign(file)).root.rows
 
 
 def line_end(file: File) -> str:
@@ -56,7 +56,7 @@ def _foreign(file: File) -> _Places:
 
 def canonical(text: str, verbatim: _Places = ()) -> str:
     """Canonical form of a text without syntax errors. `verbatim`: ranges of blocks of the wider language."""
-    rows = read(text, verbatim).root.rows
+    rows = read_entries(text, verbatim).root.rows
     if ALLOW_COMMENT.search(text):
         rows = [row for together in _together(rows, text) for row in _with_allowed(together, text)]
     return _print(rows, _line_end(text, verbatim))

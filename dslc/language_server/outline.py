@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from dslc.syntax.reader import EntryTree, read
+from dslc.syntax.reader import EntryTree, read_entries
 
 _MOST = 200_000  # tokens read of one section
 
@@ -12,4 +12,4 @@ _MOST = 200_000  # tokens read of one section
 @lru_cache(maxsize=16_384)
 def outline(text: str) -> EntryTree:
     """Return the entry tree of a text, usually of one section. The tree is shared: do not change it."""
-    return read(text, most=_MOST)
+    return read_entries(text, most=_MOST)

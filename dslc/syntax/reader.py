@@ -157,8 +157,8 @@ TextRow: TypeAlias = Entry | Atom | Group | Comment | Verbatim
 
 @dataclass(slots=True, eq=False)
 class EntryTree:
-    """The result of `read`. `root`: the body of the whole text. `comments`: start and end of each, with trailing
-    blanks.
+    """The result of `read_entries`. `root`: the body of the whole text. `comments`: start and end of each, with
+    trailing blanks.
 
     `long`: the long strings. `lists`: all lists, including those that belong to no entry.
     """
@@ -178,7 +178,7 @@ class EntryTree:
                 waiting += entry.body.entries[::-1]
 
 
-def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None = None) -> EntryTree:
+def read_entries(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None = None) -> EntryTree:
     """Read the entries of a text.
 
     `verbatim`: (start, end) of top-level parts that are copied without parsing. `most`: maximum number of tokens read
@@ -194,7 +194,7 @@ def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None =
 
 
 class _Reader:
-    """State of `read`: open groups, the current entry and pending blank lines."""
+    """State of `read_entries`: open groups, the current entry and pending blank lines."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -12,7 +12,7 @@ from dslc.catalog import Catalog
 from dslc.parse import parse
 from dslc.source import Source
 from dslc.syntax.lark_parser import tokens
-from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, read
+from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, read_entries
 from dslc.syntax.tokens import scan
 from dslc.syntax.tree import ForeignNode
 from dslc.vocabulary import Vocabulary
@@ -70,7 +70,7 @@ def _of_tree_sitter(node: Node) -> Iterator[Found]:
 def test_the_grammar_the_reader_and_tree_sitter_find_the_same_tokens(chunk: int) -> None:
     for block in _BLOCKS[chunk::4]:
         expected = _of_grammar(block)
-        assert [token for row in read(block).root.rows for token in _of_reader(row)] == expected, block
+        assert [token for row in read_entries(block).root.rows for token in _of_reader(row)] == expected, block
         places = [(kind, len(block[:start].encode()), len(block[:end].encode())) for kind, start, end in expected]
         assert list(_of_tree_sitter(language.parse(block).root_node)) == places, block
 
@@ -82,7 +82,7 @@ def test_the_reader_and_tree_sitter_find_the_same_comments() -> None:
             node = waiting.pop()
             waiting += reversed(node.children)
             found += [data[node.start_byte : node.end_byte].decode()] if node.type == "comment" else []
-        expected = [block[start:end] for start, end in read(block).comments]
+        expected = [block[start:end] for start, end in read_entries(block).comments]
         assert [comment.rstrip("\r") for comment in found] == expected, block
 
 
@@ -102,7 +102,7 @@ def _comments(row: TextRow) -> int:
 
 def test_every_comment_has_its_place_in_the_tree() -> None:
     for block in _BLOCKS:
-        reading = read(block)
+        reading = read_entries(block)
         assert _comments(reading.root) == len(reading.comments), block
 
 
