@@ -67,7 +67,7 @@ class OpenDocument:
     text: DocumentText
 
 
-class Project:
+class EditorProject:
     """One program. Positions in arguments and results are indexes into the text of a source as the compiler reads
     it."""
 

@@ -13,7 +13,7 @@ from pygls.lsp.server import LanguageServer
 from dslc import files
 from dslc.language_server.disk import scan_folders
 from dslc.language_server.positions import Encoding
-from dslc.language_server.project import DocumentChange, Project
+from dslc.language_server.project import DocumentChange, EditorProject
 from dslc.language_server.protocol.wire import Wire
 from dslc.language_server.uris import path_of
 from dslc.report.selection import MOST_IN_A_FILE
@@ -36,7 +36,7 @@ class LanguageSession:
     def __init__(self, server: LanguageServer, vocabulary: Vocabulary, failed: RequestFailed) -> None:
         self._server = server
         self._failed = failed
-        self.project = Project(vocabulary)
+        self.project = EditorProject(vocabulary)
         self.wire = Wire(self.project, types.ClientCapabilities())
         self._watched = False
         self._looked = False  # False until the first scan is finished: parts of the program are missing

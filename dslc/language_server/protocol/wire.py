@@ -13,7 +13,7 @@ from dslc.language_server import markdown as prose
 from dslc.language_server.completion import CompletionItem, Sort
 from dslc.language_server.names import Named
 from dslc.language_server.positions import indexes
-from dslc.language_server.project import DocumentText, Project
+from dslc.language_server.project import DocumentText, EditorProject
 from dslc.language_server.symbols import Fold, Symbol
 from dslc.source import Span
 
@@ -43,7 +43,7 @@ _BOM = b"\xef\xbb\xbf"
 class Wire:
     """Converter to the protocol's types for one client."""
 
-    def __init__(self, project: Project, capabilities: types.ClientCapabilities) -> None:
+    def __init__(self, project: EditorProject, capabilities: types.ClientCapabilities) -> None:
         def able(path: str) -> Any:
             return get_capability(capabilities, path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dslc.language_server.completion import CompletionItem, complete
 from dslc.language_server.cursor_context import CursorContext
 from dslc.language_server.hover import hover
-from dslc.language_server.project import DocumentChange, Project
+from dslc.language_server.project import DocumentChange, EditorProject
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 
@@ -13,16 +13,16 @@ CURSOR = "|"
 HERE = "untitled:here"
 
 
-def project(**texts: str) -> Project:
+def project(**texts: str) -> EditorProject:
     """Return a project of open documents, each by its name."""
-    made = Project(Vocabulary(CATALOG))
+    made = EditorProject(Vocabulary(CATALOG))
     for name, text in texts.items():
         made.open(f"untitled:{name}", 1, text)
     made.settle()
     return made
 
 
-def at_cursor(marked: str, **others: str) -> tuple[Project, CursorContext, int]:
+def at_cursor(marked: str, **others: str) -> tuple[EditorProject, CursorContext, int]:
     """Return the project of a text with a cursor and of other texts, the cursor's position, and its index."""
     index = marked.index(CURSOR)
     made = project(here=marked.replace(CURSOR, "", 1), **others)
@@ -55,6 +55,6 @@ def said(marked: str, **others: str) -> str:
     return found.markdown if found else ""
 
 
-def typed(made: Project, text: str) -> None:
+def typed(made: EditorProject, text: str) -> None:
     """Replace the text under `HERE`."""
     made.change(HERE, 2, [DocumentChange(text)])

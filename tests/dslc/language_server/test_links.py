@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dslc.language_server.disk import scan_folders
-from dslc.language_server.project import Project
+from dslc.language_server.project import EditorProject
 from dslc.language_server.uris import uri_of
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
@@ -21,13 +21,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _look(project: Project) -> None:
+def _look(project: EditorProject) -> None:
     for _ in project.take(scan_folders(project.folders, project.stamps)):
         pass
 
 
-def _project(folder: Path) -> Project:
-    project = Project(Vocabulary(CATALOG))
+def _project(folder: Path) -> EditorProject:
+    project = EditorProject(Vocabulary(CATALOG))
     project.folders = [str(folder)]
     _look(project)
     return project

@@ -6,7 +6,7 @@ import pytest
 
 from dslc.editing.edit import apply
 from dslc.language_server.names import RenameRefused
-from dslc.language_server.project import Project
+from dslc.language_server.project import EditorProject
 from tests.dslc.language_server.programs import HERE, at_cursor, project, typed
 
 _TEXTS = {
@@ -15,7 +15,7 @@ _TEXTS = {
 }
 
 
-def _renamed(made: Project, kind: str, old: str, new: str) -> dict[str, str]:
+def _renamed(made: EditorProject, kind: str, old: str, new: str) -> dict[str, str]:
     edits = made.names.renamed(kind, old, new)
     texts = {}
     for file in {file for file, _ in edits}:
