@@ -54,10 +54,10 @@ def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> 
     Overlapping fixes are applied one after the other. `analyse` compiles sources; it is called once if no fix is
     refused and none overlap.
     """
-    work = _Work(compilation, analyse, unsafe=unsafe)
-    while work.tries < _TRIES and (batch := work.batch()):
-        work.settle(batch)
-    return work.done
+    state = _FixState(compilation, analyse, unsafe=unsafe)
+    while state.tries < _TRIES and (batch := state.batch()):
+        state.settle(batch)
+    return state.done
 
 
 def apart(found: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -81,7 +81,7 @@ def _is_free(taken: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     return (at == 0 or taken[at - 1][1] < start) and (at == len(taken) or end < taken[at][0])
 
 
-class _Work:
+class _FixState:
     def __init__(self, compilation: Compilation, analyse: Analyse, *, unsafe: bool) -> None:
         self.done = Fixed(compilation)
         self.analyse = analyse
