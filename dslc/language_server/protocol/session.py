@@ -23,7 +23,7 @@ _PATIENCE = 0.05  # seconds of storing files before requests are handled
 _LONGEST_LOOK = 5  # seconds; diagnostics are published then even if the first scan is not finished
 _ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
 
-RequestFailed = Callable[[str, BaseException], None]
+FailureHandler = Callable[[str, BaseException], None]
 
 
 class LanguageSession:
@@ -33,7 +33,7 @@ class LanguageSession:
     called with errors of background tasks.
     """
 
-    def __init__(self, server: LanguageServer, vocabulary: Vocabulary, failed: RequestFailed) -> None:
+    def __init__(self, server: LanguageServer, vocabulary: Vocabulary, failed: FailureHandler) -> None:
         self._server = server
         self._failed = failed
         self.project = EditorProject(vocabulary)
