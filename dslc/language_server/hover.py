@@ -9,8 +9,8 @@ from dslc.blocks.values.duration import read_duration, write_duration
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.secret import backend_of, is_reference
 from dslc.blocks.values.size import read_size
-from dslc.language_server import markdown as prose
 from dslc.language_server.cursor_context import CursorContext
+from dslc.language_server.markdown import of_kind, of_row, of_setting
 from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 
@@ -35,12 +35,12 @@ def hover(cursor_context: CursorContext, vocabulary: Vocabulary, summary: Summar
     said = ""
     match cursor_context.role:
         case "kind" if token.text in vocabulary.kinds:
-            said = prose.of_kind(token.text)
+            said = of_kind(token.text)
         case "name":
             said = summary(entry.key.text, token.content)
         case "key":
             setting = cursor_context.setting(vocabulary)
-            said = prose.of_setting(setting) if setting else ""
+            said = of_setting(setting) if setting else ""
         case "value":
             setting = cursor_context.setting(vocabulary)
             said = _value(cursor_context, setting, vocabulary, summary) if setting else ""
@@ -52,11 +52,11 @@ def _value(cursor_context: CursorContext, setting: Setting, vocabulary: Vocabula
     if setting.type == "secret":
         return _secret(text, vocabulary)
     if setting.type == "reference":
-        return summary(setting.block or "", text) or prose.of_setting(setting)
+        return summary(setting.block or "", text) or of_setting(setting)
     row = vocabulary.rows(setting.family).get(text) if setting.family else None
     if row is not None:
-        return prose.of_row(row)
-    said = prose.of_setting(setting)
+        return of_row(row)
+    said = of_setting(setting)
     meant = _meant(setting, text)
     return f"{meant}\n\n{said}" if meant else said
 
@@ -68,7 +68,7 @@ def _secret(text: str, vocabulary: Vocabulary) -> str:
         row = vocabulary.rows("secret").get(backend_of(text))
     except Invalid:
         return ""
-    return prose.of_row(row) if row else ""
+    return of_row(row) if row else ""
 
 
 def _meant(setting: Setting, text: str) -> str:

@@ -9,8 +9,8 @@ from lsprotocol import types
 from pygls.capabilities import get_capability
 
 from dslc.diagnostics.diagnostic import Diagnostic, Edit, Label, Severity
-from dslc.language_server import markdown as prose
 from dslc.language_server.completion import CompletionItem, Sort
+from dslc.language_server.markdown import plain
 from dslc.language_server.names import Named
 from dslc.language_server.positions import indexes
 from dslc.language_server.project import DocumentText, EditorProject
@@ -151,7 +151,7 @@ class Wire:
         """Markdown, or plain text for a client that does not support Markdown."""
         if self._markdown:
             return types.MarkupContent(types.MarkupKind.Markdown, markdown)
-        return types.MarkupContent(types.MarkupKind.PlainText, prose.plain(markdown))
+        return types.MarkupContent(types.MarkupKind.PlainText, plain(markdown))
 
     def completion(self, text: DocumentText, item: CompletionItem) -> types.CompletionItem:
         """Completion item, with a snippet if the client supports snippets."""
