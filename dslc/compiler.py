@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dslc.catalog import Catalog
 from dslc.diagnostics.collector import DiagnosticCollector, relocated
 from dslc.diagnostics.diagnostic import Diagnostic
-from dslc.program import HOMES, Program
+from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
 from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
@@ -51,8 +51,8 @@ def _program(workspace: Workspace, diagnostics: list[Diagnostic]) -> Program:
     """Build all valid blocks; errors of model validators are appended to `diagnostics`."""
     from dslc.check.model import built  # imports pydantic, which checks do not need
 
-    parts: dict[str, dict[str, Any]] = {home: {} for home in HOMES}
-    homes = {kind: home for home, kind in HOMES.items()}
+    parts: dict[str, dict[str, Any]] = {field: {} for field in BLOCK_FIELDS}
+    fields = {kind: field for field, kind in BLOCK_FIELDS.items()}
     taken, origins = set(), {}
     for name in workspace.names:
         file = workspace.checked(name)
@@ -62,7 +62,7 @@ def _program(workspace: Workspace, diagnostics: list[Diagnostic]) -> Program:
                 key = (block.kind, block.name)
                 built_block = built(block)
                 if built_block.model is not None and key not in taken:
-                    parts[homes[block.kind]][block.name] = built_block.model
+                    parts[fields[block.kind]][block.name] = built_block.model
                     line = source.position(source.offset(section.start + block.node.start_pos)).line
                     origins[key] = f"{name}:{line}"
                 taken.add(key)

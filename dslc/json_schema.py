@@ -16,7 +16,7 @@ from dslc.blocks.values.names import NAME_RULE
 from dslc.blocks.values.size import LARGEST, read_size
 from dslc.blocks.values.tool import FORM as TOOL
 from dslc.blocks.values.url import RESERVED
-from dslc.program import HOMES
+from dslc.program import BLOCK_FIELDS
 from dslc.report.program import LITERAL, VERSION
 from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
@@ -60,17 +60,17 @@ _UNITS = {"duration": "A duration in d, h, m, s and ms.", "size": "In bytes."}
 
 def schema(vocabulary: Vocabulary) -> Schema:
     """Return the schema of all programs that compile with this vocabulary."""
-    homes = {home: _blocks(kind) for home, kind in HOMES.items()}
+    fields = {field: _blocks(kind) for field, kind in BLOCK_FIELDS.items()}
     return {
         "$schema": _DRAFT,
         "title": "Compiled .symbiont program",
         "description": "The output of `dslc compile`. A secret that is written in a file is replaced by `[literal]`.",
         "type": "object",
-        "properties": {"version": {"const": VERSION}, **homes},
-        "required": ["version", *homes],
+        "properties": {"version": {"const": VERSION}, **fields},
+        "required": ["version", *fields],
         "additionalProperties": False,
         "$defs": {
-            **{kind: _kind(kind, vocabulary) for kind in HOMES.values()},
+            **{kind: _kind(kind, vocabulary) for kind in BLOCK_FIELDS.values()},
             "name": {"description": f"{NAME_RULE}, and not `.` or `..`.", "type": "string", "pattern": _NAME},
             "secret": _secret(vocabulary),
         },

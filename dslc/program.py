@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dslc.blocks.memory import Memory
     from dslc.blocks.webhook import Webhook
 
-HOMES: Mapping[str, str] = MappingProxyType({"memories": "memory", "webhooks": "webhook", "agents": "agent"})
+BLOCK_FIELDS: Mapping[str, str] = MappingProxyType({"memories": "memory", "webhooks": "webhook", "agents": "agent"})
 """Field of a program for each block kind: (field, kind)."""
 
 

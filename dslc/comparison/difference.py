@@ -13,7 +13,7 @@ from dslc.blocks.block import Block
 from dslc.blocks.setting import field_name
 from dslc.blocks.variant import Variant
 from dslc.comparison.reload_effects import Reload
-from dslc.program import HOMES, Program
+from dslc.program import BLOCK_FIELDS, Program
 from dslc.report.program import plain
 from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary, by_name
@@ -71,8 +71,8 @@ def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference
     changed: list[BlockDiff] = []
     removed: list[BlockDiff] = []
     reload = Reload(old, new, vocabulary.fileless)
-    for home, kind in HOMES.items():
-        before, after = getattr(old, home), getattr(new, home)
+    for plural, kind in BLOCK_FIELDS.items():
+        before, after = getattr(old, plural), getattr(new, plural)
         settings = vocabulary.kinds[kind]
         for name, block in after.items():
             changes = tuple(_of_group("", settings, before[name], block, vocabulary)) if name in before else ()

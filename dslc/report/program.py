@@ -14,7 +14,7 @@ from dslc.blocks.values.duration import write_duration
 from dslc.blocks.values.secret import is_reference
 from dslc.blocks.variant import Variant
 from dslc.diagnostics.passwords import without_passwords
-from dslc.program import HOMES, Program
+from dslc.program import BLOCK_FIELDS, Program
 from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
@@ -27,10 +27,10 @@ def render(program: Program, vocabulary: Vocabulary) -> str:
     """Render the program as JSON: durations in the language's syntax, sizes in bytes, references to secrets
     unchanged."""
     blocks = {
-        home: {
-            name: _plain(block, vocabulary.kinds[kind], vocabulary) for name, block in getattr(program, home).items()
+        field: {
+            name: _plain(block, vocabulary.kinds[kind], vocabulary) for name, block in getattr(program, field).items()
         }
-        for home, kind in HOMES.items()
+        for field, kind in BLOCK_FIELDS.items()
     }
     return json.dumps({"version": VERSION, **blocks}, indent=2, ensure_ascii=False) + "\n"
 

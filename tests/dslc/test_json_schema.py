@@ -16,7 +16,7 @@ from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.example import ExampleLine
 from dslc.json_schema import schema
-from dslc.program import HOMES
+from dslc.program import BLOCK_FIELDS
 from dslc.reference.sample import sample
 from dslc.report.program import render
 from dslc.source import Source
@@ -141,7 +141,7 @@ def test_an_unknown_key_is_refused_wherever_it_stands() -> None:
 
 
 def test_a_missing_key_is_refused_but_for_blocks_and_options() -> None:
-    free = {(home,) for home in HOMES} | {path for path in _OBJECTS if path[-1:] == ("options",)}
+    free = {(field,) for field in BLOCK_FIELDS} | {path for path in _OBJECTS if path[-1:] == ("options",)}
     for path in _OBJECTS:
         for key in _at(_WHOLE, path):
             changed = copy.deepcopy(_WHOLE)

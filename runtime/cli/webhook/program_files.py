@@ -101,12 +101,12 @@ class ProgramFiles:
     def _refuse_empty(self, path: Path, data: bytes, after: Compilation) -> None:
         """Raise SymbiontError for a change that empties the program, which a daemon would not load."""
         from dslc.diagnostics.diagnostic import is_error
-        from dslc.program import HOMES
+        from dslc.program import BLOCK_FIELDS
 
         if self.root is None:
             return
         right = not any(map(is_error, after.diagnostics))
-        if right and not any(getattr(after.program, home) for home in HOMES):
+        if right and not any(getattr(after.program, field) for field in BLOCK_FIELDS):
             raise SymbiontError(
                 "nothing was written: the program would be empty, and daemons do not load an empty program",
                 hint="stop the daemon instead, or add another block first",

@@ -15,7 +15,7 @@ from weakref import WeakSet
 import structlog
 
 from dslc import files
-from dslc.program import HOMES, Program
+from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
 from runtime.api.admin.state import AdminContext
 from runtime.clock import SYSTEM, Clock
@@ -307,7 +307,7 @@ class App:
         if compiled.program is None:
             return False
         return not all(
-            getattr(running.program, home).keys() <= getattr(compiled.program, home).keys() for home in HOMES
+            getattr(running.program, field).keys() <= getattr(compiled.program, field).keys() for field in BLOCK_FIELDS
         )
 
     def _refuse_emptied(self, compiled: Compiled) -> None:

@@ -13,7 +13,7 @@ from dslc import files
 from dslc.catalog import Catalog
 from dslc.compiler import Compilation, result
 from dslc.diagnostics.diagnostic import Diagnostic, Severity, is_error
-from dslc.program import HOMES, Program
+from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
@@ -123,7 +123,7 @@ async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) ->
     if not compiled.compilation.sources:
         where = ", ".join(str(path) for path in paths)
         raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
-    if compiled.program is not None and not any(getattr(compiled.program, home) for home in HOMES):
+    if compiled.program is not None and not any(getattr(compiled.program, field) for field in BLOCK_FIELDS):
         where = ", ".join(str(path) for path in paths)
         raise UsageError(f"no block is declared under {where}", hint="declare a webhook, a memory or an agent")
     return compiled

@@ -14,7 +14,7 @@ from dslc.catalog import Catalog
 from dslc.compiler import Compilation, analyse
 from dslc.diagnostics.diagnostic import Diagnostic, Severity, is_error
 from dslc.editing.format import canonical
-from dslc.program import HOMES
+from dslc.program import BLOCK_FIELDS
 from dslc.source import Source
 from dslc.syntax.lark_parser import tokens
 from dslc.vocabulary import Vocabulary
@@ -80,7 +80,11 @@ def _compiled(text: str) -> Compilation:
 
 
 def _blocks(done: Compilation) -> dict[tuple[str, str], object]:
-    return {(kind, name): block for home, kind in HOMES.items() for name, block in getattr(done.program, home).items()}
+    return {
+        (kind, name): block
+        for field, kind in BLOCK_FIELDS.items()
+        for name, block in getattr(done.program, field).items()
+    }
 
 
 def _lines(done: Compilation, diagnostic: Diagnostic) -> tuple[int, str]:
