@@ -67,7 +67,7 @@ def ids(turns: list[ClaimedDelivery]) -> list[str]:
 
 
 async def all_done(database: Database) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while {row.state for row in await rows(database, deliveries, "state")} != {"done"}:
             await asyncio.sleep(0.01)
 
