@@ -7,7 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[2]
 _PAGE = (_ROOT / "docs" / "editors.md").read_text(encoding="utf-8")
 
 
