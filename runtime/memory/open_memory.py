@@ -245,9 +245,11 @@ class OpenMemory:
         """Delete the index of one agent or of all, and rebuild it from the store with its vectors; the report says why
         some are missing. Raises IndexFailed."""
         await self._indexer.forget(agent_id)
-        if self._embedder is not None:
-            self._embedder.renew()
-            await self._indexer.queue.use(self._embedder)
+        # A reload may have replaced this memory's own embedding.
+        embedder = self._indexer.queue.embedder
+        if embedder is not None:
+            embedder.renew()
+            await self._indexer.queue.use(embedder)
         report = await self._indexer.sync(agent_id, progress)
         try:
             return report._replace(embedded=await self.embed(progress=progress))

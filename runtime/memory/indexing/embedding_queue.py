@@ -52,6 +52,11 @@ class EmbeddingQueue:
         """Return what a person must fix before embedding continues."""
         return self._mismatch
 
+    @property
+    def embedder(self) -> Embedder | None:
+        """Return the embedding in use."""
+        return self._embedder
+
     def more(self) -> None:
         """Note that there may be something to embed."""
         self._more.set()
@@ -59,12 +64,14 @@ class EmbeddingQueue:
     async def use(self, embedder: Embedder | None) -> None:
         """Use this embedding from now on; vectors of another model are created again. The running batch is cancelled,
         so that the previous embedding can be closed."""
-        if embedder is not self._embedder and self._batch is not None:
-            self._batch.cancel()
-            await asyncio.wait({self._batch})
+        changed = embedder is not self._embedder
+        # Before waiting: a batch that `keep` begins meanwhile must use the new embedding.
         self._embedder = embedder
         self._mismatch = self._failure = None
         self._told = None
+        if changed and self._batch is not None:
+            self._batch.cancel()
+            await asyncio.wait({self._batch})
         try:
             await self._tell_model()
         except IndexFailed as error:

@@ -183,6 +183,14 @@ async def test_reindex_builds_all_or_one_agents_again_with_vectors(memory: OpenM
     assert (await memory.index_stats()).embedded == 2
 
 
+async def test_reindex_keeps_the_embedding_that_a_reload_has_put_in_place_of_its_own(memory: OpenMemory) -> None:
+    await memory.store.append([fact("The walnut")])
+    newer = HashingEmbedder(128)
+    await memory.indexer.queue.use(newer)
+    assert (await memory.reindex()).embedded == 1
+    assert (await memory.index_stats())[2:4] == (newer.model, 128)
+
+
 async def test_an_index_outlives_the_process_and_only_what_changed_is_read(tmp_path: Path, clock: ManualClock) -> None:
     async def opened() -> OpenMemory:
         return await open_memory(block(), tmp_path, index_folder=tmp_path / "index", clock=clock)

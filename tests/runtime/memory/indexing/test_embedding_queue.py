@@ -222,9 +222,13 @@ async def test_what_is_under_way_is_dropped_when_the_embedding_is_changed(
     slow.hold.clear()
     await queue.use(slow)
     await asyncio.sleep(0.02)
-    await queue.use(Scripted("quick"))
-    await _until_embedded(index, 3)
-    assert (await index.stats()).model == "quick"
+    await fill(index, 2, "q")
+    queue.more()
+    quick = Scripted("quick")
+    await queue.use(quick)
+    slow.hold.set()
+    await _until_embedded(index, 5)
+    assert ((await index.stats()).model, slow.batches, sum(quick.batches)) == ("quick", [], 5)
     assert not keeping.done()
 
 
