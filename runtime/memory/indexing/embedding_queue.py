@@ -35,6 +35,7 @@ class EmbeddingQueue:
         self._embedder: Embedder | None = None
         self._told: tuple[str, int | None] | None = None
         self._more = asyncio.Event()
+        self._used = asyncio.Event()
         self._one = asyncio.Lock()
         self._batch: asyncio.Task[int] | None = None
         self._mismatch: str | None = None
@@ -77,6 +78,7 @@ class EmbeddingQueue:
         except IndexFailed as error:
             self._index_failed = True
             self._fail(error.line())  # The model is set again before the next batch.
+        self._used.set()
         self._more.set()
 
     @property
@@ -105,10 +107,11 @@ class EmbeddingQueue:
         return done
 
     async def keep(self) -> None:
-        """Embed everything that is or becomes pending, for ever; wait longer after each failure."""
+        """Embed everything that is or becomes pending, for ever; wait longer after each failure, until `use`."""
         wait = FIRST_WAIT
         while True:
             self._more.clear()
+            self._used.clear()
             try:
                 await self._tell_model()
                 await self._index.tend()
@@ -120,8 +123,8 @@ class EmbeddingQueue:
                 self._fail(error.line())
                 longest = LONGEST_WAIT_FOR_AN_INDEX if self._index_failed else LONGEST_WAIT
                 wait = min(wait, longest)
-                await self._clock.sleep(wait)
-                wait = min(wait * 2, longest)
+                await self._pause(wait)
+                wait = FIRST_WAIT if self._used.is_set() else min(wait * 2, longest)
                 continue
             wait = FIRST_WAIT
             if done or self._index_failed:
@@ -130,6 +133,15 @@ class EmbeddingQueue:
                 await asyncio.sleep(0)
             else:
                 await self._more.wait()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, at most until `use` is called."""
+        waiting = asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._used.wait())
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
 
     async def _next(self, limit: int) -> int:
         """Embed one batch; a running one finishes first. The batch is a task of its own, so that `use` can cancel

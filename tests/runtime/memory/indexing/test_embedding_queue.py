@@ -232,6 +232,23 @@ async def test_what_is_under_way_is_dropped_when_the_embedding_is_changed(
     assert not keeping.done()
 
 
+async def test_a_new_embedding_does_not_wait_for_the_next_try_of_the_old_one(
+    queue: EmbeddingQueue, index: Index, clock: ManualClock, keeping: asyncio.Task[None]
+) -> None:
+    await fill(index, 3)
+    away, back = Scripted("away"), Scripted("back")
+    away.error = EmbeddingUnavailable("ollama cannot be reached")
+    await queue.use(away)
+    for seconds in (1, 2, 4):
+        await until(lambda: clock.sleepers == 1)
+        clock.advance(seconds)
+        await until(lambda: clock.sleepers == 0)
+    await until(lambda: clock.sleepers == 1)
+    await queue.use(back)
+    await _until_embedded(index, 3)
+    assert (back.batches, queue.problem) == ([3], None)
+
+
 async def test_an_index_that_fails_is_tried_again(
     queue: EmbeddingQueue,
     index: Index,
