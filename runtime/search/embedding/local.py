@@ -73,9 +73,25 @@ class _Shared:
         return rows
 
     def end(self) -> None:
-        """End the threads after their current work."""
+        """End the threads after their current work, and unload the model."""
+        self.questions.submit(self._unload)
         self.questions.shutdown(wait=False)
-        self.batches.shutdown(wait=False)
+
+    def _unload(self) -> None:
+        """Unload the model, as the last work of the thread `questions`. Closed embedders may refer to this object for
+        long, so the model does not wait for its end."""
+        self.batches.shutdown()  # it may be using the model
+        self.__dict__.pop("_model", None)
+        _return_memory()
+
+
+def _return_memory() -> None:
+    """Return freed memory to the system: glibc keeps most of a model's for later allocations (malloc_trim(3))."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(AttributeError):  # other C libraries have no such function
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _stand_back() -> None:

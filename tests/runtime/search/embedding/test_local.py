@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -104,11 +105,13 @@ async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypat
     await one.close()
     await other.embed(["d"])
     assert loaded == 1
+    used = weakref.ref(one._shared._model)
     threads = [thread for thread in threading.enumerate() if thread.name.startswith("embedding local")]
     await other.close()
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
+    assert used() is None, "the closed embedders still refer to the shared object"
     again = await open_local({})
     await again.embed(["e"])
     await again.close()
