@@ -24,7 +24,7 @@ from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory import STORES, StoreRow, identity_of, open_store
 from runtime.memory.collection.interface import CollectionStore
-from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
+from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
 from runtime.memory.store import LARGEST_TEXT, Store
 from runtime.memory.store_types import Append, Scan, position_of
@@ -395,6 +395,36 @@ async def test_what_a_user_has_is_forgotten_and_nothing_of_anybody_else(opening:
     assert await store.forget_user("owner") == 12
     assert {one.user_id for one in await everything(store)} == {"ada", "bob"}
     await store.close()
+
+
+@pytest.mark.parametrize("unreadable", ["episodic", "semantic"])
+async def test_a_file_that_cannot_be_read_keeps_nothing_else_of_a_forgotten_user(
+    store: Store, row: StoreRow, unreadable: MemoryType
+) -> None:
+    if not row.files:
+        pytest.skip("the store has no files")
+    kinds: tuple[MemoryType, ...] = ("episodic", "semantic")
+    written = await store.append(
+        [
+            item(f"{kind} {day}", kind, user_id=user, timestamp=WHEN + timedelta(days=day))
+            for kind in kinds
+            for day in range(3)
+            for user in ("ada", "bob")
+        ]
+    )
+    located = {known: place.file for known, place in (await store.locate(written)).items()}
+    file = Path(next(located[one.memory_id] for one in written if one.memory_type == unreadable))
+    file.rename(file.with_suffix(".aside"))
+    file.mkdir()
+    with pytest.raises(StoreError, match=file.name):
+        await store.forget_user("ada")
+    file.rmdir()
+    file.with_suffix(".aside").rename(file)
+    theirs = {one.memory_id for one in written if one.user_id == "ada" and located[one.memory_id] == str(file)}
+    left = await everything(store)
+    assert {one.memory_id for one in left if one.user_id == "ada"} == theirs
+    assert sum(one.user_id == "bob" for one in left) == 6
+    assert await store.forget_user("ada") == len(theirs)
 
 
 async def test_what_a_store_does_not_declare_it_refuses_by_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,11 @@ Each file is replaced as a whole; an interrupted deletion has finished some of t
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from datetime import datetime
 
-from runtime.memory.errors import StoreBusy
+from runtime.memory.errors import FsyncFailed, StoreBusy, StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import OWNER
 from runtime.memory.markdown.agent_memory import LOGS, MEMORY, AgentMemory, naming_item
@@ -19,17 +21,37 @@ _TRIES = 50  # attempts of a replacement; each failed one met a concurrent edit 
 
 
 def forget_user(agent_memory: AgentMemory, user_id: str) -> int:
-    """Delete every item of the user; return how many. Raises StoreError."""
+    """Delete every item of the user; return how many. Raises StoreError if a file could not be changed, after changing
+    the others."""
+    count = 0
+    failures: list[StoreError] = []
     with agent_memory.held(create=False) as folder:
         if folder is None:
             return 0
-        count = _from_memory(agent_memory, folder, user_id)
-        logs = folder.child(LOGS)
-        if logs is not None:
-            with logs:
-                logs.sweep()
-                count += sum([_from_log(logs, f"{day.isoformat()}.md", user_id) for day in days(logs.names())])
-        return count
+        with _collecting(failures):
+            count += _from_memory(agent_memory, folder, user_id)
+        with _collecting(failures), contextlib.ExitStack() as stack:
+            logs = folder.child(LOGS)
+            if logs is not None:
+                stack.enter_context(logs)
+                with _collecting(failures):
+                    logs.sweep()
+                for day in days(logs.names()):
+                    with _collecting(failures):
+                        count += _from_log(logs, f"{day.isoformat()}.md", user_id)
+    if failures:
+        raise failures[0]
+    return count
+
+
+@contextlib.contextmanager
+def _collecting(failures: list[StoreError]) -> Iterator[None]:
+    try:
+        yield
+    except FsyncFailed:
+        raise
+    except StoreError as error:
+        failures.append(error)
 
 
 def _from_memory(agent_memory: AgentMemory, folder: Folder, user_id: str) -> int:

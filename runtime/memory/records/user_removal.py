@@ -2,7 +2,7 @@
 
 Notes and evidence are deleted first, then the record. So an interrupted deletion leaves no evidence of a missing
 record, and is repeated. Evidence of the number of deleted records stays. A damaged record does not reveal its user, and
-stays.
+stays; so does one that cannot be read at the moment, which is reported.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 from datetime import datetime
 
 from runtime.clock import Clock, uuid7
+from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import rfc3339
 from runtime.memory.records.files import evidence, outbox, state
@@ -20,16 +21,23 @@ from runtime.memory.records.files.record import DamagedRecord, decode
 from runtime.memory.records.outcome import prove
 
 
-def names_of(folder: Folder, agent_id: str, name_index: RecordNameIndex, user_id: str) -> list[str]:
-    """Return the names of a user's records."""
-    found = []
+def names_of(
+    folder: Folder, agent_id: str, name_index: RecordNameIndex, user_id: str
+) -> tuple[list[str], StoreError | None]:
+    """Return the names of a user's records, and the error of the first record that cannot be read."""
+    found: list[str] = []
+    failure: StoreError | None = None
     with name_index.lock:
         names = sorted(name_index.sizes)
     for name in names:
-        with contextlib.suppress(DamagedRecord):
+        try:
             if decode(name, agent_id, folder.read(name)).item.user_id == user_id:
                 found.append(name)
-    return found
+        except DamagedRecord:
+            continue
+        except StoreError as error:
+            failure = failure or error
+    return found, failure
 
 
 def forget(folder: Folder, name_index: RecordNameIndex, names: list[str], now: datetime, clock: Clock) -> None:

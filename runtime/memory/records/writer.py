@@ -245,11 +245,13 @@ class RecordWriter:
             self._index.write(folder, self.name_index, self._now())
 
     def _forget(self, folder: Folder, user_id: str) -> int:
-        names = names_of(folder, self.agent_id, self.name_index, user_id)
+        names, failure = names_of(folder, self.agent_id, self.name_index, user_id)
         if names:
             self._write_stamp(folder)
             forget(folder, self.name_index, names, self._now(), self._clock)
             self._index.write(folder, self.name_index, self._now())
+        if failure is not None:
+            raise failure
         return len(names)
 
     @contextlib.contextmanager

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, rfc3339
 from runtime.memory.records.files.atomic_files import flush, publish, stage
@@ -84,8 +85,8 @@ class FolderIndex:
     def _read(self, folder: Folder, name_index: RecordNameIndex, name: str) -> _Known | None:
         try:
             item = decode(name, self._agent_id, folder.read(name)).item
-        except DamagedRecord as error:
-            name_index.report(folder, name, str(error))
+        except (DamagedRecord, StoreError) as error:
+            name_index.report(folder, name, error.line() if isinstance(error, StoreError) else str(error))
             self._damaged.add(name)
             return None
         return _known(item)
