@@ -17,7 +17,7 @@ import structlog
 from dslc.blocks.values.names import is_name
 from runtime.memory.errors import StoreError
 from runtime.memory.files.agent_folder import opened
-from runtime.memory.files.folder import Folder, revision
+from runtime.memory.files.folder import Folder, naming, revision
 from runtime.memory.item import Item
 from runtime.memory.records.files import evidence, folder_index, outbox, state
 from runtime.memory.records.files.day_tail import part_of
@@ -77,7 +77,7 @@ class RecordReader:
         with contextlib.suppress(StoreError), self.opened(name) as folder:
             if folder is None:
                 return False
-            with os.scandir(folder.descriptor) as entries:
+            with naming(folder.path, "list"), os.scandir(folder.descriptor) as entries:
                 return any(read_name(entry.name) is not None for entry in entries)
         return True
 

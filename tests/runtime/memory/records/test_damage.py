@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -143,3 +146,22 @@ async def test_reading_and_verifying_write_nothing(store: RecordsStore, tmp_path
     other = await reopened(store)
     await other.close()
     assert tree(tmp_path) == before
+
+
+async def test_a_folder_that_cannot_be_listed_is_an_agents(
+    store: RecordsStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.append([fact(), fact(agent_id="planner")])
+    scandir = os.scandir
+
+    def exhausted(path: Any = ".") -> Any:
+        if isinstance(path, int) and os.path.sameopenfile(path, held):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return scandir(path)
+
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        monkeypatch.setattr(os, "scandir", exhausted)
+        assert await store.agents() == ("planner", "reviewer")
+    finally:
+        os.close(held)
