@@ -204,7 +204,11 @@ class Store(ABC):
 
     @abstractmethod
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        """Return every part, of one agent or of all. Cheap: only names and sizes are read."""
+        """Return every part, of one agent or of all. Cheap: only names and sizes are read.
+
+        An unreadable folder of an agent raises StoreError if that agent was asked for; otherwise it has one part with
+        the revision UNREADABLE, whose reading raises it.
+        """
 
     @abstractmethod
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:

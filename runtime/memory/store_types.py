@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -85,6 +85,10 @@ class Position(NamedTuple):
 def position_of(item: Item) -> Position:
     """Return where `newest` lists an item; the greatest comes first."""
     return Position(item.timestamp, item.memory_id)
+
+
+UNREADABLE: Final = "unreadable"
+"""The revision of the only part that is listed for an agent whose folder cannot be read at the moment."""
 
 
 class Part(NamedTuple):

@@ -23,7 +23,7 @@ from runtime.memory.indexing.entries import entries_of
 from runtime.memory.indexing.progress import Progress, ReadProgress, SyncReport
 from runtime.memory.item import Item
 from runtime.memory.store import Store
-from runtime.memory.store_types import Append, ItemLocation, Part
+from runtime.memory.store_types import UNREADABLE, Append, ItemLocation, Part
 from runtime.search.entry import IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index.index import AppendedEntries, Index
@@ -206,6 +206,9 @@ class Indexer:
             known = await self.index.parts()
             parts = await self.store.parts()
             gone = sorted((known.keys() | self._unreadable.keys()) - {part.name for part in parts})
+            # An unreadable folder hides the other parts of its agent.
+            hidden = {part.agent_id for part in parts if part.revision == UNREADABLE}
+            gone = [name for name in gone if name.partition("/")[0] not in hidden]
             report = SyncReport(removed=await self._drop(gone))
         except IndexFailed as error:
             return self._failed(error)

@@ -24,7 +24,7 @@ from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days
 from runtime.memory.markdown.text.document import MarkdownDocument
 from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.markdown.unread import Unread, unread
-from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
+from runtime.memory.store_types import UNREADABLE, Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
 _CHECKED = 100_000  # number of files whose problems are cached
 
@@ -74,8 +74,7 @@ class MarkdownReader:
         return [MarkdownFile(self, agent_id, day, wanted.newest_first) for day in ordered]
 
     def parts_of(self, agents: Sequence[str], alone: bool) -> tuple[Part, ...]:
-        """Return the parts of these agents. An unreadable folder raises StoreError if `alone`; otherwise it has one
-        part, whose reading raises it."""
+        """Return the parts of these agents: see `Store.parts`. `alone`: one agent was asked for."""
         found: list[Part] = []
         for agent in agents:
             try:
@@ -83,7 +82,7 @@ class MarkdownReader:
             except StoreError:
                 if alone:
                     raise
-                found.append(Part(part_name(agent, None), agent, "unreadable"))
+                found.append(Part(part_name(agent, None), agent, UNREADABLE))
         return tuple(found)
 
     def parts(self, agent_id: str) -> list[Part]:

@@ -20,6 +20,7 @@ from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.files.store import FileStore
 from runtime.memory.item import Item, is_id
 from runtime.memory.records import gates as gate
+from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.files.record import delivery_id, fields_of
 from runtime.memory.records.operations import Cleanup, Done, Forget, Mark, OperationFailure, Write, WriteRequest
@@ -32,7 +33,7 @@ from runtime.memory.records.remotes.remote import Remote
 from runtime.memory.records.remotes.sync import OutgoingRecord, RemoteSync
 from runtime.memory.records.writer import RecordWriter
 from runtime.memory.store import Capability
-from runtime.memory.store_types import ItemLocation, Part, Scan, StorePlace, StoreProblem
+from runtime.memory.store_types import UNREADABLE, ItemLocation, Part, Scan, StorePlace, StoreProblem
 from runtime.memory.write_batcher import WriteBatcher
 
 CLOSING_SECONDS = 10.0
@@ -281,8 +282,10 @@ class RecordsStore(FileStore[RecordReader]):
         if agent_id is not None:
             found = await self._in_thread(self._reader.parts, legal(agent_id))
         for agent in await self.agents() if agent_id is None else ():
-            with contextlib.suppress(StoreError):  # `stats` reports it
+            try:
                 found += await self._in_thread(self._reader.parts, agent)
+            except StoreError:
+                found.append(part_of(agent, date.min, UNREADABLE))
         self._index_later(self._reader.behind())
         return tuple(found)
 

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.memory.collection.errors import StoreAway
+from runtime.memory.errors import StoreError
+from runtime.memory.files.folder import Folder
 from runtime.memory.indexing import change_feed
 from runtime.memory.indexing.background import keep_index
 from runtime.memory.indexing.entries import entries_of, group_of, item_of, place_of
@@ -20,7 +22,8 @@ from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.item import Item, Provenance
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store_types import ItemLocation, Part
+from runtime.memory.records.store import RecordsStore
+from runtime.memory.store_types import UNREADABLE, ItemLocation, Part
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
@@ -201,6 +204,38 @@ async def test_a_part_that_cannot_be_read_is_said_and_the_others_go_on(indexer: 
     memory.write_bytes(good + b"- It is well again\n")
     assert (await indexer.sync("reviewer")).problems == ()
     assert (indexer.problems, await count(indexer)) == ((), 4)
+
+
+@pytest.mark.parametrize("kind", [MarkdownStore, RecordsStore])
+async def test_an_agent_whose_folder_cannot_be_opened_for_a_moment_keeps_its_entries(
+    kind: type[MarkdownStore | RecordsStore],
+    index: Index,
+    tmp_path: Path,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = kind(tmp_path / "agents", clock)
+    indexer = Indexer(store, index, clock)
+    await store.append([item("One"), fact(), fact("Rust", agent_id="planner")])
+    await indexer.sync()
+    assert await count(indexer) == 3
+    before, child = await index.parts(), Folder.child
+
+    def refusing(self: Folder, name: str, *, create: bool = False) -> Folder | None:
+        if name == "reviewer":
+            raise StoreError("cannot open reviewer: too many open files")
+        return child(self, name, create=create)
+
+    monkeypatch.setattr(Folder, "child", refusing)
+    report = await indexer.sync()
+    assert (report.removed, report.problems) == (0, ("cannot open reviewer: too many open files",))
+    assert (await index.parts(), await count(indexer)) == (before, 3)
+    with pytest.raises(StoreError, match="too many"):
+        await store.read(next(part for part in await store.parts() if part.revision == UNREADABLE))
+    monkeypatch.undo()
+    assert await indexer.sync() == (len(before), 0, 0, 0, 0, ())
+    await indexer.close()
+    await store.close()
 
 
 @pytest.mark.parametrize("agent", ["reviewer", None])
