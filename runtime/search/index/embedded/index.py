@@ -65,11 +65,8 @@ class EmbeddedIndex(Index):
         return await self._access.write(work)
 
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
-        def work(loaded: IndexInMemory) -> tuple[bool, Apply]:
-            done, delta = writes.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
-            return done, lambda loaded: loaded.apply(delta)
-
-        return await self._access.write(work)
+        (done,) = await self.grow_each([AppendedEntries(part, agent, before, after, entries)])
+        return done
 
     async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
         def work(loaded: IndexInMemory) -> tuple[list[bool], Apply]:

@@ -93,20 +93,6 @@ def put(
     return IndexChange(changed, kept, len(gone)), delta
 
 
-def grow(
-    connection: sqlite3.Connection,
-    rows: Rows,
-    part: str,
-    agent: str,
-    before: str | None,
-    after: str,
-    entries: Sequence[IndexEntry],
-) -> tuple[bool, Delta]:
-    """Add entries to the part if its revision is `before`."""
-    (done,), delta = grow_each(connection, rows, [AppendedEntries(part, agent, before, after, entries)])
-    return done, delta
-
-
 def grow_each(connection: sqlite3.Connection, rows: Rows, grown: Sequence[AppendedEntries]) -> tuple[list[bool], Delta]:
     """Add entries to each part whose revision is `before`, all together; return for each part if that was so."""
     done: list[bool] = []

@@ -23,7 +23,7 @@ from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.access import Access
 from runtime.search.index.embedded.index import EmbeddedIndex
-from runtime.search.index.index import IndexChange, IndexStats, Pending, Scored
+from runtime.search.index.index import AppendedEntries, IndexChange, IndexStats, Pending, Scored
 from runtime.search.index.qdrant.client import AT_ONCE, Collection, CollectionGone
 from runtime.search.index.qdrant.point import payload_of, point_id
 from runtime.search.index.qdrant.sync_state import SyncState
@@ -78,8 +78,8 @@ class QdrantIndex(EmbeddedIndex):
         await self._tell(stale)
         return change
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
-        done, stale = await self._sync_state.grow(part, agent, before, after, entries)
+    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
+        done, stale = await self._sync_state.grow_each(grown)
         await self._tell(stale)
         return done
 

@@ -20,7 +20,7 @@ from runtime.search.index.embedded import writes
 from runtime.search.index.embedded.access import Access, Apply
 from runtime.search.index.embedded.in_memory import IndexInMemory
 from runtime.search.index.embedded.schema import COLUMNS, entry_of, place_of
-from runtime.search.index.index import IndexChange, IndexStats, Pending, Scored
+from runtime.search.index.index import AppendedEntries, IndexChange, IndexStats, Pending, Scored
 from runtime.search.index.qdrant.point import more_of
 
 if TYPE_CHECKING:
@@ -81,14 +81,12 @@ class SyncState:
 
         return await self._access.write(work)
 
-    async def grow(
-        self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]
-    ) -> tuple[bool, bool]:
-        """Call `Index.grow`; also return True if points became stale."""
+    async def grow_each(self, grown: Sequence[AppendedEntries]) -> tuple[list[bool], bool]:
+        """Call `Index.grow_each`; also return True if points became stale."""
 
-        def work(loaded: IndexInMemory) -> tuple[tuple[bool, bool], Apply]:
-            seen = _seen(loaded, _of_ids(loaded, entries))
-            done, delta = writes.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
+        def work(loaded: IndexInMemory) -> tuple[tuple[list[bool], bool], Apply]:
+            seen = _seen(loaded, _of_ids(loaded, [entry for each in grown for entry in each.entries]))
+            done, delta = writes.grow_each(loaded.file.writing, loaded.rows, grown)
             return (done, _note(loaded, seen)), lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)

@@ -28,7 +28,7 @@ from runtime.memory.store_types import Part
 from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
-from runtime.search.index.index import Index
+from runtime.search.index.index import AppendedEntries, Index
 from runtime.search.index.qdrant.point import INDEXED, payload_of, point_id
 from tests.lanes import examples, repeated
 from tests.runtime.search.index.entries import (
@@ -163,6 +163,23 @@ async def test_the_payload_follows_while_the_vector_stays(index: Index, server: 
     wanted = EntryFilter(tags_all=frozenset({"new"}), project="p", source="s", user="bob")
     assert await near(index, "one", wanted) == ["e0"]
     assert await near(index, "one", EntryFilter(tags_any=frozenset({"old"}))) == ["e1"]
+    assert server.asked.count(f"PUT /collections/{NAME}/points") == made
+    assert await agrees(index, server) == 2
+
+
+async def test_the_payload_follows_an_entry_that_is_appended_to_another_part(
+    index: Index, server: QdrantServer
+) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two", tags=("old",)))
+    await embed(index)
+    made = server.asked.count(f"PUT /collections/{NAME}/points")
+    one, two = (replace(each, part="other", tags=("new",)) for each in talk("one", "two"))
+    grown = [
+        AppendedEntries("other", "reviewer", None, "1", [one]),
+        AppendedEntries("log", "reviewer", "0", "2", [two]),
+    ]
+    assert await index.grow_each(grown) == [True, False]
+    assert await near(index, "one", EntryFilter(tags_any=frozenset({"new"}))) == ["e0"]
     assert server.asked.count(f"PUT /collections/{NAME}/points") == made
     assert await agrees(index, server) == 2
 
