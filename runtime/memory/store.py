@@ -335,9 +335,8 @@ class Store(ABC):
 
     def _must_be_able_to(self, capability: Capability) -> None:
         if capability not in self.capabilities:
-            raise Unsupported(
-                f"the store {self.identity} cannot {capability}", hint="append-only stores, such as records, cannot"
-            )
+            able = ", ".join(sorted(self.capabilities - {"gates"})) or "only append"
+            raise Unsupported(f"the store {self.identity} cannot {capability}", hint=f"it can {able}")
 
 
 class RedactedItems(tuple[Item, ...]):

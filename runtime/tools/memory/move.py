@@ -84,7 +84,8 @@ async def memory_move(
         raise wrong("target", f"it is {source}, the memory to copy", hint="name another memory")
     if goal.collection is None:
         raise Unsupported(
-            f"the store {goal.block.store.name} of the memory {goal.name} assigns new ids",
+            f"the store {goal.block.store.name} of the memory {goal.name} is not a collection, "
+            "and only a collection keeps all ids",
             hint=f"symbi memory export --memory {source} --output FILE; symbi memory import FILE --memory {target}",
         )
     moves = [_Move(context, origin, goal, name, dry_run=dry_run) for name in await _agents(origin, agent)]

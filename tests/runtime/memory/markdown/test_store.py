@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBusy, StoreError
+from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
 from runtime.memory.files import lock as folder_lock
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, delivery_uri, rfc3339
 from runtime.memory.markdown.store import MarkdownStore
+from runtime.memory.store import Capability
 from runtime.memory.store_types import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -481,3 +482,16 @@ async def test_no_id_tells_what_another_user_has(store: MarkdownStore, memory_ty
     again = MarkdownStore(store.root)
     assert beside in await everything(again)
     await again.close()
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "hint"),
+    [(MarkdownStore.capabilities, "it can compact, delete, edit, remove"), (frozenset(), "it can only append")],
+)
+async def test_a_refusal_says_what_the_store_can_do(
+    store: MarkdownStore, monkeypatch: pytest.MonkeyPatch, capabilities: frozenset[Capability], hint: str
+) -> None:
+    monkeypatch.setattr(MarkdownStore, "capabilities", capabilities)
+    with pytest.raises(Unsupported) as caught:
+        await store.upsert([fact()])
+    assert caught.value.hint == hint
