@@ -61,7 +61,7 @@ class Memories(Mapping[str, OpenMemory]):
                 # It is active before it is added: a cancelled caller leaves no half-open collection here.
                 found = await self._open_collection()
                 self._opened = {**self._opened, found.name: found}
-            elif found.block.store.name != STORE:
+            elif found.collection is None:
                 raise UsageError(
                     f"the memory {found.name} is not a collection, and the program declares none",
                     hint="add a block such as `memory notes { store collection }`",
