@@ -200,7 +200,7 @@ _CALENDAR = (
     _form(r"(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)", _month),
     _form(rf"{_MONTH},?(?: of)? {_YEAR}", _month),
     _form(rf"{_SEASON},?(?: of)? {_YEAR}(?P<which>)", _season),
-    _form(rf"(?<={{}}){_MONTH}(?P<year>)".replace("(?<={})", rf"{_BEFORE_A_MONTH} "), _month),
+    _form(rf"{_BEFORE_A_MONTH} {_MONTH}(?P<year>)", _month),
     _form(rf"(?:in|of|during|since|until|till|by|from|to|around|year) {_YEAR}", _year),
 )
 _FROM_TODAY = (
