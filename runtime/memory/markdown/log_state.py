@@ -104,7 +104,7 @@ class LogState:
         return status.st_size
 
     def _learn(self, descriptor: int, *, repair: bool = False) -> int:
-        """Read the whole log; return its size."""
+        """Read what has changed since the last time; return the log's size."""
         status = os.fstat(descriptor)
         if self._seen == _from_outside(status):
             return status.st_size

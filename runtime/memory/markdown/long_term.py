@@ -46,14 +46,14 @@ _HIDDEN = "it is in a code block or a comment"
 _A_DELIVERYS = "it is in the payload of a delivery"
 
 
-class FoundBullet(NamedTuple):
+class FoundBullets(NamedTuple):
     """The marked bullets of a log: those to promote, in order, and the others."""
 
     lasting: tuple[MarkedBullet, ...]
     left: tuple[Left, ...]
 
 
-def look_through(agent_id: str, log: DailyLog) -> FoundBullet:
+def look_through(agent_id: str, log: DailyLog) -> FoundBullets:
     """Return every marked bullet of a log.
 
     A bullet of an entry has the entry's time, source, tags and provenance, any other the day's; its own annotation
@@ -62,7 +62,7 @@ def look_through(agent_id: str, log: DailyLog) -> FoundBullet:
     found: list[MarkedBullet] = []
     left: list[Left] = []
     if not any(map(_MARK.search, log.lines)):
-        return FoundBullet((), ())
+        return FoundBullets((), ())
     for entry, item in zip(log.entries, log_items(agent_id, log), strict=True):
         text = item.text if entry.bullets is None else entry.bullets
         title, *below = text.replace("\r\n", "\n").split("\n")
@@ -82,7 +82,7 @@ def look_through(agent_id: str, log: DailyLog) -> FoundBullet:
                 left.append(Left(start + bullet.line + 1, _HIDDEN))
             else:
                 found.append(_lasting(day, bullet, _file(log)))
-    return FoundBullet(tuple(found), tuple(left))
+    return FoundBullets(tuple(found), tuple(left))
 
 
 def of_entry(entry: Item) -> tuple[tuple[Item, ...], bool]:
