@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -66,9 +66,8 @@ class Indexer:
         self._touched: set[str] = set()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last_order = 0
-        self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        self._unsubscribe = store.subscribe(on_append=self._hand_over, on_change=self._look_at)
+        self._unsubscribe = store.subscribe(on_append=self._take, on_change=self.touched)
 
     @property
     def failure(self) -> str | None:
@@ -142,19 +141,6 @@ class Indexer:
         return touched
 
     # Appends reported by the store.
-
-    def _hand_over(self, growth: Append) -> None:
-        try:
-            running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is self._loop:
-            self._take(growth)
-        else:
-            self._loop.call_soon_threadsafe(self._take, growth)
-
-    def _look_at(self, agents: Set[str]) -> None:
-        self._loop.call_soon_threadsafe(self.touched, agents)
 
     def _take(self, growth: Append) -> None:
         self._touched |= self._feed.add(growth)
