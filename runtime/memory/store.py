@@ -340,7 +340,7 @@ class Store(ABC):
 
 
 class RedactedItems(tuple[Item, ...]):
-    """Items that `redacted_item` returned, and nothing else: a store does not redact them again."""
+    """Items that `redacted_item` returned, maybe with other ids; a store does not redact them again."""
 
     __slots__ = ()
 

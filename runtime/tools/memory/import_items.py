@@ -15,7 +15,7 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
 from runtime.memory.item import RESERVED, Item, is_id
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.memory.store import LARGEST_TEXT, RedactedItems, redacted_item
 from runtime.memory.store_types import Scan
 from runtime.tools.context import Context
 from runtime.tools.memory.access import home, named, sees_all
@@ -203,7 +203,7 @@ class _Import:
 
     async def _append(self, where: OpenMemory, lines: Sequence[_Line]) -> None:
         written: dict[Equality, list[str]] = defaultdict(list)
-        for item in await where.store.append([line.item for line in lines], gates=self._gates):
+        for item in await where.store.append(RedactedItems(line.item for line in lines), gates=self._gates):
             written[equality(item)].append(item.memory_id)
         left = []
         for line in lines:

@@ -16,7 +16,7 @@ from runtime.memory.collection.options import STORE
 from runtime.memory.errors import FsyncFailed, Unsupported
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import redacted_item
+from runtime.memory.store import RedactedItems, redacted_item
 from runtime.memory.store_types import Part, Scan
 from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown_name
@@ -216,7 +216,7 @@ class _Move:
         if self._dry_run:
             self._copied.update(item.memory_id for item in new)
             return
-        written = {item.memory_id for item in await self._goal.store.append(new)}
+        written = {item.memory_id for item in await self._goal.store.append(RedactedItems(new))}
         self._copied |= written
         self._equal.update(item.memory_id for item in new if item.memory_id not in written)
 

@@ -147,3 +147,15 @@ async def test_what_changes_while_it_is_copied_is_copied_again(app: Moving, monk
 async def test_only_administrators_move(app: Moving) -> None:
     with pytest.raises(Forbidden):
         await move(app, Caller(user_id="ada", scopes=frozenset({"read", "write"})))
+
+
+async def test_each_text_is_searched_for_secrets_once(app: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def noted(text: str) -> str:
+        searched.append(text)
+        return text
+
+    monkeypatch.setattr("runtime.memory.store.redact", noted)
+    assert (await move(app)).good
+    assert sorted(text for text in searched if text.startswith("Fact")) == ["Fact 0", "Fact 1", "Fact 2"]

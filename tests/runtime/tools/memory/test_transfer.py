@@ -386,3 +386,17 @@ async def test_a_page_is_full_before_it_is_too_large(app: App) -> None:
         pages.append([item["text"][0] for item in answer["items"]])
         cursor = {"cursor": answer["next_cursor"]} if answer["next_cursor"] else {}
     assert pages == [["0", "1", "2", "3"], ["4", "5"]]
+
+
+async def test_each_imported_text_is_searched_for_secrets_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def noted(text: str) -> str:
+        searched.append(text)
+        return text
+
+    monkeypatch.setattr("runtime.memory.store.redact", noted)
+    time = BEGIN.isoformat()
+    line = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": time, "text": "The walnut"}
+    assert (await call(app, "memory_import", items=[line]))["stored"] == 1
+    assert searched.count("The walnut") == 1
