@@ -46,7 +46,7 @@ class _Shared:
         self.holders = 0
         # A thread starts with its first task.
         self.questions = ThreadPoolExecutor(1, thread_name_prefix="embedding local, questions")
-        self.batches = ThreadPoolExecutor(1, thread_name_prefix="embedding local", initializer=_stand_back)
+        self.batches = ThreadPoolExecutor(1, thread_name_prefix="embedding local", initializer=_lower_priority)
 
     @cached_property
     def _model(self) -> model.MiniLM:
@@ -94,7 +94,7 @@ def _return_memory() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def _stand_back() -> None:
+def _lower_priority() -> None:
     """Lower this thread's priority below that of requests. On Linux each thread has a niceness of its own
     (setpriority(2), "C library/kernel differences"); elsewhere it would be the whole process's."""
     if sys.platform == "linux":
@@ -106,13 +106,13 @@ def _stand_back() -> None:
 _shared = _Shared()
 
 
-def _start_anew() -> None:
+def _reset_shared() -> None:
     """Forget the model: it is no longer used, or this is a forked child process, which has no threads."""
     global _shared  # noqa: PLW0603 - it is the process's own
     _shared = _Shared()
 
 
-os.register_at_fork(after_in_child=_start_anew)
+os.register_at_fork(after_in_child=_reset_shared)
 
 
 class LocalEmbedder(Embedder):
@@ -152,7 +152,7 @@ class LocalEmbedder(Embedder):
             self._shared.holders -= 1
             if self._shared.holders == 0 and self._shared is _shared:
                 _shared.end()
-                _start_anew()
+                _reset_shared()
 
 
 async def open_local(options: Mapping[str, object]) -> LocalEmbedder:

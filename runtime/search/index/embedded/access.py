@@ -21,7 +21,7 @@ import msgspec
 import structlog
 
 from runtime.search.errors import IndexFailed
-from runtime.search.index.embedded.errors import DamagedIndex, judged
+from runtime.search.index.embedded.errors import DamagedIndex, classified
 from runtime.search.index.embedded.in_memory import IndexInMemory
 from runtime.search.index.embedded.index_file import IndexFile, open_file, throw_away
 from runtime.search.index.embedded.sqlcipher import ERRORS
@@ -259,7 +259,7 @@ class Access:
         except (DamagedIndex, msgspec.DecodeError) as damage:
             raise _Broken(loaded, str(damage)) from damage
         except ERRORS as error:
-            verdict = judged(error, self._name)
+            verdict = classified(error, self._name)
             raise (_Broken(loaded, str(verdict)) if isinstance(verdict, DamagedIndex) else verdict) from error
         except (UnicodeError, OverflowError) as error:
             raise IndexFailed(f"the index {self._name} cannot store an entry: {error}") from error

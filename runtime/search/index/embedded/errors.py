@@ -23,7 +23,7 @@ _HINTS = {
 }
 
 
-def judged(error: Exception, name: str) -> DamagedIndex | IndexFailed:
+def classified(error: Exception, name: str) -> DamagedIndex | IndexFailed:
     """Return the error to raise instead of SQLite's; `name` is the file or "in memory"."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     kind = code & 0xFF

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from runtime.search.index.embedded import schema
-from runtime.search.index.embedded.errors import DamagedIndex, judged, os_failed
+from runtime.search.index.embedded.errors import DamagedIndex, classified, os_failed
 from runtime.search.index.embedded.sqlcipher import ERRORS, connect
 
 _BUSY_SECONDS = 10
@@ -51,7 +51,7 @@ class IndexFile:
             self.close()
             if key is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
                 raise DamagedIndex("it is sealed with another key, or damaged") from error
-            raise judged(error, self.name) from error
+            raise classified(error, self.name) from error
         except BaseException:
             self.close()
             raise

@@ -157,7 +157,7 @@ UNSCRUBBED = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'unscrubbed')"
 may be killed before."""
 
 
-def forgot(connection: sqlite3.Connection) -> None:
+def mark_unscrubbed(connection: sqlite3.Connection) -> None:
     """Note a deletion or change, in the open transaction."""
     connection.execute("INSERT OR IGNORE INTO meta (name, value) VALUES ('unscrubbed', 1)")
 

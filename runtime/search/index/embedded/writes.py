@@ -27,7 +27,7 @@ from runtime.search.index.embedded.schema import (
     TEXT,
     Said,
     StoredRow,
-    forgot,
+    mark_unscrubbed,
     place_of,
     row_of,
     said_by,
@@ -193,7 +193,7 @@ def _merge(
     _insert(connection, rows, new, delta)
     _change(connection, changed, delta)
     if any(_rest(there[row[ID]][1]) != _rest(row) for _, (row, _, _) in moved):
-        forgot(connection)
+        mark_unscrubbed(connection)
     connection.executemany(_UPDATE, ((*row, key) for key, (row, _, _) in moved))
     delta.put((key for key, _ in moved), (one for _, one in moved))
     return len(new) + len(changed), len(fresh) - len(new) - len(changed)
@@ -256,7 +256,7 @@ def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
 
 def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, StoredRow]]) -> None:
     if rows:
-        forgot(connection)
+        mark_unscrubbed(connection)
     connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))
     said = [(key, said_of(row[SAID])) for key, row in rows]
     tags = ((tag, key) for key, one in said for tag in set(one[TAGS]))

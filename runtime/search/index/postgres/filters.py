@@ -6,7 +6,7 @@ from typing import Any
 
 from runtime.search.entry import EntryFilter
 from runtime.search.index.embedded.schema import microseconds
-from runtime.search.index.postgres.stemming import code, kept
+from runtime.search.index.postgres.stemming import code, to_postgres
 
 
 class Where:
@@ -27,11 +27,11 @@ class Where:
         for name in ("project", "type"):
             value = getattr(filters, name)
             if value is not None:
-                self.add(f"p.{name} = ?::text", kept(value))
+                self.add(f"p.{name} = ?::text", to_postgres(value))
         if filters.source is not None:
             self.values.append([code(filters.source)])
             other = f"p.other_sources @> ${len(self.values)}::bigint[]"
-            self.add(f"(p.source = ?::text OR {other})", kept(filters.source))
+            self.add(f"(p.source = ?::text OR {other})", to_postgres(filters.source))
         if filters.since is not None:
             self.add("p.time >= ?::bigint", microseconds(filters.since))
         if filters.until is not None:
@@ -45,9 +45,9 @@ class Where:
     def scope(self, agent: str | None, user: str | None) -> Where:
         """Return the conditions of an agent and a user."""
         if agent is not None:
-            self.add("p.agent = ?::text", kept(agent))
+            self.add("p.agent = ?::text", to_postgres(agent))
         if user is not None:
-            self.add('p."user" = ?::text', kept(user))
+            self.add('p."user" = ?::text', to_postgres(user))
         return self
 
     @property

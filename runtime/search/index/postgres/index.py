@@ -23,7 +23,7 @@ from runtime.search.index.postgres import vector_search as vectors
 from runtime.search.index.postgres.connections import IndexConnections, T, Work
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.schema import CLEAR
-from runtime.search.index.postgres.stemming import Stems, kept
+from runtime.search.index.postgres.stemming import Stems, to_postgres
 from runtime.secrets.secret import Secret
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class PostgresIndex(Index):
 
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
         fresh = await self._fresh(part, entries)
-        old = None if before is None else kept(before)
+        old = None if before is None else to_postgres(before)
         return await self._write(lambda connection: writes.grow(connection, part, agent, old, after, fresh))
 
     async def drop(self, parts: Sequence[str]) -> int:
@@ -117,7 +117,7 @@ class PostgresIndex(Index):
             if _differs(found, model, dimension):
                 await writes.forget_vectors(connection)
 
-        if _differs(await self.server.look(writes.model_of), kept(model), dimension):
+        if _differs(await self.server.look(writes.model_of), to_postgres(model), dimension):
             await self._write(work)
 
     async def pending(self, limit: int) -> Sequence[Pending]:
@@ -132,7 +132,9 @@ class PostgresIndex(Index):
         model = self._model
         if model is None or not vectors:
             return 0
-        return await self._write(lambda connection: writes.embed(connection, kept(model), self._dimension, vectors))
+        return await self._write(
+            lambda connection: writes.embed(connection, to_postgres(model), self._dimension, vectors)
+        )
 
     async def keyword(self, words_: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
         return await self.server.read(
@@ -142,7 +144,7 @@ class PostgresIndex(Index):
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
-        model = None if self._model is None else kept(self._model)
+        model = None if self._model is None else to_postgres(self._model)
         return await self.server.read(
             lambda connection: vectors.nearest(
                 connection, self._options, self.server.made, model, vector, wanted, limit, also

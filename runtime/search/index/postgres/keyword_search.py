@@ -17,7 +17,7 @@ from runtime.search.index.embedded.schema import EPOCH, about
 from runtime.search.index.embedded.tokenizer import Phrase, Tokenizer
 from runtime.search.index.index import Matched
 from runtime.search.index.postgres.filters import Where
-from runtime.search.index.postgres.stemming import Stems, given, query, spelled
+from runtime.search.index.postgres.stemming import Stems, from_postgres, query, spelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +98,10 @@ async def _together(connection: Any, stems: Stems, phrase: Phrase, agent: str | 
     where = Where(query(dict.fromkeys(map(spelled, phrase)))).scope(agent, None)
     rows = await connection.fetch(_TOGETHER + where.sql, *where.values)
     texts = [
-        (given(text), about(None if author is None else given(author), EPOCH + timedelta(microseconds=time)))
+        (
+            from_postgres(text),
+            about(None if author is None else from_postgres(author), EPOCH + timedelta(microseconds=time)),
+        )
         for _, _, _, text, author, time in rows
     ]
     read = await asyncio.to_thread(stems.read, texts)

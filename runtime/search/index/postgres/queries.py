@@ -12,7 +12,7 @@ from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.embedded.schema import EPOCH, microseconds
 from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, Pending
 from runtime.search.index.postgres.filters import Where
-from runtime.search.index.postgres.stemming import given, kept
+from runtime.search.index.postgres.stemming import from_postgres, to_postgres
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,13 +42,13 @@ async def parts(connection: Any, agent: str | None) -> dict[str, str]:
     """See `Index.parts`."""
     where = Where().scope(agent, None)
     rows = await connection.fetch(f"SELECT name, revision FROM parts p WHERE {where.sql}", *where.values)  # noqa: S608
-    return {given(name): given(revision) for name, revision in rows}
+    return {from_postgres(name): from_postgres(revision) for name, revision in rows}
 
 
 async def pending(connection: Any, limit: int) -> list[Pending]:
     """See `Index.pending`."""
     rows = await connection.fetch(_PENDING, max(limit, 0))
-    return [Pending(*map(given, row)) for row in rows]
+    return [Pending(*map(from_postgres, row)) for row in rows]
 
 
 async def neighbours(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
@@ -59,7 +59,7 @@ async def neighbours(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
     before, after, time = (np.array([row[at] for row in rows], np.int64) for at in (1, 2, 4))
     author = np.array([-1 if row[3] is None else numbers[row[3]] for row in rows], np.int64)
     return Neighbours(
-        before, after, author, time, np.array([row[5] for row in rows], np.bool_), list(map(given, numbers))
+        before, after, author, time, np.array([row[5] for row in rows], np.bool_), list(map(from_postgres, numbers))
     )
 
 
@@ -76,11 +76,11 @@ async def newest(
     where = Where(limit).wanted(wanted)
     if begins:
         alike = "id = ?::text" if len(begins) == WHOLE_ID else "starts_with(id, ?::text)"
-        where.add(f"p.key IN (SELECT key FROM entries WHERE {alike})", kept(begins))  # noqa: S608
+        where.add(f"p.key IN (SELECT key FROM entries WHERE {alike})", to_postgres(begins))  # noqa: S608
     older, tied = "true", "false"
     if before is not None:
         time, name = f"${len(where.values) + 1}::bigint", f"${len(where.values) + 2}::text"
-        where.values += [microseconds(before[0]), kept(before[1])]
+        where.values += [microseconds(before[0]), to_postgres(before[1])]
         older = f"p.time < {time}"
         tied = f'p.time = {time} AND (SELECT id FROM entries WHERE key = p.key) COLLATE "C" < {name}'  # noqa: S608
     sql = _NEWEST.format(where=where.sql, older=older, tied=tied, limit="$1")
@@ -110,23 +110,23 @@ def _entry(row: Any) -> IndexEntry:
         other_sources,
     ) = row
     return IndexEntry(
-        id=given(identity),
-        agent=given(agent),
-        user=given(user),
+        id=from_postgres(identity),
+        agent=from_postgres(agent),
+        user=from_postgres(user),
         project=_maybe(project),
-        type=given(kind),
+        type=from_postgres(kind),
         time=EPOCH + timedelta(microseconds=time),
         source=_maybe(source),
-        tags=tuple(map(given, tags)),
-        text=given(text),
-        hash=given(hashed),
+        tags=tuple(map(from_postgres, tags)),
+        text=from_postgres(text),
+        hash=from_postgres(hashed),
         author=_maybe(author),
-        group=given(group),
+        group=from_postgres(group),
         order=order,
-        part=given(part),
+        part=from_postgres(part),
         line=line,
-        rest=given(rest),
-        other_sources=tuple(map(given, other_sources)),
+        rest=from_postgres(rest),
+        other_sources=tuple(map(from_postgres, other_sources)),
     )
 
 
@@ -138,7 +138,7 @@ async def authors(connection: Any, wanted: EntryFilter) -> list[str]:
         table, having = "places", ""
     where = Where().wanted(wanted)
     sql = f"SELECT author FROM {table} p WHERE author IS NOT NULL AND {where.sql} GROUP BY author {having}"  # noqa: S608
-    return sorted(given(row[0]) for row in await connection.fetch(sql, *where.values))
+    return sorted(from_postgres(row[0]) for row in await connection.fetch(sql, *where.values))
 
 
 async def stats(connection: Any, schema: str, agent: str | None, user: str | None) -> IndexStats:
@@ -149,8 +149,8 @@ async def stats(connection: Any, schema: str, agent: str | None, user: str | Non
     total, waits, model, dimension, size = row
     if total == waits or model is None or dimension is None:
         return IndexStats(total, total - waits, None, None, size)
-    return IndexStats(total, total - waits, given(model), int(dimension), size)
+    return IndexStats(total, total - waits, from_postgres(model), int(dimension), size)
 
 
 def _maybe(text: str | None) -> str | None:
-    return None if text is None else given(text)
+    return None if text is None else from_postgres(text)

@@ -103,15 +103,15 @@ def spelled(term: str) -> str:
     return f"{term[:20]}{hashlib.sha256(term.encode()).hexdigest()}"
 
 
-def kept(text: str) -> str:
+def to_postgres(text: str) -> str:
     """Return a text as PostgreSQL can store it, without U+0000."""
     if "\0" not in text and "\x1a" not in text:
         return text
     return text.replace("\x1a", "\x1a1").replace("\0", "\x1a0")
 
 
-def given(text: str) -> str:
-    """Reverse `kept`."""
+def from_postgres(text: str) -> str:
+    """Reverse `to_postgres`."""
     return text.replace("\x1a0", "\0").replace("\x1a1", "\x1a") if "\x1a" in text else text
 
 

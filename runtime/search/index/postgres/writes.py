@@ -13,7 +13,7 @@ from runtime.search.index.embedded.columns import asks
 from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import microseconds, said_by
 from runtime.search.index.index import IndexChange, Pending
-from runtime.search.index.postgres.stemming import Counted, array, code, kept
+from runtime.search.index.postgres.stemming import Counted, array, code, to_postgres
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,7 +102,7 @@ class NewEntry(NamedTuple):
     entry: IndexEntry
     content: bytes
     position: bytes
-    circle: int | None
+    group: int | None
     counted: Counted
 
 
@@ -114,18 +114,18 @@ class ExistingEntry(NamedTuple):
     hash: str
     content: bytes
     position: bytes
-    circle: int | None
+    group: int | None
 
 
 def fresh_of(entries: Iterable[IndexEntry], counted: Iterable[Counted], part: str) -> dict[str, NewEntry]:
     """Return the entries by stored id; of two with one id the later counts."""
-    return {kept(entry.id): _fresh(entry, stems, part) for entry, stems in zip(entries, counted, strict=True)}
+    return {to_postgres(entry.id): _fresh(entry, stems, part) for entry, stems in zip(entries, counted, strict=True)}
 
 
 def _fresh(entry: IndexEntry, counted: Counted, part: str) -> NewEntry:
-    circle = code(f"{entry.agent}\0{entry.group}") if entry.group else None
+    group = code(f"{entry.agent}\0{entry.group}") if entry.group else None
     content = _digest((entry.id, entry.hash, entry.text, said_by(entry)))
-    return NewEntry(entry, content, _digest((part, entry.line, entry.order, entry.rest)), circle, counted)
+    return NewEntry(entry, content, _digest((part, entry.line, entry.order, entry.rest)), group, counted)
 
 
 def _digest(what: object) -> bytes:
@@ -138,8 +138,8 @@ async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict
     there = await _existing(connection, "part = $1::bigint", key)
     gone = [one for one in there.values() if one.id not in fresh]
     await _remove(connection, [one.key for one in gone])
-    circles = {one.circle for one in gone}
-    changed, same = await _merge(connection, key, fresh, there, circles)
+    groups = {one.group for one in gone}
+    changed, same = await _merge(connection, key, fresh, there, groups)
     return IndexChange(changed, same, len(gone))
 
 
@@ -147,7 +147,7 @@ async def grow(
     connection: Any, part: str, agent: str, before: str | None, after: str, fresh: dict[str, NewEntry]
 ) -> bool:
     """Add entries to the part; False, and nothing done, if its revision is not `before`."""
-    found = await connection.fetchval("SELECT revision FROM parts WHERE name = $1", kept(part))
+    found = await connection.fetchval("SELECT revision FROM parts WHERE name = $1", to_postgres(part))
     if before != found:
         return False
     key = await _part(connection, part, agent, after)
@@ -157,11 +157,11 @@ async def grow(
 
 async def drop(connection: Any, parts: Sequence[str]) -> int:
     """Delete these parts."""
-    names = [kept(part) for part in parts]
+    names = [to_postgres(part) for part in parts]
     rows = await connection.fetch("DELETE FROM parts WHERE name = ANY($1::text[]) RETURNING key", names)
     gone = await _existing(connection, "part = ANY($1::bigint[])", [key for (key,) in rows])
     await _remove(connection, [one.key for one in gone.values()])
-    await _link_neighbours(connection, {one.circle for one in gone.values()})
+    await _link_neighbours(connection, {one.group for one in gone.values()})
     return len(gone)
 
 
@@ -189,10 +189,10 @@ async def embed(
         return 0  # Another daemon with another model was first.
     found = unit([vector for _, vector in vectors], meta[1] if meta is not None else dimension)
     rows = await connection.fetch(
-        "SELECT key, id, hash FROM entries WHERE id = ANY($1::text[])", [kept(one.id) for one, _ in vectors]
+        "SELECT key, id, hash FROM entries WHERE id = ANY($1::text[])", [to_postgres(one.id) for one, _ in vectors]
     )
     there = {(row[1], row[2]): row[0] for row in rows}
-    places = {there.get((kept(one.id), kept(one.hash)), 0): at for at, (one, _) in enumerate(vectors)}
+    places = {there.get((to_postgres(one.id), to_postgres(one.hash)), 0): at for at, (one, _) in enumerate(vectors)}
     places.pop(0, None)
     if not places:
         return 0
@@ -209,7 +209,7 @@ async def embed(
     if meta is None:
         await connection.executemany(
             "INSERT INTO meta (name, value) VALUES ($1, $2)",
-            [("model", kept(model)), ("dimension", str(found.shape[1]))],
+            [("model", to_postgres(model)), ("dimension", str(found.shape[1]))],
         )
     return len(places)
 
@@ -221,7 +221,7 @@ async def model_of(connection: Any) -> tuple[str, int] | None:
 
 
 async def _part(connection: Any, name: str, agent: str, revision: str) -> int:
-    given = kept(name), kept(agent), kept(revision)
+    given = to_postgres(name), to_postgres(agent), to_postgres(revision)
     key = await connection.fetchval("UPDATE parts SET agent = $2, revision = $3 WHERE name = $1 RETURNING key", *given)
     if key is None:
         sql = "INSERT INTO parts (name, agent, revision) VALUES ($1, $2, $3) RETURNING key"
@@ -235,7 +235,7 @@ async def _existing(connection: Any, condition: str, value: Any) -> dict[str, Ex
 
 
 async def _merge(
-    connection: Any, part: int, fresh: dict[str, NewEntry], there: dict[str, ExistingEntry], circles: set[int | None]
+    connection: Any, part: int, fresh: dict[str, NewEntry], there: dict[str, ExistingEntry], groups: set[int | None]
 ) -> tuple[int, int]:
     """Insert or update entries that are new, changed or moved, then relink the neighbours in these groups. Returns
     (changed, unchanged)."""
@@ -254,29 +254,30 @@ async def _merge(
     keyed = [(next(given) if found is None else found.key, one, found) for one, found in written]
     for begin in range(0, len(keyed), _AT_ONCE):
         await _write(connection, part, keyed[begin : begin + _AT_ONCE])
-    circles |= {found.circle for _, _, found in keyed if found is not None} | {one.circle for _, one, _ in keyed}
-    await _link_neighbours(connection, circles)
+    groups |= {found.group for _, _, found in keyed if found is not None} | {one.group for _, one, _ in keyed}
+    await _link_neighbours(connection, groups)
     changed = sum(found is None or found.content != one.content for one, found in pairs)
     return changed, len(fresh) - changed
 
 
 async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry, ExistingEntry | None]]) -> None:
     entries = [one.entry for _, one, _ in keyed]
-    keys, circles = [key for key, _, _ in keyed], [one.circle for _, one, _ in keyed]
+    keys, groups = [key for key, _, _ in keyed], [one.group for _, one, _ in keyed]
     times = [microseconds(entry.time) for entry in entries]
     await connection.execute(
-        _ENTRIES, part, keys, [kept(entry.id) for entry in entries], [kept(entry.hash) for entry in entries],
-        [one.content for _, one, _ in keyed], [one.position for _, one, _ in keyed], circles,
-        [kept(entry.text) for entry in entries], [kept(entry.group) for entry in entries],
-        [entry.line for entry in entries], [kept(entry.rest) for entry in entries],
-        [array(map(kept, entry.other_sources)) for entry in entries],
-        [array(map(kept, entry.tags)) for entry in entries],
+        _ENTRIES, part, keys, [to_postgres(entry.id) for entry in entries],
+        [to_postgres(entry.hash) for entry in entries],
+        [one.content for _, one, _ in keyed], [one.position for _, one, _ in keyed], groups,
+        [to_postgres(entry.text) for entry in entries], [to_postgres(entry.group) for entry in entries],
+        [entry.line for entry in entries], [to_postgres(entry.rest) for entry in entries],
+        [array(map(to_postgres, entry.other_sources)) for entry in entries],
+        [array(map(to_postgres, entry.tags)) for entry in entries],
     )  # fmt: skip
     await connection.execute(
-        _PLACES, keys, [kept(entry.agent) for entry in entries], [kept(entry.user) for entry in entries],
-        [_maybe(entry.project) for entry in entries], [kept(entry.type) for entry in entries],
+        _PLACES, keys, [to_postgres(entry.agent) for entry in entries], [to_postgres(entry.user) for entry in entries],
+        [_maybe(entry.project) for entry in entries], [to_postgres(entry.type) for entry in entries],
         [_maybe(entry.source) for entry in entries], [_maybe(entry.author) for entry in entries],
-        times, [entry.order for entry in entries], [asks(entry.text) for entry in entries], circles,
+        times, [entry.order for entry in entries], [asks(entry.text) for entry in entries], groups,
         [one.counted.text for _, one, _ in keyed], [one.counted.about for _, one, _ in keyed],
         [array(str(code(tag)) for tag in entry.tags) for entry in entries],
         [array(str(code(source)) for source in entry.other_sources) for entry in entries],
@@ -285,7 +286,7 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry
     if said:
         stems = [one.counted.stems for _, one in said]
         await connection.execute(_WORDS, [key for key, _ in said], list(map(array, stems)), list(map(_often, stems)))
-    waits = [found is None or found.hash != kept(one.entry.hash) for _, one, found in keyed]
+    waits = [found is None or found.hash != to_postgres(one.entry.hash) for _, one, found in keyed]
     stale = [key for (key, _, found), wait in zip(keyed, waits, strict=True) if wait and found is not None]
     if stale:
         await connection.execute("DELETE FROM vectors WHERE key = ANY($1::bigint[])", stale)
@@ -302,7 +303,7 @@ def _often(stems: dict[str, tuple[int, int]]) -> str:
 
 
 def _maybe(text: str | None) -> str | None:
-    return None if text is None else kept(text)
+    return None if text is None else to_postgres(text)
 
 
 async def _remove(connection: Any, keys: list[int]) -> None:
@@ -312,8 +313,8 @@ async def _remove(connection: Any, keys: list[int]) -> None:
         await fold(connection)
 
 
-async def _link_neighbours(connection: Any, circles: set[int | None]) -> None:
+async def _link_neighbours(connection: Any, groups: set[int | None]) -> None:
     """Recompute the neighbour links of these groups."""
-    known = [circle for circle in circles if circle is not None]
+    known = [group for group in groups if group is not None]
     if known:
         await connection.execute(_LINK, known)

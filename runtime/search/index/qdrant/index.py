@@ -68,7 +68,7 @@ class QdrantIndex(EmbeddedIndex):
         return self._failure
 
     async def reachable(self) -> str | None:
-        async with self._telling():
+        async with self._recording_failures():
             await self._collection.look()
         warned = "" if self._warning is None else f"; {self._warning}"
         return f"{self._collection.shown} answers{warned}"
@@ -89,7 +89,7 @@ class QdrantIndex(EmbeddedIndex):
         return gone
 
     async def clear(self) -> None:
-        async with self._telling(), self._one:
+        async with self._recording_failures(), self._one:
             await self._collection.forget(known=await self._sync_state.are_there())
             self._prepared = None
             await super().clear()
@@ -104,7 +104,7 @@ class QdrantIndex(EmbeddedIndex):
 
     async def tend(self) -> None:
         if self._dirty or await self._sync_state.count() or (self._model is not None and self._prepared is None):
-            async with self._telling():
+            async with self._recording_failures():
                 await self._ready(None)
                 if self._prepared is None:
                     await self._collection.look()
@@ -117,7 +117,7 @@ class QdrantIndex(EmbeddedIndex):
             return 0
         rows = unit([vector for _, vector in vectors], self._dimension or self._sync_state.dimension)
         dimension = int(rows.shape[1])
-        async with self._telling():
+        async with self._recording_failures():
             await self._ready(dimension)
             async with self._one:
                 waiting = [pending for pending, _ in vectors]
@@ -147,7 +147,7 @@ class QdrantIndex(EmbeddedIndex):
 
         known = self._sync_state.dimension or self._dimension
         query = unit(np.asarray(vector, np.float32)[None], known)[0]
-        async with self._telling():
+        async with self._recording_failures():
             await self._ready(None)
             if not await self._sync_state.count():
                 await self._collection.look()
@@ -179,7 +179,7 @@ class QdrantIndex(EmbeddedIndex):
         if not self._dirty or asyncio.get_running_loop().time() < self._away_until:
             return
         with contextlib.suppress(IndexFailed):
-            async with self._telling():
+            async with self._recording_failures():
                 await self._ready(None)
 
     async def _ready(self, dimension: int | None) -> None:
@@ -284,7 +284,7 @@ class QdrantIndex(EmbeddedIndex):
             self.on_work()
 
     @contextlib.asynccontextmanager
-    async def _telling(self) -> AsyncIterator[None]:
+    async def _recording_failures(self) -> AsyncIterator[None]:
         """Record if the server executes the calls inside."""
         try:
             yield

@@ -99,7 +99,7 @@ async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypat
         return load()
 
     monkeypatch.setattr(model, "_load", counted)
-    local._start_anew()
+    local._reset_shared()
     one, other = await open_local({}), await open_local({})
     await asyncio.gather(one.embed(["a"]), other.embed(["b"]), one.embed(["c"]))
     await one.close()
@@ -120,7 +120,7 @@ async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypat
 
 async def test_opening_does_not_load_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "_load", lambda: pytest.fail("it was loaded"))
-    local._start_anew()
+    local._reset_shared()
     await (await open_local({})).close()
 
 
@@ -295,7 +295,7 @@ async def test_a_package_without_its_model_file_is_refused(package: Path) -> Non
 
 
 async def test_a_model_file_that_changed_after_the_opening_is_refused_too(package: Path) -> None:
-    local._start_anew()
+    local._reset_shared()
     opened = LocalEmbedder()
 
     with pytest.raises(EmbeddingMismatch, match=r"is not the one of version 1\.0\.0"):
@@ -307,7 +307,7 @@ async def test_a_library_that_cannot_be_loaded_is_one_line(tmp_path: Path, monke
     (tmp_path / "onnxruntime.py").write_text("raise ImportError('no such symbol: GLIBC_2.99\\nand more')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
-    local._start_anew()
+    local._reset_shared()
     opened = await open_local({})
 
     with pytest.raises(EmbeddingMismatch) as refused:
