@@ -319,9 +319,9 @@ class Store(ABC):
     async def _forget_user(self, user_id: str, agent_id: str) -> int: ...
 
     @final
-    def _notify_append(self, growth: Append) -> None:
+    def _notify_append(self, append: Append) -> None:
         for listener in self._listeners:
-            _notify(listener.on_append, growth, store=self.identity, part=growth.part.name)
+            _notify(listener.on_append, append, store=self.identity, part=append.part.name)
 
     @final
     def _notify_change(self, agents: Set[str]) -> None:

@@ -489,10 +489,10 @@ async def test_the_revision_of_a_part_changes_when_what_it_holds_does_and_not_ot
 async def test_growth_and_revisions_together_are_enough_to_follow_a_store(store: Store) -> None:
     known: dict[str, tuple[str, dict[str, Item]]] = {}
 
-    def grow(growth: Append) -> None:
-        revision, held = known.get(growth.part.name, (None, {}))
-        if revision == growth.before:
-            known[growth.part.name] = growth.part.revision, held | {one.memory_id: one for one in growth.items}
+    def grow(append: Append) -> None:
+        revision, held = known.get(append.part.name, (None, {}))
+        if revision == append.before:
+            known[append.part.name] = append.part.revision, held | {one.memory_id: one for one in append.items}
 
     store.subscribe(on_append=grow)
     for number in range(4):
@@ -514,8 +514,8 @@ async def test_two_listeners_both_get_appends_until_one_unsubscribes(store: Stor
         raise RuntimeError("the index is broken")
 
     store.subscribe(on_append=fail)
-    unsubscribe = store.subscribe(on_append=lambda growth: first.extend(one.text for one in growth.items))
-    store.subscribe(on_append=lambda growth: second.extend(one.text for one in growth.items))
+    unsubscribe = store.subscribe(on_append=lambda append: first.extend(one.text for one in append.items))
+    store.subscribe(on_append=lambda append: second.extend(one.text for one in append.items))
     await store.append([item("One")])
     unsubscribe()
     unsubscribe()

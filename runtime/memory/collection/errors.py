@@ -16,7 +16,7 @@ class StoreAway(StoreError, Unavailable):  # noqa: N818 - named for the decision
 
 
 @contextmanager
-def telling(memory: str) -> Iterator[None]:
+def store_errors(memory: str) -> Iterator[None]:
     """Raise an error of the database as StoreError: `StoreAway`, or FsyncFailed if its disk fails."""
     try:
         yield

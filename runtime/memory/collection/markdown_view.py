@@ -18,22 +18,22 @@ MOST = 1000
 
 
 def inspection(
-    memory: str, agent_id: str, day: date, lasting: Sequence[Item], entries: Sequence[Item], now: datetime
+    memory: str, agent_id: str, day: date, long_term: Sequence[Item], entries: Sequence[Item], now: datetime
 ) -> Inspection:
     """Return the text, from items that are oldest first; one more than MOST means that not all are shown."""
     place = f"collection {memory}: {agent_id}"
-    text = _document(agent_id, lasting[-MOST:], now) if lasting else None
+    text = _document(agent_id, long_term[-MOST:], now) if long_term else None
     log = (header(day) + b"".join(map(entry_of, entries[-MOST:]))).decode() if entries else None
-    if text is not None and len(lasting) > MOST:
+    if text is not None and len(long_term) > MOST:
         text = f"{text}\nOnly the newest {MOST} are shown.\n"
     if log is not None and len(entries) > MOST:
         log = f"{log}\nOnly the newest {MOST} are shown.\n"
     return Inspection(agent_id, day, text, log, place, f"{place}, {day.isoformat()}")
 
 
-def _document(agent_id: str, lasting: Sequence[Item], now: datetime) -> str:
+def _document(agent_id: str, long_term: Sequence[Item], now: datetime) -> str:
     sections: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
-    for item in lasting:
+    for item in long_term:
         section = section_of(item)
         tags = tuple(tag for tag in item.tags if tag not in section.tags)
         sections[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))

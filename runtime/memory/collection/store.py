@@ -18,7 +18,7 @@ from runtime.crypto import Unsealable
 from runtime.database.connection import Database
 from runtime.database.errors import Collision, Unavailable
 from runtime.memory.agent_name import legal
-from runtime.memory.collection.errors import telling
+from runtime.memory.collection.errors import store_errors
 from runtime.memory.collection.interface import CollectionCounts, CollectionStore
 from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.options import CollectionOptions
@@ -115,17 +115,17 @@ class SqlCollectionStore(CollectionStore):
         return await self._do(CollectionTransaction.create, agent_id, user_id)
 
     async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[CollectionCounts, ...]:
-        with telling(self.name):
+        with store_errors(self.name):
             return await self._queries.counts(agent_id, user_id)
 
     async def projects(self, agent_id: str | None = None, user_id: str | None = None) -> Counter[str | None]:
-        with telling(self.name):
+        with store_errors(self.name):
             return await self._queries.projects(agent_id, user_id)
 
     async def tags(
         self, agent_id: str | None = None, user_id: str | None = None, project_id: str | None = None
     ) -> Counter[str]:
-        with telling(self.name):
+        with store_errors(self.name):
             return await self._queries.tags(agent_id, user_id, project_id)
 
     async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
@@ -172,7 +172,7 @@ class SqlCollectionStore(CollectionStore):
         while more:
             put, gone, more = await self._do(CollectionTransaction.compact, agent_id, until)
             flushed, deleted = flushed + put, deleted + gone
-        with telling(self.name):
+        with store_errors(self.name):
             kept = await self._queries.kept(agent_id, until)
         if not kept:
             return Compaction(flushed, deleted)
@@ -199,42 +199,42 @@ class SqlCollectionStore(CollectionStore):
     ) -> T:
         """Run this method in a transaction; return its result after the commit."""
         items = len(given[0]) if given and isinstance(given[0], list) else 1
-        with telling(self.name):
+        with store_errors(self.name):
             done: T = await self._group.put(
                 _WriteRequest(lambda transaction: method(transaction, *given, **named), items)
             )
             return done
 
-    async def _perform(self, works: Sequence[_WriteRequest]) -> Sequence[Any]:
+    async def _perform(self, operations: Sequence[_WriteRequest]) -> Sequence[Any]:
         outcomes: list[Any] = []
-        for some in _transactions(works):
+        for some in _transactions(operations):
             try:
                 done = await self._transact(some)
             except Exception as error:
                 outcomes += [error] * len(some)
                 continue
-            for growth in done.appends:
-                self._notify_append(growth)
+            for append in done.appends:
+                self._notify_append(append)
             self._notify_change(done.changed)
             if done.changed:
                 self._database.empty_log()
             outcomes += done.outcomes
         return outcomes
 
-    async def _transact(self, works: Sequence[_WriteRequest]) -> _Done:
+    async def _transact(self, operations: Sequence[_WriteRequest]) -> _Done:
         for _ in range(TRIES - 1):
             try:
-                return await self._database.transact(lambda connection: self._done(connection, works))
+                return await self._database.transact(lambda connection: self._done(connection, operations))
             except Collision:
                 continue
-        return await self._database.transact(lambda connection: self._done(connection, works))
+        return await self._database.transact(lambda connection: self._done(connection, operations))
 
-    def _done(self, connection: Connection, works: Sequence[_WriteRequest]) -> _Done:
+    def _done(self, connection: Connection, operations: Sequence[_WriteRequest]) -> _Done:
         transaction = CollectionTransaction(connection, self._codec, self._clock)
         outcomes: list[Any] = []
-        for work in works:
+        for operation in operations:
             try:
-                outcomes.append(work.act(transaction))
+                outcomes.append(operation.act(transaction))
             except (StoreError, Unsealable) as error:
                 outcomes.append(error)
         return _Done(outcomes, *transaction.finish())
@@ -262,24 +262,24 @@ class SqlCollectionStore(CollectionStore):
     # Reading
 
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
-        with telling(self.name):
+        with store_errors(self.name):
             async for item in self._queries.scan(wanted or Scan()):
                 yield item
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        with telling(self.name):
+        with store_errors(self.name):
             return await self._queries.parts(agent_id)
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
-        with telling(self.name):
+        with store_errors(self.name):
             return [(item, None) for item in await self._queries.items_of(part)]
 
     async def stats(self, agent_id: str | None = None) -> StoreStats:
-        with telling(self.name):
+        with store_errors(self.name):
             return await self._queries.stats(agent_id)
 
     async def agents(self) -> tuple[str, ...]:
-        with telling(self.name):
+        with store_errors(self.name):
             return await self._queries.agents()
 
     async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
@@ -291,15 +291,15 @@ class SqlCollectionStore(CollectionStore):
         begin = datetime.combine(day, time(), UTC)
         kinds: tuple[Any, ...] = ("semantic", "procedural")
         newest = {"agent_id": legal(agent_id), "newest_first": True, "limit": MOST + 1}
-        lasting = [
+        long_term = [
             item for kind in kinds async for item in self.scan(Scan.model_validate({**newest, "memory_type": kind}))
         ]
         today = {**newest, "memory_type": "episodic", "since": begin, "until": begin + timedelta(days=1)}
         entries = [item async for item in self.scan(Scan.model_validate(today))]
-        return inspection(self.name, agent_id, day, list(_oldest_first(lasting)), list(_oldest_first(entries)), now)
+        return inspection(self.name, agent_id, day, list(_oldest_first(long_term)), list(_oldest_first(entries)), now)
 
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
-        with telling(self.name):
+        with store_errors(self.name):
             return await self._queries.verify(agent_id)
 
     async def ready(self) -> tuple[StoreProblem, ...]:
@@ -313,16 +313,16 @@ class SqlCollectionStore(CollectionStore):
         await self._group.drain()
 
 
-def _transactions(works: Sequence[_WriteRequest]) -> Iterator[list[_WriteRequest]]:
+def _transactions(operations: Sequence[_WriteRequest]) -> Iterator[list[_WriteRequest]]:
     """Split the requests into transactions."""
     some: list[_WriteRequest] = []
     items = 0
-    for work in works:
-        if some and items + work.items > BATCH:
+    for operation in operations:
+        if some and items + operation.items > BATCH:
             yield some
             some, items = [], 0
-        some.append(work)
-        items += work.items
+        some.append(operation)
+        items += operation.items
     if some:
         yield some
 

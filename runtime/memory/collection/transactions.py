@@ -73,16 +73,16 @@ class CollectionTransaction:
         """Add new items: see `Store.append`. An id that an item already has is preserved unless it is in use."""
         taken = self._taken(given)
         deliveries = self._deliveries(given)
-        lasting = self._lasting(given)
+        long_term = self._long_term_facts(given)
         new: list[Item] = []
         for item in given:
             delivery, fact = _delivery(item), _fact(item)
-            if delivery in deliveries or fact in lasting or taken.get(item.memory_id) == identity_of(item):
+            if delivery in deliveries or fact in long_term or taken.get(item.memory_id) == identity_of(item):
                 continue
             if delivery is not None:
                 deliveries.add(delivery)
             if fact is not None:
-                lasting.add(fact)
+                long_term.add(fact)
             new.append(self._identified(item, taken))
         self._insert(new)
         return tuple(new)
@@ -193,7 +193,7 @@ class CollectionTransaction:
         return 0, len(rows), len(rows) == _ENTRIES
 
     def _promote(self, rows: Sequence[ItemRow]) -> int:
-        lasting: list[Item] = []
+        long_term: list[Item] = []
         states: dict[int, list[str]] = defaultdict(list)
         others = self._others(row.id for row in rows)
         for row in rows:
@@ -201,11 +201,11 @@ class CollectionTransaction:
                 found, hidden = of_entry(self._codec.item(row, others[row.id]))
             except Unsealable:  # A person must handle it; it does not block others.
                 found, hidden = (), True
-            lasting += map(redacted_item, found)
+            long_term += map(redacted_item, found)
             states[KEPT if hidden else DONE].append(row.id)
-        there = self._lasting(lasting)
+        there = self._long_term_facts(long_term)
         new: list[Item] = []
-        for item in lasting:
+        for item in long_term:
             # Not `append`: all items of a delivery have its key, so they would count as existing.
             if (fact := _fact(item)) not in there:
                 there.add(fact)
@@ -266,7 +266,7 @@ class CollectionTransaction:
             (row.agent_id, read(row.user_id), read(row.source_uri or "")) for row in self._found(_BY_SOURCE, wanted)
         }
 
-    def _lasting(self, given: Sequence[Item]) -> set[tuple[object, ...] | None]:
+    def _long_term_facts(self, given: Sequence[Item]) -> set[tuple[object, ...] | None]:
         long_term = [item for item in given if item.memory_type != "episodic"]
         rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in long_term))
         return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}

@@ -51,7 +51,7 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
             wait, whole = min(wait * 2, LONGEST_WAIT), True
             continue
         wait = FIRST_WAIT
-        whole = not await _told(
+        whole = not await _notified(
             indexer.news, UNWATCHED_SECONDS if watch is None or watch.blind else LOOK_SECONDS, clock
         )
         if not whole:
@@ -59,7 +59,7 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
             indexer.news.clear()
 
 
-async def _told(news: asyncio.Event, seconds: float, clock: Clock) -> bool:
+async def _notified(news: asyncio.Event, seconds: float, clock: Clock) -> bool:
     """True if there was news within `seconds`."""
     waiting = asyncio.ensure_future(news.wait())
     sleeping = asyncio.ensure_future(clock.sleep(seconds))

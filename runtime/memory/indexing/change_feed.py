@@ -28,24 +28,24 @@ class ChangeFeed:
         """Return the agents with waiting appends."""
         return tuple(self._waiting)
 
-    def add(self, growth: Append) -> set[str]:
+    def add(self, append: Append) -> set[str]:
         """Queue an append. Returns the agents to re-read if the queue overflowed, else an empty set."""
-        if self._items + len(growth.items) > MOST:
-            dropped = {growth.part.agent_id, *self._waiting}
+        if self._items + len(append.items) > MOST:
+            dropped = {append.part.agent_id, *self._waiting}
             self._waiting.clear()
             self._items = 0
             return dropped
-        self._waiting.setdefault(growth.part.agent_id, []).append(growth)
-        self._items += len(growth.items)
+        self._waiting.setdefault(append.part.agent_id, []).append(append)
+        self._items += len(append.items)
         return set()
 
     def take(self, agent: str) -> list[tuple[str | None, Part, list[Item]]]:
         """Return the agent's appends, consecutive ones joined: the revision before, the part after, the items."""
-        growth = self._waiting.pop(agent, [])
-        for each in growth:
+        appends = self._waiting.pop(agent, [])
+        for each in appends:
             self._items -= len(each.items)
             self._remember(each.part)
-        return _joined(growth)
+        return _joined(appends)
 
     def is_past(self, part: Part, held: str | None) -> bool:
         """True if the index already has a newer revision than `part`."""
@@ -70,10 +70,10 @@ class ChangeFeed:
             self._passed.popitem(last=False)
 
 
-def _joined(growth: Sequence[Append]) -> list[tuple[str | None, Part, list[Item]]]:
+def _joined(appends: Sequence[Append]) -> list[tuple[str | None, Part, list[Item]]]:
     found: list[tuple[str | None, Part, list[Item]]] = []
     last: dict[str, int] = {}
-    for part, before, items in growth:
+    for part, before, items in appends:
         at = last.get(part.name)
         if at is not None and found[at][1].revision == before:
             found[at] = found[at][0], part, [*found[at][2], *items]

@@ -142,8 +142,8 @@ class Indexer:
 
     # Appends reported by the store.
 
-    def _take(self, growth: Append) -> None:
-        self._touched |= self._feed.add(growth)
+    def _take(self, append: Append) -> None:
+        self._touched |= self._feed.add(append)
         self.news.set()
 
     async def settle(self) -> None:
@@ -153,11 +153,11 @@ class Indexer:
                 await self._settle(agent)
 
     async def _settle(self, agent: str) -> None:
-        growth = self._feed.take(agent)
-        if not growth:
+        appends = self._feed.take(agent)
+        if not appends:
             return
         try:
-            for some in _together(growth):
+            for some in _together(appends):
                 grown = []
                 for before, part, items in some:
                     placed = [(item, None) for item in items]
@@ -313,11 +313,11 @@ class Indexer:
             self._failure = None
 
 
-def _together(growth: Sequence[_Appended]) -> Iterator[list[_Appended]]:
+def _together(appends: Sequence[_Appended]) -> Iterator[list[_Appended]]:
     """Yield the appends that are put into the index together."""
     some: list[_Appended] = []
     count = 0
-    for each in growth:
+    for each in appends:
         if some and count + len(each[2]) > PUT_AT_ONCE:
             yield some
             some, count = [], 0

@@ -213,18 +213,18 @@ class RecordsStore(FileStore[RecordReader]):
                 del self._groups[name]
         return found[1]
 
-    async def _perform(self, writer: RecordWriter, works: Sequence[WriteRequest]) -> Sequence[Done | Exception]:
+    async def _perform(self, writer: RecordWriter, operations: Sequence[WriteRequest]) -> Sequence[Done | Exception]:
         failed_before = self._fatal is not None
         try:
-            result = await self._writing(writer.perform, works)
+            result = await self._writing(writer.perform, operations)
         except FsyncFailed as error:
             if not failed_before:
                 self._notify_fatal(error)
             raise
         for fault in result.faults:
             _log.warning("record_side_file_failed", agent=writer.agent_id, reason=fault)
-        for growth in result.appends:
-            self._notify_append(growth)
+        for append in result.appends:
+            self._notify_append(append)
         for outcome in result.outcomes:
             if isinstance(outcome, Done):
                 self._sync.add(outcome.notes)

@@ -49,7 +49,7 @@ AT_ONCE = 256
 class _Staged(NamedTuple):
     """A record on disk that is not published yet."""
 
-    work: int
+    operation: int
     item: Item
     name: str
     size: int
@@ -74,28 +74,28 @@ class RecordWriter:
         """True if `index.json` has still to be written."""
         return self._index.behind > 0
 
-    def perform(self, works: Sequence[WriteRequest]) -> Performed:
+    def perform(self, operations: Sequence[WriteRequest]) -> Performed:
         """Do all operations under one lock, the writes first and together. Raises an error that prevents all of
         them."""
-        result = Performed([Done() for _ in works])
-        writes = [(number, work) for number, work in enumerate(works) if isinstance(work, Write)]
-        create = any(isinstance(work, Write | OperationFailure) for work in works)
+        result = Performed([Done() for _ in operations])
+        writes = [(number, operation) for number, operation in enumerate(operations) if isinstance(operation, Write)]
+        create = any(isinstance(operation, Write | OperationFailure) for operation in operations)
         with self._held(create=create) as folder:
             if folder is None:
                 return result
             if writes:
                 self._keep(folder, writes, result)
-            for number, work in enumerate(works):
+            for number, operation in enumerate(operations):
                 try:
-                    match work:
+                    match operation:
                         case Mark():
-                            mark(folder, self.agent_id, self.name_index, work, self._now(), result)
+                            mark(folder, self.agent_id, self.name_index, operation, self._now(), result)
                         case OperationFailure():
-                            write_failure(folder, work, self._now(), self._clock)
+                            write_failure(folder, operation, self._now(), self._clock)
                         case Cleanup():
-                            self._tidy(folder, work)
+                            self._tidy(folder, operation)
                         case Forget():
-                            result.outcomes[number] = Done(forgotten=self._forget(folder, work.user_id))
+                            result.outcomes[number] = Done(forgotten=self._forget(folder, operation.user_id))
                 except FsyncFailed:
                     raise
                 except StoreError as error:
@@ -122,12 +122,12 @@ class RecordWriter:
             assert proofs is not None
             stack.enter_context(proofs)
             waiting = None
-            if any(work.remote for _, work in writes):
+            if any(operation.remote for _, operation in writes):
                 waiting = folder.child(outbox.FOLDER, create=True)
                 assert waiting is not None
                 stack.enter_context(waiting)
             kept = self._stage_all(folder, proofs, waiting, writes)
-            if len(kept) < sum(len(work.items) for _, work in writes):
+            if len(kept) < sum(len(operation.items) for _, operation in writes):
                 # The process that published the existing record may have been killed before it was on disk.
                 flush(folder)
             if not kept:
@@ -136,7 +136,7 @@ class RecordWriter:
             self._publish_all(folder, proofs, waiting, kept)
         for each in kept:
             self._index.add(each.name, each.item)
-            done = result.outcomes[each.work]
+            done = result.outcomes[each.operation]
             assert isinstance(done, Done)
             done.written += (each.item,)
             done.notes += (each.note,) if each.note is not None else ()
@@ -155,12 +155,12 @@ class RecordWriter:
         kept: list[_Staged] = []
         ids: set[str] = set()
         try:
-            for number, work in writes:
-                for given, gates in zip(work.items, work.gates, strict=True):
+            for number, operation in writes:
+                for given, gates in zip(operation.items, operation.gates, strict=True):
                     item = self._identified(folder, given, ids)
                     if item is not None:
                         ids.add(item.memory_id)
-                        self._stage(folder, proofs, waiting if work.remote else None, number, item, gates, kept)
+                        self._stage(folder, proofs, waiting if operation.remote else None, number, item, gates, kept)
             if waiting is not None and kept:
                 flush(waiting)
         except BaseException:
@@ -238,8 +238,8 @@ class RecordWriter:
     def _revisions(self, kept: Sequence[_Staged]) -> dict[date, str | None]:
         return {day: self.name_index.revision(day) for day in {each.item.timestamp.date() for each in kept}}
 
-    def _tidy(self, folder: Folder, work: Cleanup) -> None:
-        if work.recover:
+    def _tidy(self, folder: Folder, operation: Cleanup) -> None:
+        if operation.recover:
             recover(folder, self.agent_id, self.name_index)
         if self.behind or not is_current(folder, self.name_index):
             self._index.write(folder, self.name_index, self._now())

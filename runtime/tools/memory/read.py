@@ -86,8 +86,8 @@ async def memory_search(
         found = await each.search(asked, context.progress)
         # Scores of different memories are not comparable. Each memory's hits keep their order; its first hit is sorted
         # by the highest of its relevances, its second by the next one.
-        standing = sorted((hit.relevance for hit in found.hits), reverse=True)
-        hits += [(rank, each, hit) for rank, hit in zip(standing, found.hits, strict=True)]
+        by_relevance = sorted((hit.relevance for hit in found.hits), reverse=True)
+        hits += [(rank, each, hit) for rank, hit in zip(by_relevance, found.hits, strict=True)]
         notes.update(dict.fromkeys(shown_notes(context, each, found.notes)))
     best = sorted(hits, key=lambda each: -each[0])[:limit]
     return MemoryHits(hits=[_hit(context, where, hit) for _, where, hit in best], notes=list(notes))

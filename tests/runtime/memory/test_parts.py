@@ -115,12 +115,12 @@ async def test_what_is_added_to_a_log_is_told_between_its_revisions(store: Markd
     first = await store.append([item("One"), item("Two"), fact()])
     after_first = (await revisions(store))[NAME]
     second = await store.append([item("One"), item(source_uri=delivery_uri("1"))])
-    assert [growth.part for growth in grown] == [
+    assert [append.part for append in grown] == [
         Part(NAME, "reviewer", after_first),
         Part(NAME, "reviewer", (await revisions(store))[NAME]),
     ]
-    assert [growth.before for growth in grown] == [None, after_first]
-    assert [growth.items for growth in grown] == [first[:2], second]
+    assert [append.before for append in grown] == [None, after_first]
+    assert [append.items for append in grown] == [first[:2], second]
     read = [found for found, _ in await store.read(grown[1].part)]
     assert read == [*grown[0].items, *grown[1].items]
 
@@ -135,7 +135,7 @@ async def test_what_was_there_already_is_no_growth(store: MarkdownStore, grown: 
 
 async def test_each_days_log_grows_by_its_own(store: MarkdownStore, grown: list[Append]) -> None:
     await store.append([item("A"), item("B", timestamp=WHEN + timedelta(days=1))])
-    assert {growth.part.name: [one.text for one in growth.items] for growth in grown} == {
+    assert {append.part.name: [one.text for one in append.items] for append in grown} == {
         NAME: ["A"],
         "reviewer/logs/2026-02-15.md": ["B"],
     }

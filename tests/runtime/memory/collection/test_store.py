@@ -137,8 +137,8 @@ async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: SqlC
     store.subscribe(on_change=changed.extend)
     (one, two) = await store.append([fact("One"), fact("Two")])
     await store.append([fact("Three")])
-    assert [growth.items for growth in grown] == [(one, two), (grown[1].items[0],)]
-    assert [growth.before for growth in grown] == [None, grown[0].part.revision]
+    assert [append.items for append in grown] == [(one, two), (grown[1].items[0],)]
+    assert [append.before for append in grown] == [None, grown[0].part.revision]
     assert not changed
     await store.upsert([fact("One", tags=("t",))])
     await store.edit(two.memory_id, "Other")

@@ -27,10 +27,10 @@ NEW = (
 )
 
 
-def perform(root: Path, *works: WriteRequest) -> None:
+def perform(root: Path, *operations: WriteRequest) -> None:
     """Do this work as a freshly started process does."""
     reader = RecordReader(root)
-    for outcome in RecordWriter(root, AGENT, ManualClock(), reader.name_index(AGENT)).perform(works).outcomes:
+    for outcome in RecordWriter(root, AGENT, ManualClock(), reader.name_index(AGENT)).perform(operations).outcomes:
         if isinstance(outcome, Exception):
             raise outcome
 

@@ -313,7 +313,7 @@ async def test_sending_changes_nothing_that_the_record_says(tmp_path: Path) -> N
             "store_location", "remote_store_attempted", "remote_store_error",
         }  # fmt: skip
         assert [one async for one in store.scan()] == [written]
-        assert [len(growth.items) for growth in told] == [1, 0]
+        assert [len(append.items) for append in told] == [1, 0]
         assert told[1].before == told[0].part.revision
         assert (told[1].part,) == await store.parts()
 

@@ -118,7 +118,7 @@ async def test_growth_is_told_with_the_revisions_between_which_it_was(store: Rec
     store.subscribe(on_append=told.append)
     for text, hours in (("One", 0), ("Two", 1), ("Before", -1), ("Three", 2)):
         await store.append([fact(text, timestamp=WHEN + timedelta(hours=hours))])
-    assert [[one.text for one in growth.items] for growth in told] == [["One"], ["Two"], ["Three"]]
+    assert [[one.text for one in append.items] for append in told] == [["One"], ["Two"], ["Three"]]
     assert told[0].before is None
     assert told[1].before == told[0].part.revision
     assert told[2].before not in {None, told[1].part.revision}
@@ -130,7 +130,7 @@ async def test_growth_within_one_second_is_told_as_long_as_it_is_at_the_end(stor
     store.subscribe(on_append=told.append)
     for text, microseconds in (("One", 5), ("Two", 9), ("Between", 7), ("Three", 9)):
         await store.append([fact(text, timestamp=WHEN.replace(microsecond=microseconds))])
-    assert [[one.text for one in growth.items] for growth in told] == [["One"], ["Two"], ["Three"]]
+    assert [[one.text for one in append.items] for append in told] == [["One"], ["Two"], ["Three"]]
     (part,) = await store.parts()
     assert [one.text for one, _ in await store.read(part)] == ["One", "Between", "Two", "Three"]
 
