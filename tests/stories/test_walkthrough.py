@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import environment, until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -44,6 +45,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@LONG
 def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
     env = environment(EMBEDDING_PROVIDER="", SYMBIONT_LISTEN="127.0.0.1:0", SYMBIONT_ADMIN_LISTEN="127.0.0.1:0")
     steps = commands()

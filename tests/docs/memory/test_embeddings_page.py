@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from runtime.search.embedding import EMBEDDINGS
-from runtime.search.embedding.local import _AT_ONCE
 from runtime.search.embedding.minilm.model import TOKENS
 from runtime.search.embedding.remote import AWAY_SECONDS, LARGEST_ANSWER, QUESTION_SECONDS
 
@@ -21,7 +20,6 @@ def test_every_embedding_is_in_its_table() -> None:
 def test_its_numbers_are_those_of_the_code() -> None:
     for said in (
         f"`local` reads {TOKENS} tokens",
-        f"waits for {_AT_ONCE} texts",
         f"waits {QUESTION_SECONDS:g} s at most",
         f"left alone for {AWAY_SECONDS:g} s",
         f"more than {LARGEST_ANSWER // 1024**2} MiB",

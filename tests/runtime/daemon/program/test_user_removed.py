@@ -247,5 +247,6 @@ def test_what_cannot_be_deleted_is_said_and_deleted_by_the_same_again(tmp_path: 
     memory.write_bytes(text)
     again = symbi("user", "remove", f"id:{user_id}", "--yes", "--json", root=tmp_path)
     assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)["items"] == {"notes": 3}
+    # The two items in logs were deleted by the first attempt.
+    assert json.loads(again.stdout)["items"] == {"notes": 1}
     assert WORD not in memory.read_text()

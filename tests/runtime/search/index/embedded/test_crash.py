@@ -42,7 +42,7 @@ async def holds_what_its_revisions_say(path: Path) -> None:
 
 
 @first_of("name", ["memory.db", "sealed.db"])
-@repeated("rounds", 3, 40)
+@repeated("rounds", 2, 40)
 async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(
     tmp_path: Path, name: str, rounds: int
 ) -> None:
