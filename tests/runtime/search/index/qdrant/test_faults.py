@@ -47,12 +47,15 @@ async def opened(url: str, path: Path | None = None, **options: Any) -> Index:
 
 
 @pytest.fixture
-async def index(server: QdrantServer) -> AsyncIterator[Index]:
-    """A server with a key and three entries."""
+async def index(server: QdrantServer, tmp_path: Path) -> AsyncIterator[Index]:
+    """A server with a key and three entries, which were stored without the short timeout."""
     server.key = KEY
-    made = await opened(server.url, api_key=Secret(f"{KEY}\n".encode(), "env QDRANT_API_KEY"))
-    await made.put("log", "reviewer", "1", talk("one", "two", "three"))
-    await embed(made)
+    key = Secret(f"{KEY}\n".encode(), "env QDRANT_API_KEY")
+    patient = await opened(server.url, tmp_path / "patient.db", api_key=key, timeout="60s")
+    await patient.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await embed(patient)
+    await patient.close()
+    made = await opened(server.url, tmp_path / "patient.db", api_key=key)
     yield made
     await made.close()
 
