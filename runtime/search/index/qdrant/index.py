@@ -51,6 +51,7 @@ class QdrantIndex(EmbeddedIndex):
         self._warning = warning
         self._sync_state = SyncState(access, collection.shown)
         self._dirty = False
+        self._flushing = False  # stale points are being fixed now, and this may fail
         self._prepared: tuple[str, int] | None = None
         self._one = asyncio.Lock()
         self._away_until = 0.0
@@ -103,7 +104,7 @@ class QdrantIndex(EmbeddedIndex):
             self._prepared = None
 
     async def tend(self) -> None:
-        if self._dirty or await self._sync_state.count() or (self._model is not None and self._prepared is None):
+        if self._stale or await self._sync_state.count() or (self._model is not None and self._prepared is None):
             async with self._recording_failures():
                 await self._ready(None)
                 if self._prepared is None:
@@ -173,10 +174,15 @@ class QdrantIndex(EmbeddedIndex):
 
     # Synchronization of the collection.
 
+    @property
+    def _stale(self) -> bool:
+        """True if the collection may have stale points."""
+        return self._dirty or self._flushing
+
     async def _tell(self, stale: bool) -> None:
         """Send changes to the server if that is possible at once; otherwise `tend` does it later."""
         self._dirty |= stale
-        if not self._dirty or asyncio.get_running_loop().time() < self._away_until:
+        if not self._stale or asyncio.get_running_loop().time() < self._away_until:
             return
         with contextlib.suppress(IndexFailed):
             async with self._recording_failures():
@@ -189,7 +195,7 @@ class QdrantIndex(EmbeddedIndex):
         wanted = None if model is None or dimension is None else (model, dimension)
         if self._look_again is not None and asyncio.get_running_loop().time() > self._look_again:
             self._prepared = self._look_again = None
-        if not self._dirty and self._prepared is not None and self._prepared == (wanted or self._prepared):
+        if not self._stale and self._prepared is not None and self._prepared == (wanted or self._prepared):
             return
         async with self._one:
             if wanted is not None and self._prepared != wanted:
@@ -204,7 +210,7 @@ class QdrantIndex(EmbeddedIndex):
     async def _flush(self) -> None:
         """Fix stale points until there are none."""
         while self._dirty:
-            self._dirty = False
+            self._dirty, self._flushing = False, True
             try:
                 stale = await self._sync_state.stale(AT_ONCE)
                 payloads = {point_id(one.id): payload_of(one.entry) for one in stale if one.entry is not None}
@@ -214,6 +220,8 @@ class QdrantIndex(EmbeddedIndex):
             except BaseException:
                 self._dirty = True
                 raise
+            finally:
+                self._flushing = False
 
     async def _repair(self, delete: Sequence[str], payloads: dict[str, dict[str, Any]]) -> None:
         try:

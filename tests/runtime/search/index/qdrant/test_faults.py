@@ -268,6 +268,30 @@ async def test_what_is_to_be_deleted_is_deleted_when_it_is_back_though_nothing_i
         await asyncio.wait({task})
 
 
+async def test_a_deletion_that_another_task_is_sending_is_waited_for_and_fails_with_it(
+    server: QdrantServer, tmp_path: Path
+) -> None:
+    index = await opened(server.url, tmp_path / "notes.db", timeout="60s")
+    await index.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await embed(index)
+    failing = asyncio.Event()
+
+    async def fail_later(request: web.Request) -> web.StreamResponse:
+        await failing.wait()
+        return await answering(503)(request)
+
+    asked, server.fault = len(server.asked), fail_later
+    dropping = asyncio.create_task(index.drop(["log"]))
+    await until(lambda: len(server.asked) > asked)
+    tending = asyncio.create_task(index.tend())
+    await asyncio.sleep(0)
+    failing.set()
+    with pytest.raises(IndexFailed, match="503"):
+        await tending
+    await dropping
+    await index.close()
+
+
 # Options in the program.
 
 
