@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from sqlalchemy import Connection, delete
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from runtime.crypto import MasterKey
@@ -264,10 +265,14 @@ class Database:
         return None
 
     def _translated(self) -> _Translated:
-        return _Translated(self._location, self._failed_to_read)
+        return _Translated(self._location, self._failed_to_read, self._removed)
 
     def _writing(self) -> _Translated:
-        return _Translated(self._location, self._failed)
+        return _Translated(self._location, self._failed, self._removed)
+
+    def _removed(self) -> Unavailable | None:
+        """Return the error for a file that is no longer at its path: a new connection finds another file, or none."""
+        return None if self.intact() else Unavailable(f"{self.shown} was removed or replaced")
 
     def _known(self, error: Exception) -> Unavailable | None:
         """Translate a driver error to `Unavailable`, or None if it is not an outage. Disk errors are reported
@@ -298,19 +303,31 @@ def _identity(path: Path | None) -> tuple[int, int] | None:
 
 
 class _Translated:
-    """Translates driver errors about the database itself to `Unavailable`, and calls `report` with each."""
+    """Translates driver errors about the database itself to `Unavailable`, and calls `report` with each. `removed`
+    returns the error for a database that is gone."""
 
-    __slots__ = ("_location", "_report")
+    __slots__ = ("_location", "_removed", "_report")
 
-    def __init__(self, location: DatabaseLocation, report: Callable[[Unavailable], None]) -> None:
+    def __init__(
+        self,
+        location: DatabaseLocation,
+        report: Callable[[Unavailable], None],
+        removed: Callable[[], Unavailable | None],
+    ) -> None:
         self._location = location
         self._report = report
+        self._removed = removed
 
     def __enter__(self) -> None:
         return
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if not isinstance(error, Exception) or (known := unavailable(error, self._location)) is None:
+        if not isinstance(error, Exception):
+            return
+        known = unavailable(error, self._location)
+        if known is None and isinstance(error, DBAPIError):
+            known = self._removed()
+        if known is None:
             return
         self._report(known)
         if known is not error:

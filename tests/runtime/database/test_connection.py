@@ -57,6 +57,19 @@ async def test_what_was_written_is_there_when_it_is_opened_again(database_url: s
         await database.close()
 
 
+async def test_a_file_that_was_removed_is_an_outage_also_for_a_new_connection(
+    tmp_path: Path, master_key: MasterKey
+) -> None:
+    path = tmp_path / "symbiont.db"
+    database = await Database.open(path, master_key)
+    async with database.read():
+        # The open connection is in use, so that the next one opens the path.
+        path.rename(tmp_path / "gone.db")
+        with pytest.raises(Unavailable, match="was removed or replaced"):
+            await count(database)
+    await database.close()
+
+
 async def test_a_block_that_raises_writes_nothing(database: Database) -> None:
     before = await count(database)
 

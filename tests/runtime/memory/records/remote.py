@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from aiohttp import web
 
@@ -26,12 +26,15 @@ class Call(NamedTuple):
     body: dict[str, Any]
 
 
+Answer: TypeAlias = int | float | tuple[int, str] | asyncio.Event
+
+
 class Remote:
-    """A remote that returns the next of `answers` each time, then 200: a status, a status with a `Location`, or seconds
-    to wait."""
+    """A remote that returns the next of `answers` each time, then 200: a status, a status with a `Location`, seconds
+    to wait, or an event to wait for."""
 
     def __init__(self) -> None:
-        self.answers: list[int | float | tuple[int, str]] = []
+        self.answers: list[Answer] = []
         self.calls: list[Call] = []
         self.port = 0
         self._runner: web.AppRunner | None = None
@@ -76,13 +79,16 @@ class Remote:
         if isinstance(answer, float):
             await asyncio.sleep(answer)
             answer = 200
+        if isinstance(answer, asyncio.Event):
+            await answer.wait()
+            answer = 200
         if isinstance(answer, tuple):
             return web.Response(status=answer[0], headers={"Location": answer[1]})
         return web.Response(status=answer, text=self.body, content_type="application/json")
 
 
 @asynccontextmanager
-async def remote(answers: Sequence[int | float | tuple[int, str]] = ()) -> AsyncIterator[Remote]:
+async def remote(answers: Sequence[Answer] = ()) -> AsyncIterator[Remote]:
     """A running remote."""
     found = Remote()
     found.answers += answers
