@@ -11,10 +11,10 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from runtime.database.location import DatabaseLocation
-from runtime.errors import Retry, UsageError
+from runtime.errors import Away, UsageError
 
 
-class Unavailable(Retry):
+class Unavailable(Away):
     """The database cannot be used at present: nothing was stored, and a retry may succeed.
 
     `fatal`: the disk itself failed (an fsync error). Acknowledged data may not be durable, so the process must stop.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from operator import attrgetter
@@ -17,12 +17,17 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
+from runtime.database import bulk
 from runtime.database.bulk import Statement
 from runtime.database.errors import Collision, Unavailable
 from runtime.database.outage import Outage
+from runtime.database.schema import threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+GATHERING = 6
+"""Turns of the event loop for which the first write after a pause waits for others."""
 
 LARGEST = 256
 """Maximum number of writes in one transaction."""
@@ -57,6 +62,9 @@ class Stage(Generic[Item, Result]):
     plain: Callable[[Sequence[Item]], Plain[Result] | None] | None = None
     """For writes that nearly always only insert, on SQLite: the same as prepared statements, valid if each inserts the
     expected number of rows. Otherwise they are rolled back and `apply` decides; also if it returns None."""
+    threads: Callable[[Connection, Sequence[Item]], Iterable[str]] | None = None
+    """For a stage that locks rows of the table `threads`, which daemons share: their ids. A transaction of several
+    stages locks the threads of all of them first (PostgreSQL)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -169,6 +177,10 @@ class GroupCommit:
     async def _drain(self) -> None:
         self._look_in(self._answer_seconds)
         try:
+            # What the callers of the first write do next often belongs to the same commit: the result of a step and the
+            # intents of the next ones.
+            for _ in range(GATHERING):
+                await asyncio.sleep(0)
             while self._waiting:
                 await self._store_all()
         finally:
@@ -268,12 +280,26 @@ def _store(connection: Connection, group: Sequence[_Waiting]) -> list[Any]:
     stages: dict[Stage[Any, Any], list[int]] = {}
     for index, waiting in enumerate(group):
         stages.setdefault(waiting.stage, []).append(index)
+    if len(stages) > 1 and connection.dialect.name == "postgresql":
+        _lock_threads(connection, [(stage, [group[i].item for i in places]) for stage, places in stages.items()])
     answers: list[Any] = [None] * len(group)
     for stage in sorted(stages, key=attrgetter("rank")):
         places = stages[stage]
         for place, answer in zip(places, stage.apply(connection, [group[i].item for i in places]), strict=True):
             answers[place] = answer
     return answers
+
+
+def _lock_threads(connection: Connection, stages: Sequence[tuple[Stage[Any, Any], Sequence[Any]]]) -> None:
+    """Lock the threads that these stages will lock for their items, in the order of their ids.
+
+    Each stage alone locks its threads in that order, but two stages of one transaction would not.
+    """
+    ids: set[str] = set()
+    for stage, items in stages:
+        if stage.threads is not None:
+            ids.update(stage.threads(connection, items))
+    bulk.find(connection, threads, ("id",), (), [(each,) for each in sorted(ids)], lock="NO KEY UPDATE")
 
 
 def _answer(group: Sequence[_Waiting], answers: Sequence[Any]) -> None:

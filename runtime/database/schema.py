@@ -6,7 +6,9 @@ The migrations define the same schema; a test compares the two on both databases
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -71,9 +73,15 @@ def index_turns(table: Table) -> None:
         ("agent_gone", ("id",), "state = 'agent_gone'"),
         ("running", ("lease_until",), "state = 'running'"),
         ("suspect", ("id",), "state = 'queued' AND suspect"),
+        ("waiting", ("id",), "state = 'waiting'"),
     ):
-        given = [table.c[each] for each in columns]
-        Index(f"ix_{table.name}_{name}", *given, sqlite_where=text(where), postgresql_where=text(where))
+        _where(table, f"ix_{table.name}_{name}", where, *columns)
+
+
+def _where(table: Table, name: str, where: str, *columns: str, unique: bool = False) -> None:
+    """Give a table an index over some of its rows."""
+    given = [table.c[each] for each in columns]
+    Index(name, *given, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
 meta = Table(
@@ -168,12 +176,179 @@ threads = Table(
     _id(),
     _user(),
     Column("agent", String(64), nullable=False),
+    # main, delivery, keyed, conversation; deleted: what is left of it is being deleted, and it is never read again
+    Column("kind", String(16), nullable=False, server_default="conversation"),
+    Column("subject", Text),  # of a keyed thread: the value in the payload
+    Column(
+        "subject_key", String(32)
+    ),  # the first half of its SHA-256, because it may be too long for a key of an index
     Column("title", Sealed),
+    Column("length", Integer, nullable=False, server_default="0"),  # the next position: messages ever appended
+    Column("deletions", Integer, nullable=False, server_default="0"),  # messages deleted from it, one by one
+    Column("summary_count", Integer, nullable=False, server_default="0"),
+    # Threads of an agent with the same number are read together: see `runtime.threads.message_parts`.
+    Column("part", Integer, nullable=False, server_default="0"),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),  # of the last message
+    Index("ix_threads_agent_newest", "user_id", "agent", "kind", "updated_at", "id"),
+    Index("ix_threads_newest", "user_id", "kind", "updated_at", "id"),
+    Index("ix_threads_kind", "agent", "kind", "updated_at"),  # for retention
+    Index("ix_threads_part", "agent", "part"),
+)
+"""Conversations, which several runs continue: each is one agent's and one user's. The thread of a delivery has the
+delivery's id."""
+
+_where(threads, "uq_threads_main", "kind = 'main'", "user_id", "agent", unique=True)
+_where(threads, "uq_threads_keyed", "kind = 'keyed'", "user_id", "agent", "subject_key", unique=True)
+_where(threads, "ix_threads_deleted", "kind = 'deleted'", "id")
+
+thread_turns = Table(
+    "thread_turns",
+    metadata,
+    # No foreign keys: turns are in several tables, and a turn's row is deleted when its run ends.
+    Column("turn_id", String(36), primary_key=True),
+    _user(),
+    Column("thread_id", String(36), nullable=False),
+    Column("kind", String(16), nullable=False),  # of the turn: delivery, message
+    Column("arrived_at", BigInteger, nullable=False),
+    Column("active", Boolean, nullable=False),  # True: it holds the thread, also between its attempts
+    # The active turn is found by it, and the first that waits, however many wait.
+    Index("ix_thread_turns_thread", "thread_id", "active", "arrived_at", "turn_id"),
+    sqlite_with_rowid=False,
+)
+"""Turns that hold a thread or wait for it, in order of arrival. A thread has at most one active turn."""
+
+messages = Table(
+    "messages",
+    metadata,
+    _id(),
+    _user(),
+    Column("thread_id", String(36), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("role", String(16), nullable=False),  # user, assistant, tool, system
+    Column("kind", String(16), nullable=False),  # message, tool_call, tool_output, reasoning, event
+    Column("tokens", Integer, nullable=False),
+    Column("run_id", String(36)),
+    Column("key", String(80)),  # of the message within its run, the same in every attempt
+    Column("created_at", BigInteger, nullable=False),
+    Column("content", Sealed, nullable=False),  # last, so that SQLite reads the others without it
+    UniqueConstraint("thread_id", "position", name="uq_messages_position"),
+    UniqueConstraint("run_id", "key", "thread_id", name="uq_messages_key"),
+)
+"""Messages of threads, their content sealed as JSON. Positions have no gaps, except after a deletion."""
+
+summaries = Table(
+    "summaries",
+    metadata,
+    _id(),
+    _user(),
+    Column("thread_id", String(36), nullable=False),
+    Column("first_position", Integer, nullable=False),
+    Column("last_position", Integer, nullable=False),
+    Column("message_count", Integer, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("embedding_model", Text),
+    Column("previous_id", String(36)),  # the summary that this one absorbed
+    Column("run_id", String(36)),
+    Column("created_at", BigInteger, nullable=False),
+    Column("content", Sealed, nullable=False),
+    Column("embedding", Sealed),  # float32, little-endian
+    UniqueConstraint("thread_id", "last_position", name="uq_summaries_last_position"),
+)
+"""Summaries of the beginnings of threads, a chain for each thread."""
+
+inputs = Table(
+    "inputs",
+    metadata,
+    _id(),
+    _user(),
+    Column("agent", String(64), nullable=False),
+    Column("thread_id", String(36), nullable=False),
+    Column("scopes", String(64), nullable=False),  # of the caller, separated by spaces
+    Column("content", Sealed, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    *turn_columns(),
+    Index("ix_inputs_thread", "thread_id"),
+)
+"""Messages of persons to agents, as turns. When its run begins, a message is added to its thread. Its run has its
+id."""
+
+index_turns(inputs)
+
+TURN_TABLES: Final[Mapping[str, Table]] = MappingProxyType({"delivery": deliveries, "message": inputs})
+"""The tables of turns, by kind of turn: all that is waiting, running or ended is in one of them."""
+
+blocks = Table(
+    "blocks",
+    metadata,
+    _id(),
+    _user(),
+    Column("agent", String(64)),  # NULL: of all agents of the user
+    Column("subject", Text),  # of a keyed thread's subject; NULL: of the agent
+    Column("subject_key", String(32)),
+    Column("label", String(64), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("value", Sealed, nullable=False),
+    Column("char_limit", Integer, nullable=False),
+    Column("read_only", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
-    Index("ix_threads_agent", "user_id", "agent", "updated_at"),
 )
-"""Conversations, which several runs continue."""
+"""Core memory: blocks of text that are in every context of an agent."""
+
+_where(blocks, "uq_blocks_user", "agent IS NULL", "user_id", "label", unique=True)
+_where(blocks, "uq_blocks_agent", "agent IS NOT NULL AND subject_key IS NULL", "user_id", "agent", "label", unique=True)
+_where(blocks, "uq_blocks_subject", "subject_key IS NOT NULL", "user_id", "agent", "subject_key", "label", unique=True)
+
+block_versions = Table(
+    "block_versions",
+    metadata,
+    Column("block_id", String(36), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    _user(),
+    Column("value", Sealed, nullable=False),
+    Column("changed_by", String(16), nullable=False),  # person, agent, tool, payload, program
+    Column("run_id", String(36)),
+    Column("key", String(80)),  # of the change within its run, the same in every attempt
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("run_id", "key", name="uq_block_versions_key"),
+    sqlite_with_rowid=False,
+)
+"""The newest versions of each block, the current one included."""
+
+agent_settings = Table(
+    "agent_settings",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("agent", String(64), primary_key=True),
+    Column("settings", Sealed, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+)
+"""A user's settings of an agent, such as preferences, sealed as JSON."""
+
+usage = Table(
+    "usage",
+    metadata,
+    _id(),
+    _user(),
+    Column("agent", String(64)),
+    Column("thread_id", String(36)),
+    Column("run_id", String(36)),
+    Column("purpose", String(16), nullable=False),  # chat, summary, embedding
+    Column("model", String(64), nullable=False),  # the block's name, or the row's
+    Column("service_model", Text, nullable=False),  # by the service's own name
+    Column("tokens_in", Integer),  # NULL: the service does not say
+    Column("tokens_out", Integer),
+    Column("cached", Integer),
+    Column("cost", BigInteger),  # in 1e-9 US dollars; NULL: the price is not known
+    Column("duration", Integer, nullable=False),  # milliseconds
+    Column("outcome", String(16), nullable=False),  # answered, unavailable, refused, cancelled
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_usage_created_at", "user_id", "created_at"),
+    Index("ix_usage_run_id", "run_id"),
+)
+"""Calls of language models and embeddings, one row each."""
 
 runs = Table(
     "runs",
@@ -184,13 +359,17 @@ runs = Table(
     Column("trigger", String(16), nullable=False, server_default="delivery"),
     Column("delivery_id", String(36)),
     Column("agent", String(64), nullable=False),
-    Column("state", String(16), nullable=False),
+    # SQLite ignores the length, and would have to copy the table to change it.
+    Column("state", String(16).with_variant(String(32), "postgresql"), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("started_at", BigInteger, nullable=False),
     Column("finished_at", BigInteger),
     Column("error", Text),
+    Column("ended", String(16)),  # answered, done, max_steps, repeated, cancelled, failed; NULL: not ended, no model
+    Column("cancel", Boolean, nullable=False, server_default=false()),  # a person asked to cancel it
     Index("ix_runs_delivery_id", "delivery_id"),
     Index("ix_runs_thread_id", "thread_id"),
+    Index("ix_runs_agent", "user_id", "agent", "started_at"),
 )
 """Runs of agents: all attempts of one delivery are one run, unless a person starts a new one."""
 
@@ -303,6 +482,11 @@ items = Table(
     Column("part", Integer, nullable=False),
     Column("position", Integer, nullable=False),
     Column("content", Sealed, nullable=False),
+    Column("subject", Text),  # of a keyed thread
+    Column("subject_key", String(32)),  # as `source_key`
+    Column("replaces", Text),  # the id of an older item
+    Column("retracts", Text),  # the id of an item that it withdraws
+    Column("run_id", Text),  # of the run that wrote it
     # Of a log entry: 1, its long-term items were promoted; 2, it has some that cannot be promoted.
     Column("compacted", Integer),
     Index("ix_items_chunk", "memory", "agent_id", "user_id", "chunk_hash"),
@@ -312,15 +496,11 @@ items = Table(
 """The items of collections: unencrypted fields for filters, and in `content`, sealed, text, source and origin
 as JSON."""
 
-Index(
-    "ix_items_source",
-    items.c.memory,
-    items.c.agent_id,
-    items.c.user_id,
-    items.c.source_key,
-    sqlite_where=text("source_key IS NOT NULL"),
-    postgresql_where=text("source_key IS NOT NULL"),
-)
+_where(items, "ix_items_source", "source_key IS NOT NULL", "memory", "agent_id", "user_id", "source_key")
+_where(items, "ix_items_subject", "subject_key IS NOT NULL", "memory", "agent_id", "subject_key", "timestamp", "id")
+_where(items, "ix_items_replaces", "replaces IS NOT NULL", "memory", "replaces")
+_where(items, "ix_items_retracts", "retracts IS NOT NULL", "memory", "retracts")
+_where(items, "ix_items_run", "run_id IS NOT NULL", "memory", "run_id")
 
 item_sources = Table(
     "item_sources",

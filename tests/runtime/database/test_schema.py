@@ -36,6 +36,7 @@ async def test_partial_indexes_are_partial_in_the_database_too(database: Databas
         "ix_deliveries_lane",
         "ix_deliveries_running",
         "ix_deliveries_suspect",
+        "ix_deliveries_waiting",
     }
 
 
@@ -51,7 +52,8 @@ def test_every_row_says_whose_it_is() -> None:
 def test_content_is_sealed() -> None:
     sealed = {str(column) for table in metadata.sorted_tables for column in table.c if isinstance(column.type, Sealed)}
     assert sealed == {
-        "items.content",
-        *("bodies.body", "secrets.previous", "secrets.value", "steps.intent", "steps.result", "threads.title"),
-        *("webhooks.previous_secret", "webhooks.secret"),
+        *("items.content", "bodies.body", "secrets.previous", "secrets.value", "steps.intent", "steps.result"),
+        *("webhooks.previous_secret", "webhooks.secret", "threads.title", "messages.content", "inputs.content"),
+        *("summaries.content", "summaries.embedding", "blocks.value", "block_versions.value"),
+        "agent_settings.settings",
     }
