@@ -29,6 +29,7 @@ _BY_TYPE = {
     "template": '"{body}"',
     "network": '"192.0.2.0/24"',
     "secret": '"secret://env/WEBHOOK_SECRET"',
+    "header_value": '"core"',
 }
 
 
@@ -54,7 +55,12 @@ def example(setting: Setting, vocabulary: Vocabulary | None = None) -> str:
 
 def line(setting: Setting, vocabulary: Vocabulary | None = None) -> ExampleLine:
     """Return the result of `example` as an `ExampleLine`."""
+    if setting.type == "map":
+        return _map(setting)
     if setting.type == "group":
+        if setting.named:
+            chosen = needed(setting.settings) or setting.settings[:2]
+            return ExampleLine(setting.name, "a-name", tuple(line(each, vocabulary) for each in chosen))
         return ExampleLine(setting.name, body=_group(setting.settings, vocabulary))
     if setting.type == "variant":
         return _variant(setting, vocabulary)
@@ -105,6 +111,12 @@ def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[
     usual = [setting for setting in settings if setting.default not in (None, [], "") and not setting.excludes]
     chosen = needed(settings, usual) or list(settings[:1])
     return tuple(line(setting, vocabulary) for setting in chosen)
+
+
+def _map(setting: Setting) -> ExampleLine:
+    given = setting.example or {"NAME": ""}
+    values = {key: quoted(value) if value else _BY_TYPE[setting.items or "string"] for key, value in given.items()}
+    return ExampleLine(setting.name, body=tuple(ExampleLine(key, value) for key, value in values.items()))
 
 
 def _variant(setting: Setting, vocabulary: Vocabulary | None) -> ExampleLine:

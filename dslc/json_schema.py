@@ -48,6 +48,7 @@ _PLAIN: Mapping[str, Schema] = MappingProxyType(
         "url": {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^#]+$"},
         "json_path": {"type": "string", "pattern": r"^\$"},
         "header_name": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": f"^{TOKEN}+$"},
+        "header_value": {"type": "string", "pattern": r"^[\t -~]*$"},
         "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
         "event": {"type": "string", "minLength": 1, "maxLength": 255},
         "template": {"type": "string", "pattern": r"\{body\}"},
@@ -188,7 +189,11 @@ def _value(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
 
 def _one(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
     if setting.type == "group":
-        return body(setting.settings, vocabulary)
+        found = body(setting.settings, vocabulary)
+        return _with_name(found) if setting.named else found
+    if setting.type == "map":
+        names = {"propertyNames": {"pattern": f"^{TOKEN}+$"}} if setting.keys == "header_name" else {}
+        return {"type": "object", **names, "additionalProperties": _one(setting.item(""), vocabulary, body)}
     if setting.type == "variant":
         return _variant(setting, vocabulary)
     if setting.type == "word":
@@ -202,6 +207,16 @@ def _one(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
     if setting.type == "secret":
         return {"$ref": "#/$defs/secret"}
     return {**_PLAIN[setting.type], **_bounds(setting)}
+
+
+def _with_name(group: Schema) -> Schema:
+    """Schema of a group with a name."""
+    name = {"$ref": "#/$defs/name"}
+    return {
+        **group,
+        "properties": {"name": name, **group["properties"]},
+        "required": ["name", *group.get("required", ())],
+    }
 
 
 def _bounds(setting: Setting) -> Schema:
@@ -225,6 +240,9 @@ def _variant(setting: Setting, vocabulary: Vocabulary) -> Schema:
     nothing = _written((), vocabulary)
     if setting.default is not None and setting.default not in rows:
         branches.append(_choice({"const": setting.default}, nothing))
+    if setting.block is not None:
+        block = {"allOf": [{"$ref": "#/$defs/name"}, {"not": {"enum": list(rows)}}]}
+        branches.append(_choice(block, nothing) | {"description": f"The name of a block `{setting.block}`."})
     return {"oneOf": branches} if branches else {"not": {}}
 
 

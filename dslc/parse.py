@@ -100,7 +100,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
     sections, errors, complete = [], 0, True
     line, counted = 1, 0  # number of the line of the character `counted`
     clean, invisible = cleaned(text)
-    for section in split(clean, vocabulary.kinds):
+    for section in split(clean, vocabulary.kinds, vocabulary.services):
         if errors >= MAX_ERRORS or section.fault is Fault.UNREAD:
             complete = False
             break

@@ -12,9 +12,12 @@ from dslc.frozen import FrozenDict
 if TYPE_CHECKING:
     from dslc.blocks.agent import Agent
     from dslc.blocks.memory import Memory
+    from dslc.blocks.model import LanguageModel
     from dslc.blocks.webhook import Webhook
 
-BLOCK_FIELDS: Mapping[str, str] = MappingProxyType({"memories": "memory", "webhooks": "webhook", "agents": "agent"})
+BLOCK_FIELDS: Mapping[str, str] = MappingProxyType(
+    {"memories": "memory", "webhooks": "webhook", "agents": "agent", "models": "model"}
+)
 """Field of a program for each block kind: (field, kind)."""
 
 
@@ -29,8 +32,9 @@ class Program:
     memories: Mapping[str, Memory] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     agents: Mapping[str, Agent] = field(default_factory=dict)
+    models: Mapping[str, LanguageModel] = field(default_factory=dict)
     origins: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("memories", "webhooks", "agents", "origins"):
+        for name in (*BLOCK_FIELDS, "origins"):
             object.__setattr__(self, name, FrozenDict(getattr(self, name)))

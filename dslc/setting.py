@@ -12,14 +12,15 @@ from typing import Any, Literal, NamedTuple
 Written = Literal[
     "string", "scalar", "integer", "number", "boolean", "word", "duration", "size",
     "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "tool",
-    "secret", "name", "reference", "variant", "group",
+    "secret", "header_value", "name", "reference", "variant", "group", "map",
 ]  # fmt: skip
 """Type of a value, as written. `scalar`: string, number or boolean. `word`: one of `choices`. `reference`: name of a
-block. `template`: string with `choices` in braces. `tool`: name of a tool, or a pattern."""
+block. `template`: string with `choices` in braces. `tool`: name of a tool, or a pattern. `header_value`: string, or a
+reference to a secret that holds it. `map`: group whose keys are free."""
 
 STRING_TYPES: frozenset[Written] = frozenset(
     {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template",
-     "secret"}
+     "secret", "header_value"}
 )  # fmt: skip
 """Types of settings whose value may be a string literal."""
 NAME_TYPES: frozenset[Written] = frozenset({"name", "reference", "word", "variant", "tool"})
@@ -34,10 +35,14 @@ class Setting(NamedTuple):
     `single`), or a group that may be given several times. `min_length`, `max_length`: characters of a string, or items
     of a list. `settings`: those of a group.
 
-    `form`: pattern that the whole text must match; `form_says`: description of such a text. `families`: all items of
-    the list must belong to one of these. `refuses`: values of other settings that exclude this one. `distinct`: the
-    texts of all such settings must differ. `fills`: part of a template whose place this setting names; `signed_only`:
-    useless unless a template contains that part.
+    `named`: the group has a name, `key name { … }`, unique in its body. `block`: kind of the block that a reference
+    names; a variant with `block` may name such a block instead of a row. `keys` and `items`: types of the keys and the
+    values of a map.
+
+    `form`: pattern that the whole text must match, or each key of a map; `form_says`: description of such a text.
+    `families`: all items of the list must belong to one of these. `refuses`: values of other settings that exclude this
+    one. `distinct`: the texts of all such settings must differ. `fills`: part of a template whose place this setting
+    names; `signed_only`: useless unless a template contains that part.
     """
 
     name: str
@@ -53,6 +58,9 @@ class Setting(NamedTuple):
     max_length: int | None = None
     many: bool = False
     single: bool = False
+    named: bool = False
+    keys: Written | None = None
+    items: Written | None = None
     block: str | None = None
     family: str | None = None
     needs: tuple[str, ...] = ()
@@ -67,6 +75,21 @@ class Setting(NamedTuple):
     fills: str | None = None
     signed_only: bool = False
     settings: tuple[Setting, ...] = ()
+
+    def takes_body(self, words: int) -> bool:
+        """True if a body may follow a head of so many words: `key {` has one, `key value {` has two."""
+        if self.type in {"group", "map"}:
+            return words == 1 + self.named
+        return self.type == "variant" and words == 2
+
+    @property
+    def repeats(self) -> bool:
+        """True if the setting may be given several times."""
+        return self.many and self.type == "group"
+
+    def item(self, key: str) -> Setting:
+        """Return the setting of the key `key` of a map."""
+        return Setting(key, self.items or "string")
 
     def to_json(self) -> dict[str, Any]:
         """Return the setting as JSON data: name, type, doc, required, default, and all fields that differ from their

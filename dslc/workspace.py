@@ -42,7 +42,8 @@ class Workspace:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._files: dict[str, CheckedFile] = {}
-        self._references = References(str(vocabulary.kinds["memory"]["path"].default), vocabulary.fileless)
+        folder = str(vocabulary.kinds["memory"]["path"].default)
+        self._references = References(folder, vocabulary.fileless, vocabulary.services)
         self._changed: set[str] = set()
         self._orders = count()
 

@@ -21,6 +21,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "memory": "dslc.blocks.memory:Memory",
         "webhook": "dslc.blocks.webhook:Webhook",
         "agent": "dslc.blocks.agent:Agent",
+        "model": "dslc.blocks.model:LanguageModel",
     }
 )
 """Kinds of blocks: keyword → `module:class` of the model. `TABLE` holds the models themselves."""

@@ -2,35 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from dslc.blocks.block import Block, GroupModel
+from dslc.blocks.block import Block, GroupModel, NamedGroupModel
 from dslc.blocks.values.types import As, Name, Tool
 from dslc.blocks.variant import Variant
+
+_Model = Annotated[Variant | None, As("variant", family="model", block="model")]
 
 
 class AgentContext(GroupModel):
     """Size of the agent's context."""
 
-    max_tokens: int | None = Field(
-        default=None, ge=1, description="Tokens of context; the default is that of the model.", examples=[100_000]
+    max_tokens: int = Field(
+        default=100_000,
+        ge=1,
+        description="Maximum tokens of context; never more than the window of the model.",
     )
-    compaction_threshold: float | None = Field(
+    reply_tokens: int | None = Field(
         default=None,
+        ge=16,
+        description="Tokens of the context that are reserved for a reply; the default is that of the model.",
+        examples=[2048],
+    )
+    compaction_threshold: float = Field(
+        default=0.8,
         ge=0.1,
         le=1,
         description="Share of the context that may be used before older parts are summarized.",
-        examples=[0.8],
     )
+
+
+class AgentSummarizer(GroupModel):
+    """How older messages are summarized when the context is full."""
+
+    model: _Model = Field(
+        default=None,
+        description="The language model for these summaries: a service with its own options, or the name of a `model` "
+        "block. The default is the model of the agent.",
+        examples=["ollama"],
+    )
+    max_words: int = Field(default=100, ge=1, le=5000, description="Maximum number of words of a summary.")
+
+
+class CoreBlock(NamedGroupModel):
+    """A part of the memory that is always in the context of the agent."""
+
+    description: str = Field(
+        default="",
+        max_length=1000,
+        description="What the block is for, as the agent reads it.",
+        examples=["Decisions that hold for all projects."],
+    )
+    value: str = Field(
+        default="",
+        description="Its first value. A later edit of the program does not change a block that exists.",
+        examples=["Reply in English."],
+    )
+    char_limit: int = Field(default=20_000, ge=1, le=1_000_000, description="Maximum number of characters of a value.")
+    read_only: bool = Field(
+        default=False, description="The agent cannot change the block; a person can.", examples=[True]
+    )
+    shared: bool = Field(
+        default=False,
+        description="The block belongs to all agents of the user, instead of this one alone.",
+        examples=[True],
+    )
+
+    @model_validator(mode="after")
+    def _value_fits(self) -> Self:
+        if len(self.value) > self.char_limit:
+            raise ValueError("`value` is longer than `char_limit`")
+        return self
 
 
 class Agent(Block):
     """An agent, which remembers the deliveries it receives.
 
-    Every agent is a recorder: it writes each delivery to its memory. Language models are not run yet: the settings
-    `model`, `tools`, `max_steps` and `context` are checked but have no effect.
+    With a `model` it reads each delivery, thinks, calls tools, answers, and decides what to remember; a person talks to
+    it by `symbi chat`. Without one it is a recorder: it writes each delivery to its memory.
 
     An agent that a webhook names need not be declared: it then records with the defaults below, and the checker warns
     in case the name is misspelt.
@@ -50,9 +102,10 @@ class Agent(Block):
         description="The memory of the agent; by default the only one, or the one called `default`.",
         examples=["agent-memory"],
     )
-    model: Annotated[Variant | None, As("variant", family="model")] = Field(
+    model: _Model = Field(
         default=None,
-        description="The language model, with its own options. Has no effect yet: every agent is a recorder.",
+        description="The language model: a service with its own options, or the name of a `model` block. Without "
+        "one, the agent records what it receives.",
         examples=["ollama"],
     )
     instruction: str = Field(
@@ -62,19 +115,42 @@ class Agent(Block):
     )
     tools: tuple[Tool, ...] = Field(
         default=(),
-        description='The tools the agent may use: names, and patterns such as `"memory_*"`. Has no effect yet.',
+        description='The tools the agent may use: names, and patterns such as `"memory_*"`. By default its memory '
+        "tools. A destructive tool must be named in full.",
+    )
+    tool_calling: Literal["json", "native"] = Field(
+        default="json",
+        description="How the model calls tools: `json` as a part of its reply, `native` by the interface of the "
+        "service.",
+        examples=["native"],
     )
     max_steps: int = Field(
         default=10,
         ge=1,
         le=1000,
-        description="Maximum number of steps of a run. Has no effect yet.",
+        description="Maximum number of steps of a run.",
     )
-    context: AgentContext = Field(
-        default=AgentContext(), description="The size of the agent's context. Has no effect yet."
+    thread: Annotated[Variant, As("variant", family="thread")] = Field(
+        default=Variant(name="one"),
+        description="The thread that a delivery is added to.",
+        examples=["keyed"],
+    )
+    context: AgentContext = Field(default=AgentContext(), description="The size of the agent's context.")
+    summarizer: AgentSummarizer = Field(default=AgentSummarizer(), description="How older messages are summarized.")
+    block: tuple[CoreBlock, ...] = Field(
+        default=(),
+        description="A part of the memory that is always in the agent's context, beside `persona` and `human`, which "
+        "every agent has.",
     )
     enabled: bool = Field(
         default=True,
         description="Runs the agent. Deliveries for a disabled agent are stored, and can be redelivered later.",
         examples=[False],
     )
+
+    @model_validator(mode="after")
+    def _blocks_have_names_of_their_own(self) -> Self:
+        names = [block.name for block in self.block]
+        if len(set(names)) < len(names):
+            raise ValueError("two settings `block` have one name")
+        return self

@@ -20,6 +20,12 @@ class GroupModel(BaseModel):
     model_config = _CONFIG
 
 
+class NamedGroupModel(GroupModel):
+    """Group that may be given several times, each with a name: `block NAME { … }`."""
+
+    name: Annotated[Name, HEAD] = Field(description="The name, unique among these groups.")
+
+
 class Block(BaseModel):
     """A block: `kind name { … }`. The fields of a subclass are its settings, its docstring is its documentation."""
 

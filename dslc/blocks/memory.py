@@ -36,11 +36,11 @@ class Summarize(GroupModel):
     Without a model, or while it is unavailable, a summary consists of sentences of the items.
     """
 
-    model: Annotated[Variant | None, As("variant", family="model")] = Field(
+    model: Annotated[Variant | None, As("variant", family="model", block="model")] = Field(
         default=None,
-        description="The language model for summaries, with its own options; `none` disables it. By default no "
-        "model is used, unless a call requests one: then it is Ollama on this machine. The redacted "
-        "items are sent to it.",
+        description="The language model for summaries: a service with its own options, or the name of a `model` "
+        "block; `none` disables it. By default no model is used, unless a call requests one: then it is Ollama on this "
+        "machine. The redacted items are sent to it.",
         examples=["ollama"],
     )
     max_words: int | None = Field(

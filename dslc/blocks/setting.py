@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import types
 from dataclasses import asdict
 from datetime import timedelta
@@ -72,12 +73,24 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
         if len(options) == 1:
             return _shape(options[0], metadata)
         annotation = None
+    if get_origin(annotation) in {dict, collections.abc.Mapping}:
+        return _map(*get_args(annotation))
     if get_origin(annotation) in {tuple, list}:
         items, *rest = get_args(annotation)
         if rest not in ([], [...]):
             raise TypeError(f"a tuple of fixed length cannot be written: {annotation}")
         return {**_shape(items, ()), "many": True, **_bounds(metadata, "")}
     return _one(annotation, metadata)
+
+
+def _map(keys: Any, values: Any) -> dict[str, Any]:
+    """A map: the types of its keys and values. Only the form of a key may be restricted."""
+    key, value = _shape(keys, ()), _shape(values, ())
+    form: dict[str, Any] = {name: key.pop(name) for name in list(key) if name in {"form", "form_says"}}
+    shapes = [{name: item for name, item in shape.items() if item is not None} for shape in (key, value)]
+    if any(shape.keys() != {"type"} for shape in shapes):
+        raise TypeError("the keys and values of a map have plain types")
+    return {"type": "map", "keys": key["type"], "items": value["type"], **form}
 
 
 def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
@@ -92,12 +105,17 @@ def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
     elif get_origin(annotation) is Literal:
         found = {"type": "word", "choices": get_args(annotation)}
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation is not Variant:
-        found = {"type": "group", "settings": settings_of(annotation)}
+        found = {"type": "group", "settings": settings_of(annotation), "named": _is_named(annotation)}
     elif annotation in _PLAIN:
         found = {"type": _PLAIN[annotation]}
     else:
         raise TypeError(f"a value of this type cannot be written in a program: {annotation}")
     return {**found, **_bounds(metadata, found["type"])}
+
+
+def _is_named(model: type[BaseModel]) -> bool:
+    """True if a group has a name in its head."""
+    return any(HEAD in field.metadata for field in model.model_fields.values())
 
 
 def _has_pattern(item: Any) -> bool:
@@ -132,6 +150,8 @@ def _written(value: Any, written: str) -> Any:
         return value.name
     if isinstance(value, BaseModel):
         return None
+    if isinstance(value, collections.abc.Mapping):
+        return dict(value) or None
     if isinstance(value, timedelta):
         return write_duration(value)
     if isinstance(value, tuple | list):

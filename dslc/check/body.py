@@ -13,12 +13,14 @@ from dslc.blocks.relations import misfits
 from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.example import example
 from dslc.setting import STRING_TYPES, Setting
-from dslc.syntax.tree import Body, EntryNode, MissingToken
+from dslc.syntax.tree import Body, EntryNode, MissingToken, ValueNode
 from dslc.value_reading.check_state import INVALID, LOST_REFERENCE, BodyValues, CheckedHead, CheckState, InvalidValue
-from dslc.value_reading.value import read_value
+from dslc.value_reading.value import read_key, read_value
 from dslc.vocabulary import Settings, by_name
 
 _MAX_KEY = 64
+_VALUE = re.compile(r"[ \t]++[\w\"]")
+_SIGN = re.compile(r"[ \t]*+[^\w\s\"{},#/]")
 
 
 def read_body(context: CheckState, settings: Sequence[Setting], body: Body | None, head: CheckedHead) -> BodyValues:
@@ -43,7 +45,7 @@ def _read_entries(context: CheckState, known: Settings, body: Body, head: Checke
             value = _read_entry(context, setting, entry, given)
             if isinstance(value, InvalidValue):
                 invalid_end = entry.end_pos if _may_continue(setting, entry) else -1
-            elif _repeats(setting):
+            elif setting.repeats:
                 repeated.setdefault(setting.name, []).append(value)
         elif invalid_end >= 0 and "\n" not in context.collector.text[invalid_end : entry.start_pos]:
             context.mention(entry.key, entry.value, entry.body)  # the rest of that value; it may be a secret
@@ -63,21 +65,31 @@ def _read_entry(
     """Read the value of an entry and add it to `given`. Returns None if the setting was given before."""
     earlier = given.entries.setdefault(setting.name, [])
     earlier.append(entry)
-    if len(earlier) > 1 and not _repeats(setting):
+    if len(earlier) > 1 and not setting.repeats:
         _add_duplicate(context, entry, earlier[0])
         given.good = False
         return None
     value = _value(context, setting, entry)
     if isinstance(value, InvalidValue):
         given.good = False
-    elif not _repeats(setting):
+    elif not setting.repeats:
         given.values[setting.name] = value
+    elif setting.named and _name_is_taken(context, entry, earlier[:-1]):
+        given.good = False
     return value
 
 
-def _repeats(setting: Setting) -> bool:
-    """True if the setting may be given several times."""
-    return setting.many and setting.type == "group"
+def _name_is_taken(context: CheckState, entry: EntryNode, earlier: Sequence[EntryNode]) -> bool:
+    """Report a named group if one of the `earlier` ones has its name. Returns True if so."""
+    first = next((other for other in earlier if _word(other) == _word(entry)), None)
+    if first is not None:
+        _add_duplicate(context, entry, first, f"{entry.key} {_word(entry)}")
+    return first is not None
+
+
+def _word(entry: EntryNode) -> str:
+    """The name in the head of a named group."""
+    return entry.value.strip('"') if isinstance(entry.value, Token) else ""
 
 
 def _may_continue(setting: Setting, entry: EntryNode) -> bool:
@@ -99,7 +111,7 @@ def _unknown(
     if context.collector.full:
         context.collector.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key)
         return None
-    repeats = {name for name, setting in known.items() if _repeats(setting)}
+    repeats = {name for name, setting in known.items() if setting.repeats}
     free = [name for name in known if name not in present or name in repeats]
     near = nearest(entry.key, free) or _part_of(entry.key, free)
     if near is None and entry.body is not None and entry.body.start_pos in context.damaged:  # that was reported
@@ -109,7 +121,7 @@ def _unknown(
     fix = context.collector.fix(f"write `{near}`", (start, end, near)) if near else None
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="settings here")
     context.collector.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key, hint=hint, fix=fix)
-    if near and known[near].type == "group" and entry.value is None:
+    if near and known[near].takes_body(1 if entry.value is None else 2) and known[near].type == "group":
         _group(context, known[near], entry)
     else:
         context.mention(entry.value, entry.body)
@@ -123,8 +135,10 @@ def _part_of(key: str, names: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _add_duplicate(context: CheckState, entry: EntryNode, first: EntryNode) -> None:
-    """Report a setting that is given a second time, with a fix that removes it."""
+def _add_duplicate(context: CheckState, entry: EntryNode, first: EntryNode, what: str = "") -> None:
+    """Report a setting that is given a second time, with a fix that removes it. `what`: the setting, by default its
+    key."""
+    what = what or str(entry.key)
     collector = context.collector
     if first.body is not None and not first.body.entries and first.body.start_pos in context.damaged:
         return  # an empty unclosed body, which was reported; this is the same head again
@@ -132,11 +146,11 @@ def _add_duplicate(context: CheckState, entry: EntryNode, first: EntryNode) -> N
     same = _value_text(collector.text, entry) == _value_text(collector.text, first)
     collector.add(
         "N203",
-        f"`{entry.key}` is given twice",
+        f"`{what}` is given twice",
         entry.key,
         hint="remove one",
         labels=[collector.label("first given here", first.key)],
-        fix=collector.fix(f"remove the second `{entry.key}`", _removal(collector.text, entry), safe=same),
+        fix=collector.fix(f"remove the second `{what}`", _removal(collector.text, entry), safe=same),
     )
 
 
@@ -164,15 +178,17 @@ def _removal(text: str, entry: EntryNode) -> tuple[int, int, str]:
 def _value(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
     """Read the value of an entry; an error is reported and gives `INVALID`."""
     if isinstance(entry.value, MissingToken):
-        if setting.type == "reference":
+        if setting.block is not None:
             context.nameless.add(f"{LOST_REFERENCE}{setting.block}")
         return INVALID
-    if setting.type == "group":
-        return _group(context, setting, entry)
+    if setting.type in {"group", "map"}:
+        return (_group if setting.type == "group" else _map)(context, setting, entry)
     if entry.value is None:
         hint = f"such as `{example(setting)}`"
         context.collector.add("T401", f"`{setting.name}` takes a value", entry.key, hint=hint)
         return INVALID
+    if setting.type == "variant":
+        return _variant(context, setting, entry, entry.value)
     if setting.type == "reference" and entry.body is not None:
         message, hint = (
             "a block inside another block",
@@ -184,27 +200,99 @@ def _value(context: CheckState, setting: Setting, entry: EntryNode) -> Any | Inv
     value = read_value(context, setting, entry.value)
     if isinstance(value, InvalidValue):
         context.mention(entry.value, entry.body)
-        return value
-    if setting.type == "variant":
-        return _variant(context, setting, entry, value)
-    if entry.body is not None:
+    elif entry.body is not None:
         context.collector.add("N202", f"`{setting.name}` takes no options", entry.key, hint="remove the braces")
         context.mention(entry.body)
         return INVALID
     return value
 
 
+def _is_no_block(context: CheckState, entry: EntryNode) -> bool:
+    """True if the value of a variant cannot be the name of a block: it has options, or it is the key written twice."""
+    return entry.body is not None or (
+        entry.value == entry.key and _VALUE.match(context.collector.text, entry.end_pos) is not None
+    )
+
+
+def _lost_body(context: CheckState, entry: EntryNode) -> bool:
+    """True if an unreadable sign follows an entry, and its body may be lost with it; the sign was reported."""
+    return entry.body is None and _SIGN.match(context.collector.text, entry.end_pos) is not None
+
+
 def _group(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
+    if setting.named:
+        return _named_group(context, setting, entry)
     if entry.value is not None or entry.body is None:
-        hint = f"such as `{example(setting)}`"
-        context.collector.add("T401", f"`{setting.name}` takes settings in braces", entry.value or entry.key, hint=hint)
+        _add_no_body(context, setting, entry)
         return INVALID
     given = read_body(context, setting.settings, entry.body, CheckedHead(entry.key, setting.name))
     return given.values if given.good else INVALID
 
 
-def _variant(context: CheckState, setting: Setting, entry: EntryNode, name: str) -> CheckedVariant | InvalidValue:
-    row = context.vocabulary.rows(setting.family or "")[name]
+def _add_no_body(context: CheckState, setting: Setting, entry: EntryNode) -> None:
+    hint = f"such as `{example(setting)}`"
+    context.collector.add("T401", f"`{setting.name}` takes settings in braces", entry.value or entry.key, hint=hint)
+
+
+def _named_group(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
+    """Read `key name { … }`; the name is one of the values."""
+    name: Any = INVALID
+    if isinstance(entry.value, Token) and entry.value.type in {"WORD", "STRING"}:
+        name = read_value(context, Setting(setting.name, "name"), entry.value)
+    else:
+        hint = f"such as `{setting.name} a-name {{ … }}`"
+        context.collector.add("N206", f"this `{setting.name}` has no name", entry.value or entry.key, hint=hint)
+    if entry.body is None:
+        if not isinstance(name, InvalidValue) and not _lost_body(context, entry):
+            _add_no_body(context, setting, entry)
+        return INVALID
+    head = CheckedHead(entry.key, setting.name if isinstance(name, InvalidValue) else f"{setting.name} {name}")
+    given = read_body(context, setting.settings, entry.body, head)
+    return {"name": name, **given.values} if given.good and not isinstance(name, InvalidValue) else INVALID
+
+
+def _map(context: CheckState, setting: Setting, entry: EntryNode) -> Any | InvalidValue:
+    """Read a group with free keys."""
+    if entry.value is not None or entry.body is None:
+        _add_no_body(context, setting, entry)
+        return INVALID
+    values: dict[str, Any] = {}
+    firsts: dict[str, EntryNode] = {}
+    good = entry.body.start_pos not in context.damaged
+    for inner in entry.body.entries:
+        # The names of headers are the same in upper and lower case.
+        same = str(inner.key).lower() if setting.keys == "header_name" else str(inner.key)
+        first = firsts.setdefault(same, inner)
+        if first is not inner:
+            _add_duplicate(context, inner, first)
+            good = False
+            continue
+        if isinstance(read_key(context, setting, inner.key), InvalidValue):
+            context.mention(inner.value, inner.body)
+            good = False
+            continue
+        value = _value(context, setting.item(str(inner.key)), inner)
+        good = good and not isinstance(value, InvalidValue)
+        values[str(inner.key)] = value
+    return values if good else INVALID
+
+
+def _variant(
+    context: CheckState, setting: Setting, entry: EntryNode, value: ValueNode
+) -> CheckedVariant | InvalidValue:
+    """Read a row with its options, or the name of a block, which has its own settings."""
+    only_row = _is_no_block(context, entry)
+    name = read_value(context, setting._replace(block=None) if only_row else setting, value)
+    if isinstance(name, InvalidValue):
+        context.mention(entry.value, entry.body)
+        if only_row and setting.block is not None:  # the name of a block may be lost with the mistake
+            context.nameless.add(f"{LOST_REFERENCE}{setting.block}")
+        return INVALID
+    row = context.vocabulary.rows(setting.family or "").get(name)
+    if row is None:
+        return CheckedVariant(name, {})
+    if _lost_body(context, entry):
+        return INVALID
     given = read_body(context, row.options, entry.body, CheckedHead(entry.key, f"{setting.name} {name}"))
     return CheckedVariant(name, given.values) if given.good else INVALID
 
@@ -212,8 +300,8 @@ def _variant(context: CheckState, setting: Setting, entry: EntryNode, name: str)
 def may_be_misnamed(context: CheckState, setting: Setting, given: BodyValues) -> bool:
     """True if an unknown key may be a misnamed `setting`, because its value is valid for it. Then only the key is
     reported."""
-    if setting.type == "group":
-        return any(entry.value is None for entry in given.unknown)
+    if setting.type in {"group", "map"}:
+        return any((entry.value is not None) == setting.named for entry in given.unknown)
     plain = (entry.value for entry in given.unknown if entry.value is not None and entry.body is None)
     return any(not isinstance(read_value(context.scratch, setting, value), InvalidValue) for value in plain)
 

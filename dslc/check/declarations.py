@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
 from dslc.check.section import CheckedSection
@@ -20,13 +20,15 @@ Order: TypeAlias = tuple[int, tuple[str, ...]]
 
 
 class Location(NamedTuple):
-    """A position in a section of a file. `order`: rank of the file. `offset`: bytes before the section."""
+    """A position in a section of a file. `order`: rank of the file. `offset`: bytes before the section. `rows`: rows
+    that may be named there instead of a block."""
 
     file: str
     order: Order
     offset: int
     text: OffsetText
     node: HasPosition
+    rows: Collection[str] = ()
 
     @property
     def span(self) -> Span:
@@ -85,7 +87,7 @@ class FileDeclarations:
         for kind, name in section.foreign:
             foreign = section.parsed.blocks[0]
             self.declarations.append(Declaration(kind, name, location(foreign.name or foreign), None))
-        self.uses += [(use.kind, use.name, location(use.token)) for use in section.uses]
+        self.uses += [(use.kind, use.name, location(use.token)._replace(rows=use.rows)) for use in section.uses]
         self.mentions |= section.mentions
         self.nameless |= section.nameless
 

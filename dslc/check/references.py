@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from dslc.check.declarations import Declaration, FileDeclarations, Location, Subject
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
-from dslc.diagnostics.suggestion import KnownNames, suggestion
+from dslc.diagnostics.suggestion import KnownNames, nearest, suggestion
 from dslc.syntax.quoting import named, quoted
 from dslc.value_reading.check_state import LOST_REFERENCE
 
 _MOST_COMPARISONS = 20_000  # comparisons of missing with declared names, per program
-_PLURALS = {"memory": "memories", "agent": "agents"}
+_PLURALS = {"memory": "memories", "agent": "agents", "model": "models"}
+_USERS = {"agent": "a webhook", "memory": "a webhook or an agent", "model": "an agent or a memory"}
+"""Kind of block → blocks that refer to one."""
 
 
 class References:
     """The subjects of a whole program and their diagnostics, updated file by file."""
 
-    def __init__(self, default_folder: str, fileless: Collection[str] = ()) -> None:
-        """`default_folder`: path of a memory without `path`. `fileless`: stores whose memories have no path."""
+    def __init__(
+        self,
+        default_folder: str,
+        fileless: Collection[str] = (),
+        services: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> None:
+        """`default_folder`: path of a memory without `path`. `fileless`: stores whose memories have no path.
+        `services`: by kind of block, the rows that may be named instead of one."""
+        self._services = services
         self._default_folder = default_folder
         self._fileless = fileless
         self._files: dict[str, FileDeclarations] = {}
@@ -252,9 +262,10 @@ class References:
         if missing:
             yield from self._undeclared(kind, name, near, uses)
         implied = subject == self._sole or (kind, name) == ("memory", "default")
+        implied = implied or any(_is_offered(each) or _can_be_asked(each) for each in declared[:1])
         implied = implied or any(map(self._is_fileless, declared[:1])) or self._typos[subject] > 0
         if declared and declared[0].checked and not uses and not implied and not lost:
-            hint = "refer to it in a webhook" if kind == "agent" else "refer to it in a webhook or an agent"
+            hint = f"refer to it in {_USERS[kind]}"
             yield _diagnostic("R302", f"`{kind} {name}` is never used", declared[0].location, hint=hint)
 
     def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
@@ -275,22 +286,35 @@ class References:
 
     def _too_many_missing(self, kind: str) -> bool:
         """True if too many names are missing to search for the nearest name of each."""
-        return len(self._missing[kind]) * self._names_of(kind).comparisons > _MOST_COMPARISONS
+        comparisons = self._names_of(kind).comparisons + len(self._services.get(kind, ()))
+        return len(self._missing[kind]) * comparisons > _MOST_COMPARISONS
 
     def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
         """R301 at every use of a missing name; `near` is the name that was probably meant."""
         message, severity = f"no {kind} is called `{name}`", Severity.ERROR
         if kind == "agent":
             message, severity = f"{message}: deliveries will only be recorded", Severity.WARNING
-        hint, labels = None, []
-        if near is not None:  # either of the two may be misspelt
-            hint = f"`{kind} {named(near)}` is declared: use the same name for both"
+        labels = []
+        if near is not None:
             labels = [("declared here", self._in_order(("name", kind, near))[0].location)]
-        elif not self._too_many_missing(kind):
-            hint = suggestion("", self._names_of(kind).all, what=f"declared {_PLURALS[kind]}")
         for location in uses:
-            fix = Fix(f"write `{near}`", (Edit(location.span, named(near)),)) if near else None
+            meant, hint = self._meant_here(kind, name, near, location)
+            fix = Fix(f"write `{meant}`", (Edit(location.span, named(meant)),)) if meant else None
             yield _diagnostic("R301", message, location, hint=hint, severity=severity, labels=labels, fix=fix)
+
+    def _meant_here(self, kind: str, name: str, near: str | None, location: Location) -> tuple[str | None, str | None]:
+        """The word that was probably meant at a use of a missing name, and the hint about it."""
+        if near is not None:  # either of the two may be misspelt
+            return near, f"`{kind} {named(near)}` is declared: use the same name for both"
+        if name in self._services.get(kind, ()):
+            return None, f"`{name}` is a service: declare a `{kind}` with it, and use its name here"
+        if self._too_many_missing(kind):
+            return None, None
+        row = nearest(name, location.rows) if location.rows else None
+        if row is not None:
+            return row, f"did you mean `{row}`?"
+        what = f"{'services and ' if location.rows else ''}declared {_PLURALS[kind]}"
+        return None, suggestion("", [*location.rows, *self._names_of(kind).all], what=what)
 
     def _check_paths(self, subject: Subject) -> Iterator[Diagnostic]:
         """Check that two webhooks do not share a path (N205), and that memories do not share or nest folders (N208).
@@ -327,6 +351,19 @@ class References:
                 if self._in_order(("name", block.kind, block.name))[0] is block
             ]
         return self._firsts[subject]
+
+
+def _is_offered(declaration: Declaration) -> bool:
+    """True for a model that clients may name."""
+    return declaration.checked is not None and declaration.checked.given.values.get("offered") is True
+
+
+def _can_be_asked(declaration: Declaration) -> bool:
+    """True for an agent with a model, with which persons talk."""
+    if declaration.kind != "agent" or declaration.checked is None:
+        return False
+    model = declaration.checked.given.entry("model")
+    return model is not None and str(model.value) != "none"
 
 
 def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Diagnostic:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from lark import Token
+
 from dslc.check.body import may_be_misnamed
 from dslc.check.signed import known_address, known_event, signed_filters
 from dslc.diagnostics.diagnostic import Severity
 from dslc.diagnostics.suggestion import listing
-from dslc.syntax.tree import EntryNode, ValueNode
+from dslc.syntax.tree import BlockNode, EntryNode, ListValue, ValueNode
 from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState
 
 
@@ -92,17 +94,53 @@ def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None
 
 
 def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """Warn once, at the first setting, that the model of an agent has no effect yet: no model is run."""
-    entries = [entry for name in ("model", "tools", "max_steps", "context") for entry in given.entries.get(name, ())]
-    meant = [entry for entry in entries if not (entry.key == "model" and entry.value == "none")]
-    if not meant or not given.good:  # an error was reported already
+    """Warn once, at the first setting, that settings for a model have no effect in an agent without one."""
+    entries = [entry for name in _FOR_A_MODEL for entry in given.entries.get(name, ())]
+    model = given.entry("model")
+    if not entries or not given.good or (model is not None and model.value != "none"):  # an error was reported already
         return
-    first, *others = sorted(meant, key=lambda entry: entry.start_pos)
-    names = listing(str(entry.key) for entry in (first, *others))
+    first, *others = sorted(entries, key=lambda entry: entry.start_pos)
+    names = listing(dict.fromkeys(str(entry.key) for entry in (first, *others)))
     labels = [context.collector.label("this has no effect either", entry.key) for entry in others]
-    message = f"{names} of an agent {'have' if others else 'has'} no effect yet: the agent only records deliveries"
-    hint = "models are not run yet; remove it, or add `# dslc: allow R303`"
+    several = any(entry.key != first.key for entry in others)
+    message = f"{names} {'have' if several else 'has'} no effect: an agent without a model only records deliveries"
+    hint = "add a `model`, or remove it"
     context.collector.add("R303", message, first.key, hint=hint, labels=labels)
+
+
+_FOR_A_MODEL = (
+    "tools", "tool_calling", "max_steps", "thread", "context", "summarizer", "block",
+)  # fmt: skip
+
+
+def _core_blocks(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+    """Report a core block whose first value is longer than it may be."""
+    settings = {setting.name: setting for setting in context.vocabulary.kinds["agent"]["block"].settings}
+    values = given.values.get("block", ())
+    blocks = {block["name"]: block for block in reversed(values)} if isinstance(values, tuple) else {}
+    for entry in given.entries.get("block", ()):
+        block = blocks.pop(entry.value.strip('"'), {}) if isinstance(entry.value, Token) else {}
+        value, limit = block.get("value", ""), block.get("char_limit", settings["char_limit"].default)
+        if len(value) <= limit or entry.body is None:
+            continue
+        inner = {str(each.key): each for each in entry.body.entries}
+        at, place = inner.get("char_limit"), inner["value"].value or entry.key
+        labels = [context.collector.label("`char_limit` is given here", at.key)] if at is not None else []
+        message = f"`value` has {len(value)} characters, but `char_limit` is {limit}"
+        context.collector.add("T405", message, place, hint="shorten it, or raise `char_limit`", labels=labels)
+        given.good = False
+
+
+def _falls_back(context: CheckState, given: BodyValues, head: CheckedHead) -> None:
+    """Report a model that falls back on itself."""
+    entry = given.entry("fallback")
+    name = head.place.name if isinstance(head.place, BlockNode) else None
+    if name is None or entry is None or not isinstance(entry.value, ListValue):
+        return
+    for item in entry.value.items:
+        if isinstance(item, Token) and item.strip('"') == name.strip('"'):
+            context.collector.add("T405", "`fallback` names the model itself", item, hint="remove it")
+            given.good = False
 
 
 def _keyless(context: CheckState, given: BodyValues) -> bool:
@@ -138,6 +176,7 @@ def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[CheckState, BodyValues, CheckedHead], None], ...]] = {
     "memory": (_weights, _stored),
-    "agent": (_without_effect,),
+    "agent": (_core_blocks, _without_effect),
+    "model": (_falls_back,),
     "webhook": (_verified, _compared, signed_filters, known_address, known_event),
 }

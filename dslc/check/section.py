@@ -135,7 +135,12 @@ def _name(context: CheckState, node: BlockNode) -> str | None:
     if text is None:
         return None
     try:
-        return valid_name(text)
+        valid_name(text)
     except Invalid as invalid:
         collector.add("N206", str(invalid), node.name, hint=invalid.hint)
         return None
+    if text in context.vocabulary.services.get(str(node.kind), {}):
+        message = f"`{text}` is a service: a `{node.kind}` needs another name"
+        collector.add("N206", message, node.name, hint=f"such as `{node.kind} my-{text[:60]} {{ … }}`")
+        return None
+    return text

@@ -107,6 +107,11 @@ def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voc
             yield from _of_groups(path, setting, old, new, vocabulary)
         else:
             yield from _of_group(path, by_name(setting.settings), old, new, vocabulary)
+    elif setting.type == "map":
+        for key in dict.fromkeys((*(new or {}), *(old or {}))):
+            yield from _of_setting(
+                f"{path}.{key}", setting.item(key), _get(old or {}, key), _get(new or {}, key), vocabulary
+            )
     elif isinstance(old, Variant) and isinstance(new, Variant) and old.name == new.name:
         row = vocabulary.rows(setting.family or "").get(new.name)
         yield from _of_group(path, by_name(row.options if row else ()), old.options, new.options, vocabulary)
@@ -117,6 +122,9 @@ def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voc
 def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     """Differences of repeated groups: equal groups are skipped; if the same number is left on both sides, they are
     paired."""
+    if setting.named:
+        yield from _of_named(path, setting, old, new, vocabulary)
+        return
     gone, came = _without_common(old, new), _without_common(new, old)
     if not gone and not came:
         yield SettingDiff(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
@@ -128,6 +136,19 @@ def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voca
             yield SettingDiff(f"{path}[{at}]", plain(group, setting, vocabulary), None, setting)
         for at, group in came:
             yield SettingDiff(f"{path}[{at}]", None, plain(group, setting, vocabulary), setting)
+
+
+def _of_named(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
+    """Differences of named groups, paired by their names. Their order has no meaning."""
+    before, after = ({_get(group, "name"): group for group in groups} for groups in (old, new))
+    for name in dict.fromkeys((*after, *before)):
+        if name in before and name in after:
+            settings = by_name(setting.settings)
+            yield from _of_group(f"{path}.{name}", settings, before[name], after[name], vocabulary)
+        elif name in after:
+            yield SettingDiff(path, None, plain(after[name], setting, vocabulary), setting)
+        else:
+            yield SettingDiff(path, plain(before[name], setting, vocabulary), None, setting)
 
 
 def _without_common(groups: Any, others: Any) -> list[tuple[int, Any]]:

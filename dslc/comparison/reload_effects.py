@@ -89,6 +89,12 @@ class Reload:
         if after is not None and not after.enabled and (before is None or before.enabled):
             yield "deliveries for it are stored as agent_gone and can be redelivered"
 
+    def _model(self, name: str) -> Iterator[str]:
+        before, after = self._old.program.models.get(name), self._new.program.models.get(name)
+        memories = self._new.summarized_by(name)
+        if after is not None and memories and (before is None or before.service != after.service):
+            yield f"the next summaries of {', '.join(f'`{memory}`' for memory in memories)} use this service"
+
     def _implied_memory(self) -> Iterator[str]:
         """Report agents without a memory setting for which another memory becomes the only or default one."""
         before, after = self._old.implied_memory, self._new.implied_memory
@@ -101,7 +107,7 @@ class Reload:
 
 
 _OF_KIND: Mapping[str, Callable[[Reload, str], Iterator[str]]] = MappingProxyType(
-    {"memory": Reload._memory, "webhook": Reload._webhook, "agent": Reload._agent}
+    {"memory": Reload._memory, "webhook": Reload._webhook, "agent": Reload._agent, "model": Reload._model}
 )
 """Method that finds the effects on each kind of block."""
 
@@ -132,6 +138,12 @@ class _Side:
         if memory.store.name in self._fileless:
             return f"{memory.store.name} `{memory.name}` in the database"
         return f"{kind} store at `{memory.path}`".lstrip()
+
+    def summarized_by(self, model: str) -> list[str]:
+        """Memories whose summaries the block `model` writes, sorted; at most `_MOST_NAMES`."""
+        choices = {name: memory.summarize.model for name, memory in self.program.memories.items()}
+        named = (name for name, choice in choices.items() if choice is not None and choice.name == model)
+        return sorted(named)[:_MOST_NAMES]
 
     @cached_property
     def webhooks_by_path(self) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ from dslc.vocabulary import Settings, Vocabulary, by_name
 VERSION = 1
 _LONGEST = 60  # characters shown of a text
 _TEXTS = {"string", "scalar", "template"}
+_SECRETS = {"secret", "header_value"}
 _COLOURS = {"+": "\x1b[32m", "~": "\x1b[33m", "-": "\x1b[31m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
 
@@ -61,7 +62,7 @@ class _Prose:
             yield visible(f"{head}: {self.change(change)}")
 
     def change(self, change: SettingDiff) -> str:
-        if change.setting.type == "secret" and change.old == change.new:
+        if change.setting.type in _SECRETS and change.old == change.new:
             return f"{change.path}: a literal changed"
         if change.setting.type == "group" and isinstance(change.old, list):
             return f"{change.path}: only the order changed"
@@ -84,7 +85,7 @@ class _Prose:
             return f"[{', '.join(self.value(item, setting) for item in value)}]"
         if isinstance(value, dict):
             return self._with_body(value, setting)
-        if value == LITERAL and setting.type == "secret":
+        if value == LITERAL and setting.type in _SECRETS:
             return "a literal"
         if setting.type == "size" and isinstance(value, int):
             return write_size(value)
@@ -93,6 +94,12 @@ class _Prose:
         return written(value, setting)
 
     def _with_body(self, value: dict[str, Any], setting: Setting) -> str:
+        if setting.type == "map":
+            inner = [f"{key} {self.value(item, setting.item(key))}" for key, item in value.items()]
+            return f"{{ {' '.join(inner)} }}"
+        if setting.named:
+            settings = {key: item for key, item in value.items() if key != "name"}
+            return f"{value['name']} {self._body(settings, by_name(setting.settings))}"
         if setting.type != "variant":
             return self._body(value, by_name(setting.settings))
         row = self._vocabulary.rows(setting.family or "").get(value["name"])

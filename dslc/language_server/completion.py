@@ -22,11 +22,15 @@ Words = Callable[[Setting], Sequence[str]]
 _BEGUN = re.compile(r"secret://[^/]*/?")
 _DURATIONS = ("30s", "5m", "1h", "1d", "7d", "30d", "90d", "6months", "1y")
 _MOST_WORDS = 20  # choices in a snippet
+_BODIES = {"group", "map"}
+_KEYS = {"header_name": "X-Name"}
+"""Example of a key of a map, by the type of the keys."""
 _SIZES = ("64KiB", "256KiB", "1MiB", "5MiB", "25MB")
 FIRST: Mapping[str, tuple[str, ...]] = {
     "memory": ("path", "retention"),
     "webhook": ("path", "provider", "secret", "agent"),
     "agent": ("memory", "instruction"),
+    "model": ("service",),
 }
 """Settings in the snippet of a new block; for other kinds, the required settings."""
 
@@ -164,13 +168,13 @@ def _keys(here: _At) -> Iterator[CompletionItem]:
     missing = {name for names in wanted if given.isdisjoint(names) for name in names}
     alone = cursor_context.entry is None or (cursor_context.entry.value is None and cursor_context.entry.body is None)
     for count, setting in enumerate(settings.values()):
-        name, again = setting.name, setting.many and setting.type == "group"
+        name, again = setting.name, setting.repeats
         if (name in given and not again) or name in excluded or given & set(setting.excludes):
             continue
         first = setting.required or name in missing or (len(setting.one_of) > 1 and not given & set(setting.one_of))
         yield here.item(
             name,
-            "group" if setting.type == "group" else "setting",
+            "group" if setting.type in _BODIES else "setting",
             insert=name,
             snippet=setting_snippet(setting, here.words) if alone else None,
             detail=markdown.type_of(setting).replace("`", "") + (", required" if setting.required else ""),
@@ -181,8 +185,11 @@ def _keys(here: _At) -> Iterator[CompletionItem]:
 
 def setting_snippet(setting: Setting, words: Words) -> str:
     """Snippet of a setting with a placeholder for its value."""
+    if setting.type == "map":
+        return f'{setting.name} {{\n    ${{1:{_escaped(_KEYS.get(setting.keys or "", "NAME"))}}} "$2"\n    $0\n}}'
     if setting.type == "group":
-        return f"{setting.name} {_body(needed(setting.settings) or setting.settings[:1], words, 1)}"
+        head = f"{setting.name} ${{1:name}}" if setting.named else setting.name
+        return f"{head} {_body(needed(setting.settings) or setting.settings[:1], words, 1 + setting.named)}"
     if setting.type == "secret":
         return f'{setting.name} "secret://$1"'
     if setting.many and not setting.single:
@@ -234,6 +241,13 @@ def _row_snippet(here: _At, row: CatalogEntry) -> str | None:
     return f"{_name(here, row.name)} {_body(required, here.words, 1)}" if required else None
 
 
+def _rows_and_blocks(here: _At, setting: Setting) -> Iterator[CompletionItem]:
+    entry = here.cursor_context.entry
+    if setting.block is not None and (entry is None or entry.body is None):  # a block has no options here
+        yield from _references(here, setting)
+    yield from _rows(here, setting)
+
+
 def _references(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     for name in sorted(here.declared(setting.block or "")):
         yield here.item(name, "name", insert=_name(here, name), detail=setting.block or "")
@@ -279,7 +293,7 @@ def _amounts(*usual: str) -> Callable[[_At, Setting], Iterator[CompletionItem]]:
 
 def _plain(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     """Default of the setting, and an example of its type."""
-    if here.cursor_context.inside or setting.type == "group":
+    if here.cursor_context.inside or setting.type in _BODIES:
         return
     found = {}
     if setting.default not in (None, "", []) and not isinstance(setting.default, list):
@@ -293,11 +307,12 @@ def _plain(here: _At, setting: Setting) -> Iterator[CompletionItem]:
 _READERS: Mapping[str, Callable[[_At, Setting], Iterator[CompletionItem]]] = {
     "boolean": _truths,
     "word": _choices,
-    "variant": _rows,
+    "variant": _rows_and_blocks,
     "name": _names,
     "tool": _names,
     "reference": _references,
     "secret": _secrets,
+    "header_value": _secrets,
     "duration": _amounts(*_DURATIONS),
     "size": _amounts(*_SIZES),
 }

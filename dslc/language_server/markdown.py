@@ -29,9 +29,11 @@ _TYPES = {
     "tool": "tool, or a pattern of tools",
     "network": "IP address or network",
     "secret": "secret",
+    "header_value": "value of a header, or a reference to a secret",
     "name": "name",
     "variant": "name, with its own options",
     "group": "settings in braces",
+    "map": "names and values in braces",
 }
 
 
@@ -46,7 +48,7 @@ def of_setting(setting: Setting) -> str:
     facts = [
         f"Default: `{written_default(setting)}`" if setting.default not in (None, "", []) else "",
         f"{'Over' if setting.type == 'template' else 'One of'} {_listed(setting.choices)}" if setting.choices else "",
-        f"Must be {setting.form_says}" if setting.form_says else "",
+        f"{'Names must' if setting.type == 'map' else 'Must'} be {setting.form_says}" if setting.form_says else "",
         _bounds(setting),
         f"Needs {_listed(setting.needs)}" if setting.needs else "",
         f"Needs one of {_listed(setting.needs_one)}" if setting.needs_one else "",
@@ -70,11 +72,18 @@ def of_row(row: CatalogEntry) -> str:
 
 def type_of(setting: Setting) -> str:
     """Type of a setting's value, in words."""
+    block = f"name of {'an' if (setting.block or 'block')[0] in 'aeiou' else 'a'} `{setting.block or 'block'}`"
     if setting.type == "reference":
-        what = f"name of {'an' if (setting.block or 'block')[0] in 'aeiou' else 'a'} `{setting.block or 'block'}`"
+        what = block
+    elif setting.type == "map":
+        what = f"names and values in braces: {_TYPES[setting.keys or 'name']}, {_TYPES[setting.items or 'string']}"
     else:
         what = _TYPES.get(setting.type, setting.type)
-    if setting.many and setting.type == "group":
+    if setting.type == "variant" and setting.block is not None:
+        return f"{what}, or {block}"
+    if setting.named:
+        what = f"name, and {what}"
+    if setting.repeats:
         return f"{what}, any number of times"
     return f"list of {what}{', or one' if setting.single else ''}" if setting.many else what
 

@@ -56,10 +56,10 @@ class BlockNames:
         return self._workspace.declared(kind)
 
     def missing(self, kind: str) -> list[str]:
-        """Names of a kind that are used but not declared, sorted."""
+        """Names of a kind that are used but not declared, and that a block may have, sorted."""
         sections = (section for file in self._workspace.names for section in self._workspace.checked(file).sections)
         used = {use.name for section in sections for use in section.uses if use.kind == kind}
-        return sorted(used.difference(self.declared(kind)))
+        return sorted(used.difference(self.declared(kind), self._workspace.vocabulary.services.get(kind, ())))
 
     def at(self, cursor_context: CursorContext) -> tuple[str, str] | None:
         """Kind and name of the block that the token at the cursor declares or uses; None for another token."""
@@ -69,7 +69,9 @@ class BlockNames:
         if cursor_context.role == "name" and entry.key.text in self._workspace.vocabulary.kinds:
             return entry.key.text, token.content
         setting = cursor_context.setting(self._workspace.vocabulary) if cursor_context.role == "value" else None
-        if setting is None or setting.type != "reference" or setting.block is None:
+        if setting is None or setting.block is None:
+            return None
+        if not self._workspace.vocabulary.names_block(setting, token.content):
             return None
         return setting.block, token.content
 
@@ -79,6 +81,8 @@ class BlockNames:
             valid_name(new)
         except Invalid as invalid:
             raise RenameRefused(f"{invalid}: {invalid.hint}") from invalid
+        if new in self._workspace.vocabulary.services.get(kind, ()):
+            raise RenameRefused(f"{new} is the name of a service")
         if new != old and new in self.declared(kind):
             raise RenameRefused(f"another {kind} has the name {new}")
         return [(use.file, Edit(use.span, new if use.quoted else named(new))) for use in self.of(kind, old)]

@@ -224,7 +224,7 @@ def snippets(vocabulary: Vocabulary) -> dict[str, Any]:
     for kind, settings in vocabulary.kinds.items():
         made[kind] = _snippet(kind, block_snippet(kind, settings, words), markdown.of_kind(kind))
         for setting in settings.values():
-            if setting.type in {"group", "variant"} and (setting.type == "group" or words(setting)):
+            if setting.type in {"group", "map"} or (setting.type == "variant" and words(setting)):
                 made[f"{kind}: {setting.name}"] = _snippet(
                     setting.name, setting_snippet(setting, words), f"{setting.doc} A setting of `{kind}`."
                 )

@@ -182,4 +182,4 @@ def _may_open_body(state: RecoveryState) -> bool:
     if not parser_state.frames:
         return parser_state.head[0] in state.vocabulary.kinds and len(parser_state.head) == 2
     setting = parser_state.setting()
-    return setting is not None and setting.type == {1: "group", 2: "variant"}.get(len(parser_state.head))
+    return setting is not None and setting.takes_body(len(parser_state.head))

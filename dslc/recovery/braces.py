@@ -40,9 +40,7 @@ def brace_on_next_line(state: RecoveryState, token: Token) -> bool:
     if token.type != "_NL" or state.peek(1).type != "LBRACE" or not parser_state.head or parser_state.lists:
         return False
     setting = parser_state.setting()
-    if len(parser_state.head) > 2 or (
-        setting is not None and setting.type != ("group", "variant")[len(parser_state.head) - 1]
-    ):
+    if len(parser_state.head) > 2 or (setting is not None and not setting.takes_body(len(parser_state.head))):
         return False
     head = state.shown_head(parser_state.head)
     shown = f"{head} … {{" if parser_state.frames and len(parser_state.head) > 1 else f"{head} {{"
@@ -143,7 +141,7 @@ def extra_opening_brace(state: RecoveryState, token: Token) -> bool:
     parser_state, setting = state.parser_state, state.parser_state.setting()
     if token.type != "LBRACE" or not state.missing or not parser_state.frames or not parser_state.expects_entry:
         return False
-    if parser_state.head and (setting is None or setting.type == "group"):
+    if parser_state.head and (setting is None or setting.type in {"group", "map"}):
         return False
     if setting is not None and setting.type in {"variant", "reference"}:
         after = state.after_line_end(1)

@@ -135,7 +135,7 @@ def _discard_list(state: RecoveryState, opened: Token, invalid: Token, end_pos: 
         state.feed_missing_value()
     state.damage()
     start = opened.start_pos or 0
-    state.mention(start, invalid.start_pos or 0)
+    state.mention(start, max(end_pos, invalid.start_pos or 0))
     state.seek(end_pos)
 
 
@@ -147,7 +147,7 @@ def _holds_groups(state: RecoveryState, opened: Token) -> bool:
     if state.text[end_pos - 1 : end_pos] != "]":
         return False
     setting = state.parser_state.setting()
-    many = setting is not None and setting.many and setting.type == "group"
+    many = setting is not None and setting.repeats
     hint = f"write `{setting.name} {{ … }}` once for each group" if setting and many else None
     state.collector.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
     state.mention(opened.start_pos or 0, end_pos)

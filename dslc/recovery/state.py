@@ -217,7 +217,7 @@ class RecoveryState:
         if setting is None or setting.type == "secret":
             return None
         if token.type == "LBRACE":
-            return f"{head} {{" if setting.type == ("group", "variant")[len(parser_state.head) - 1] else None
+            return f"{head} {{" if setting.takes_body(len(parser_state.head)) else None
         if token.type == "LSQB" and setting.many:
             return f"{head} […]"
         if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _MAX_SHOWN:

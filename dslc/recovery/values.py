@@ -37,12 +37,12 @@ def key_as_value(state: RecoveryState, token: Token) -> bool:
     if token.type != "WORD" or not parser_state.expects_value or token not in legal:
         return False
     setting = legal.get(parser_state.head[0])
-    names = setting is None or setting.type in _WORD_TYPES
+    names = setting is None or setting.named or setting.type in _WORD_TYPES
     if after.type == "WORD":
         known = after in legal and after not in {"true", "false"}
         mistaken = not names and not known
     elif after.type == "LBRACE":
-        mistaken = legal[token].type == "group" and not (setting and setting.type == "variant")
+        mistaken = legal[token].takes_body(1) and not (setting and setting.takes_body(2))
     else:
         mistaken = after.type in {*VALUES, "UNCLOSED_STRING"}
     if mistaken:
@@ -92,10 +92,11 @@ def _is_indented_value(state: RecoveryState) -> bool:
     parser_state, word, setting = state.parser_state, state.peek(1), state.parser_state.setting()
     if setting is None or word.type != "WORD" or word in parser_state.legal():
         return False
-    if setting.type not in _WORD_TYPES and not (setting.type == "scalar" and word in {"true", "false"}):
+    words = setting.named or setting.type in _WORD_TYPES
+    if not words and not (setting.type == "scalar" and word in {"true", "false"}):
         return False
     column, outer = parser_state.column(word), parser_state.column(parser_state.head[0])
-    opens = setting.type == "variant" and state.peek(2).type == "LBRACE"
+    opens = setting.takes_body(2) and state.peek(2).type == "LBRACE"
     return column is not None and column >= (outer or 0) and (opens or state.peek(2).type in ENDS)
 
 
@@ -135,11 +136,11 @@ def sign(state: RecoveryState, token: Token) -> bool:
     ):
         return False
     setting = parser_state.setting()
-    options = len(parser_state.head) == 2 and setting is not None and setting.type == "variant"
+    options = len(parser_state.head) == 2 and setting is not None and setting.takes_body(2)
     if (parser_state.frames and len(parser_state.head) != 1 and not options) or state.text.startswith("://", start):
         return False
     other = _OTHER_SIGN.match(state.text, start, start + 200) if parser_state.expects_value else None
-    if setting is None or setting.type in {"group", "variant"}:
+    if setting is None or setting.type in {"group", "map", "variant"}:
         other = _HEAD_SIGN.match(state.text, start, start + 200) or other
     if other is None and token.type != "SIGN" and not word:
         return False
@@ -188,7 +189,7 @@ def parentheses(state: RecoveryState, token: Token) -> bool:
         return False
     found = _BRACKETS.match(state.text, token.start_pos or 0)
     setting = state.parser_state.setting()
-    is_group = setting is not None and setting.type == "group"
+    is_group = setting is not None and setting.takes_body(1)
     if found is None or is_group or (token.type == "LBRACE" and setting is None):
         return False
     start, end = found.span()
@@ -212,7 +213,7 @@ def parentheses(state: RecoveryState, token: Token) -> bool:
 def group_without_braces(state: RecoveryState, token: Token) -> bool:
     """`limits per_minute 60`, `filter $.action == "opened"`: a group without braces on one line."""
     setting = state.parser_state.setting() if state.parser_state.expects_value else None
-    if setting is None or setting.type != "group" or token.type not in {"WORD", "NUMBER", "STRING", "JUNK"}:
+    if setting is None or not setting.takes_body(1) or token.type not in {"WORD", "NUMBER", "STRING", "JUNK"}:
         return False
     number = 1
     while state.peek(number).type not in {"_NL", "LBRACE", "RBRACE", "$END"} and number < 50:

@@ -12,9 +12,9 @@ from dslc.vocabulary import Vocabulary
 
 _INTRO = """
 A file is a list of blocks, `kind name { … }`. A block's body is a list of settings, `key value`, and of groups,
-`key { … }`; a variant has its own options, `key value { … }`. Key and value are on one line, and `{` is on the line of
-its head. Comments begin with `#` or `//`. All files of one compilation form one program: blocks may be in any order and
-in any file.
+`key { … }`, some with a name, `key name { … }`; a variant has its own options, `key value { … }`. Key and value are on
+one line, and `{` is on the line of its head. Comments begin with `#` or `//`. All files of one compilation form one
+program: blocks may be in any order and in any file.
 """
 
 

@@ -22,13 +22,19 @@ def sample(vocabulary: Vocabulary, kind: str, *given: ExampleLine) -> str:
     settings = tuple(vocabulary.kinds[kind].values())
     given = (*given, *_beside(vocabulary, kind, given))
     lines = complete(vocabulary, settings, given, demanded=_demanded(vocabulary, kind, given))
-    names = [
-        (setting.block, written.value)
-        for written in lines
-        if written.value is not None and (setting := by_name(settings)[written.key]).block is not None
-    ]
-    blocks = [block(kind, f"my-{kind}", lines), *(block(str(other), name, ()) for other, name in names)]
+    blocks = [block(kind, f"my-{kind}", lines), *_named_blocks(vocabulary, settings, lines)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _named_blocks(vocabulary: Vocabulary, settings: Sequence[Setting], lines: Sequence[ExampleLine]) -> Iterator[str]:
+    """The blocks that the lines name, with their required settings."""
+    for written in lines:
+        setting = by_name(settings)[written.key]
+        for name in (written.value or "").strip("[]").split(", "):
+            if setting.block is not None and name and vocabulary.names_block(setting, name.strip('"')):
+                yield block(
+                    setting.block, name, complete(vocabulary, tuple(vocabulary.kinds[setting.block].values()), ())
+                )
 
 
 def complete(

@@ -31,6 +31,7 @@ _TYPES = {
     "tool": f"[tool]({_VALUES}#tools)",
     "network": f"[network]({_VALUES}#networks)",
     "secret": f"[secret]({_VALUES}#secrets)",
+    "header_value": f"[string]({_VALUES}#strings) or [secret]({_VALUES}#secrets)",
     "name": f"[name]({_VALUES}#words-and-names)",
     "group": "group",
 }
@@ -98,7 +99,7 @@ def _facts(setting: Setting, vocabulary: Vocabulary) -> list[tuple[str, str]]:
             "Parts",
             listing((f"{{{part}}}" for part in setting.choices or ()), "and") if setting.type == "template" else "",
         ),
-        ("Form", setting.form_says or ""),
+        ("Names" if setting.type == "map" else "Form", setting.form_says or ""),
         ("Choices", _rows(setting, vocabulary)),
         ("Bounds", _bounds(setting)),
     ]
@@ -137,9 +138,14 @@ def _type(setting: Setting) -> str:
     if setting.type == "reference":
         one = f"name of [{setting.block}]({setting.block}.md)"
     elif setting.type == "variant":
-        one = "variant with options"
+        block = f", or name of [{setting.block}]({setting.block}.md)" if setting.block else ""
+        one = f"variant with options{block}"
+    elif setting.type == "map":
+        return f"[map]({_VALUES}#maps): {_TYPES[setting.keys or 'name']} to {_TYPES[setting.items or 'string']}"
     else:
         one = _TYPES[setting.type]
+    if setting.named:
+        return "groups, each with a name"
     if setting.type == "group":
         return "group, any number" if setting.many else one
     if setting.many:
@@ -151,7 +157,7 @@ def _given(setting: Setting) -> str:
     """Return the default in the syntax of the language; a dash if there is none."""
     if setting.required:
         return "required"
-    if setting.type == "group" or setting.default in (None, []):
+    if setting.type in {"group", "map"} or setting.default in (None, []):
         return _NONE
     return code(written_default(setting))
 

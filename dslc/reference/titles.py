@@ -29,7 +29,13 @@ _FAMILIES = {
     ),
     "index": Family("indexes", "Indexes", "Search indexes of a memory."),
     "embedding": Family("embeddings", "Embeddings", "Models that convert a memory's text to vectors."),
-    "model": Family("models", "Models", "Language models for the summaries of a memory, and for agents."),
+    "model": Family(
+        "models",
+        "Models",
+        "Services that run a language model, for agents and for the summaries of a memory. The block "
+        "[`model`](model.md) gives one a name.",
+    ),
+    "thread": Family("threads", "Threads", "Which thread a delivery for an agent is added to."),
     "tool": Family("tools", "Tools", "Tools that an agent may use."),
 }
 

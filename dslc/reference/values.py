@@ -55,6 +55,13 @@ _LISTS = """
 `[a, b]` or `[a b]`, on one or more lines. If a setting accepts one value or a list, a single value needs no brackets.
 """
 
+_MAPS = """
+## Maps
+
+Names and values in braces, each pair on its line: `headers { X-Team "core" }`. The names are free, and each is given
+once.
+"""
+
 _JSON_PATH = """
 ## JSONPath
 
@@ -120,6 +127,7 @@ def values(vocabulary: Vocabulary) -> str:
         _durations(),
         _sizes(),
         _LISTS,
+        _MAPS,
         _urls(),
         _JSON_PATH,
         _HEADERS,

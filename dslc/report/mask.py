@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from dslc.blocks import KINDS
-from dslc.blocks.values.secret import SCHEMES
+from dslc.blocks.values.secret import SCHEMES, names_secret
 from dslc.catalog import Catalog
 from dslc.diagnostics.passwords import passwords
 from dslc.diagnostics.suggestion import nearest
@@ -40,11 +40,6 @@ _LINE_END = re.compile(r"\n")
 # A line that does not continue a value: blank, a comment, a bracket, or a key with a value.
 _OWN_LINE = re.compile(rf"""[ \t]*+(?:[\r\n{{}}\[\]#]|//|\Z|["']?{WORD}["']?(?:[ \t]*+[=:]++)?[ \t]++[^\s=:}}])""")
 _BODY_ENDS = re.compile(r"^[ \t]*+}", re.MULTILINE)
-_KEY = re.compile(
-    r"secret|token$|passw|credential|authorization"
-    r"|(?:^|[_-])(?:key|pass|pwd|auth|hmac)$|(?:api|private|signing)[_-]?key",
-    re.IGNORECASE,
-)
 _CONTINUED = re.compile(r"\\[ \t\r]*\Z")
 _HEADS = [[kind] for kind in KINDS]  # a block with such a name: `webhook secret { … }`
 _LOOKED_BACK = 60  # words before a key that are searched for the row to which the option belongs
@@ -54,7 +49,7 @@ Stretch = tuple[int, int]
 
 @lru_cache(maxsize=4096)
 def _is_secret(key: str) -> bool:
-    return _KEY.search(key) is not None or nearest(key, ("secret",)) is not None
+    return names_secret(key) or nearest(key, ("secret",)) is not None
 
 
 @cache

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from dslc.syntax.tokens import NAME, WORD, WORD_END
 
@@ -13,17 +14,26 @@ FOREIGN_KINDS = ("metadata", "policy", "schedule", "channel", "type", "function"
 """
 
 
+def _any_of(names: Collection[str]) -> str:
+    return "|".join(map(re.escape, sorted(names)))
+
+
 class BlockHeads:
     """The block heads of one text.
 
-    `kinds`: the block kinds of this language. `strict`: True if the braces of some block do not match. From then on, a
-    block ends at the next head at the latest.
+    `kinds`: the block kinds of this language. `services`: by kind, the names that a block of it cannot have: a setting
+    with the same keyword may have such a value with a body, `model ollama { … }`. `strict`: True if the braces of some
+    block do not match. From then on, a block ends at the next head at the latest.
     """
 
-    def __init__(self, text: str, kinds: Collection[str]) -> None:
+    def __init__(
+        self, text: str, kinds: Collection[str], services: Mapping[str, Collection[str]] = MappingProxyType({})
+    ) -> None:
         self._text = text
-        self._kinds = "|".join(map(re.escape, sorted(kinds)))
-        self._inner = re.compile(rf"\n(?:{self._kinds})[ \t]++{NAME}[ \t]*+\{{")
+        settings = "".join(rf"|{kind}[ \t]++\"?(?:{_any_of(names)})\"?[ \t]*+\{{" for kind, names in services.items())
+        self._block = f"(?!{settings[1:]})" if settings else ""
+        self._kinds = _any_of(kinds)
+        self._inner = re.compile(rf"\n{self._block}(?:{self._kinds})[ \t]++{NAME}[ \t]*+\{{")
         self._upcoming = -1
         self.strict = False
 
@@ -35,8 +45,8 @@ class BlockHeads:
         `=` and `:` are excluded because they occur in fields of other languages, such as `type: {`.
         """
         return re.compile(
-            rf"\n(?P<any>(?:{self._kinds}|{'|'.join(FOREIGN_KINDS)}){WORD_END}[^\n{{}}=:]*+\{{)"
-            rf"|\n[ \t]*+(?P<ours>(?:{self._kinds})[ \t]++{NAME}[ \t]*+\{{)"
+            rf"\n{self._block}(?P<any>(?:{self._kinds}|{'|'.join(FOREIGN_KINDS)}){WORD_END}[^\n{{}}=:]*+\{{)"
+            rf"|\n[ \t]*+(?P<ours>{self._block}(?:{self._kinds})[ \t]++{NAME}[ \t]*+\{{)"
         )
 
     @cached_property

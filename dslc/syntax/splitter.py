@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from dslc.syntax.block_heads import BlockHeads
 from dslc.syntax.delimiters import DELIMITER, GAP, LazyPattern, closing_braces
@@ -45,21 +46,26 @@ _FIRST_LINE = LazyPattern(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  #
 _REST_OF_LINE = LazyPattern(r"[^\r\n]*+")
 
 
-def split(text: str, kinds: Mapping[str, Collection[str]]) -> list[Section]:
+def split(
+    text: str, kinds: Mapping[str, Collection[str]], services: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> list[Section]:
     """The sections of a text, in order; only white space and comments are between them.
 
-    `kinds`: block kinds of this language, with the names of their settings.
+    `kinds`: block kinds of this language, with the names of their settings. `services`: by kind, the names that a block
+    of it cannot have.
     """
-    return _Splitter(text, kinds).sections()
+    return _Splitter(text, kinds, services).sections()
 
 
 class _Splitter:
     """State of `split`: the sections found so far, and what is needed to join or abandon them."""
 
-    def __init__(self, text: str, kinds: Mapping[str, Collection[str]]) -> None:
+    def __init__(
+        self, text: str, kinds: Mapping[str, Collection[str]], services: Mapping[str, Collection[str]]
+    ) -> None:
         self.text = text
         self._kinds = kinds
-        self._heads = BlockHeads(text, kinds)
+        self._heads = BlockHeads(text, kinds, services)
         self._foreign = ForeignBlocks(text, self._heads)
         self._broken = 0
         self._not_found: set[str] = set()  # texts that do not occur after the current position

@@ -26,11 +26,12 @@ LOST_REFERENCE = "use of "
 
 
 class Use(NamedTuple):
-    """A reference to a block: `agent code-review-agent`."""
+    """A reference to a block: `agent code-review-agent`. `rows`: rows that may be named there instead."""
 
     kind: str
     name: str
     token: Token
+    rows: Collection[str] = ()
 
 
 class BodyValues:

@@ -12,13 +12,13 @@ from dslc.blocks.template import read_template
 from dslc.blocks.values.duration import read_duration
 from dslc.blocks.values.event import valid_event
 from dslc.blocks.values.form import valid_form
-from dslc.blocks.values.header import valid_header_name
+from dslc.blocks.values.header import valid_header_name, valid_header_value
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.json_path import valid_json_path
 from dslc.blocks.values.names import valid_name
 from dslc.blocks.values.network import valid_network
 from dslc.blocks.values.pattern import valid_pattern
-from dslc.blocks.values.secret import backend_of, is_reference, valid_secret
+from dslc.blocks.values.secret import backend_of, is_reference, names_secret, valid_secret
 from dslc.blocks.values.size import read_size
 from dslc.blocks.values.tool import matches, valid_tool
 from dslc.blocks.values.url import valid_url, valid_url_path
@@ -34,7 +34,7 @@ from dslc.value_reading.string_literals import is_string, text_of
 
 _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
-_TEXT_TYPES = {"string", "scalar", "event", "header_name", "pattern", "template"}
+_TEXT_TYPES = {"string", "scalar", "event", "header_name", "pattern", "template", "header_value"}
 
 _WORD = re.compile(r"\w+")
 _MAX_WORD = 64
@@ -56,6 +56,20 @@ def read_value(context: CheckState, setting: Setting, value: ValueNode) -> Any |
     shown = value if setting.type != "secret" and value.type == "WORD" else "…"
     context.collector.add("T401", f"`{setting.name}` takes a list", value, hint=f"`{setting.name} [{shown}]`")
     return INVALID
+
+
+def read_key(context: CheckState, setting: Setting, key: Token) -> str | InvalidValue:
+    """Return a key of a map, or `INVALID` after reporting that it is not of the right form."""
+    text = str(key)
+    try:
+        if setting.keys == "header_name":
+            valid_header_name(text)
+        if setting.form is not None:
+            valid_form(text, setting.form, setting.form_says or "of the required form")
+    except Invalid as invalid:
+        context.collector.add("T406", f"`{setting.name}`: {invalid}", key, hint=invalid.hint or "use another name")
+        return INVALID
+    return text
 
 
 def _many(context: CheckState, setting: Setting, value: ListValue) -> Any | InvalidValue:
@@ -210,6 +224,16 @@ def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> s
     return secret
 
 
+def _header_value(context: CheckState, setting: Setting, token: Token, text: str) -> str:
+    valid_header_value(_string(context, setting, token, text))
+    if is_reference(text):
+        return _secret(context, setting, token, text)
+    if names_secret(setting.name):
+        hint = f'store it elsewhere and refer to it: `{setting.name} "secret://env/NAME"`'
+        context.collector.add("P501", "a secret is written in the file", token, hint=hint)
+    return text
+
+
 def _named(token: Token, text: str) -> str:
     if token.type in {"NUMBER", "LONG_STRING"}:
         raise Invalid("expected a name", hint="a word, or a name in quotes", fault="type")
@@ -247,7 +271,8 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
 
 def _reference(context: CheckState, setting: Setting, token: Token, text: str) -> str:
     name = _named(token, text)
-    context.uses.append(Use(setting.block or "", name, token))
+    rows = context.vocabulary.rows(setting.family) if setting.family else ()
+    context.uses.append(Use(setting.block or "", name, token, rows))
     return name
 
 
@@ -265,6 +290,8 @@ def _variant(context: CheckState, setting: Setting, token: Token, text: str) -> 
         raise Invalid("expected a name", hint=suggestion("", rows, what="choices"), fault="type")
     if text in rows:
         return text
+    if setting.block is not None:
+        return _reference(context, setting, token, text)
     return _no_choice(context, setting, token, text, list(rows))
 
 
@@ -318,9 +345,11 @@ _READERS: dict[str, Callable[[CheckState, Setting, Token, str], Any]] = {
     "network": _form(valid_network),
     "template": _template,
     "secret": _secret,
+    "header_value": _header_value,
     "name": _name,
     "reference": _reference,
     "tool": _tool,
     "variant": _variant,
     "group": _group,
+    "map": _group,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -9,7 +10,17 @@ from pydantic import BaseModel, Field
 
 from dslc.blocks import TABLE
 from dslc.blocks.setting import settings_of
-from dslc.blocks.values.types import As, Duration, Relation, SecretReference, Size
+from dslc.blocks.values.types import (
+    As,
+    Duration,
+    Form,
+    HeaderName,
+    HeaderValue,
+    JsonPath,
+    Relation,
+    SecretReference,
+    Size,
+)
 from dslc.catalog import Catalog, CatalogEntry
 
 
@@ -51,6 +62,23 @@ class Remote(BaseModel):
     api_key: SecretReference | None = None
 
 
+class Service(BaseModel):
+    """Options of a language model, with a map."""
+
+    url: Annotated[str | None, As("url")] = None
+    headers: Mapping[Annotated[HeaderName, Form("(?i)(?!host$).+", "a header that may be added")], HeaderValue] = Field(
+        default={}, examples=[{"X-Team": "core"}]
+    )
+
+
+class KeyedThreads(BaseModel):
+    """Options of threads by a value of the payload."""
+
+    json_path: JsonPath
+    separate_memory: bool = True
+    retention: Duration | None = None
+
+
 BLOCKS = {kind: settings_of(model) for kind, model in TABLE.items()}
 """The kinds of blocks, read from their models."""
 
@@ -81,7 +109,16 @@ CATALOG = Catalog(
         ),
         "secret": tuple(CatalogEntry(name=name) for name in ("credential", "env", "file", "generated", "vault")),
         "embedding": (CatalogEntry(name="remote", options=settings_of(Remote)),),
-        "model": (CatalogEntry(name="ollama"), CatalogEntry(name="openai"), CatalogEntry(name="none")),
+        "model": (
+            CatalogEntry(name="ollama"),
+            CatalogEntry(name="openai", options=settings_of(Service)),
+            CatalogEntry(name="none"),
+        ),
+        "thread": (
+            CatalogEntry(name="one"),
+            CatalogEntry(name="delivery"),
+            CatalogEntry(name="keyed", options=settings_of(KeyedThreads)),
+        ),
         "tool": (CatalogEntry(name="search"), CatalogEntry(name="remember")),
     },
 )

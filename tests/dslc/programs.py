@@ -1,7 +1,7 @@
 """Programs without an error, in any layout and with any comments that the language allows.
 
 `programs()` is a strategy of their texts. They compile with `tests.dslc.catalogs.CATALOG`. Names are `memory-0`,
-`webhook-0`, `agent-0` and so on, each kind from 0. The same number always gives the same program.
+`webhook-0`, `agent-0`, `model-0` and so on, each kind from 0. The same number always gives the same program.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def write(number: int, *, foreign: bool = False, comments: bool = True, secrets:
 
 def _blocks(random: Random, *, foreign: bool, secrets: bool) -> list[Entry | str]:
     content = _Content(random, secrets=secrets)
-    blocks: list[Entry | str] = [*content.memories(), *content.agents(), *content.webhooks()]
+    blocks: list[Entry | str] = [*content.memories(), *content.agents(), *content.webhooks(), *content.models()]
     if foreign:
         blocks += [
             shape.format(number) for number, shape in enumerate(random.choices(_FOREIGN, k=random.randint(0, 3)))
@@ -89,7 +89,7 @@ class _Content:
     def __init__(self, random: Random, *, secrets: bool) -> None:
         self._random = random
         self._secrets = secrets
-        self._count = {kind: random.choice((0, 1, 1, 2, 3)) for kind in ("memory", "agent", "webhook")}
+        self._count = {kind: random.choice((0, 1, 1, 2, 3)) for kind in ("memory", "agent", "webhook", "model")}
 
     def _some(self, *entries: Entry) -> tuple[Entry, ...]:
         """Return some of the entries in any order."""
@@ -135,6 +135,7 @@ class _Content:
             if self._random.random() < 0.5
             else Entry("retention", self._one("90d", "1y6months", '"1h 30m"', "250ms")),
             Entry("search", None, self._random.choice((search, search[::-1]))),
+            Entry("summarize", None, self._some(self._model(), Entry("max_words", "100"))),
         )
         path = Entry("path", f'"data/m{number}"')
         return Entry("memory", self._name("memory", number), self._settings(path, *more))
@@ -149,9 +150,51 @@ class _Content:
             Entry("max_steps", self._one("1", "10", "1_000")),
             Entry("enabled", self._one("true", "false")),
             Entry("context", None, self._some(Entry("max_tokens", "10_000"), Entry("compaction_threshold", "0.8"))),
+            self._model(),
+            Entry("summarizer", None, self._some(self._model(), Entry("max_words", "50"))),
+            self._random.choice((Entry("thread", "delivery"), Entry("thread", "keyed", self._keyed()))),
+            *self._core_blocks(),
             *self._reference("memory"),
         )
         return Entry("agent", self._name("agent", number), settings)
+
+    def _core_blocks(self) -> list[Entry]:
+        """Groups with a name, each of its own."""
+        names = self._random.sample(
+            ("persona", '"human"', "x-1", '"a.b"', "value"), self._random.choice((0, 0, 1, 2, 3))
+        )
+        more = (Entry("description", self._string()), Entry("value", self._string(long=True)), Entry("shared", "true"))
+        return [Entry("block", name, self._some(*more)) for name in names]
+
+    def _keyed(self) -> tuple[Entry, ...]:
+        return self._settings(Entry("json_path", '"$.number"'), *self._some(Entry("separate_memory", "false")))
+
+    def _model(self) -> Entry:
+        """A language model: a service, or the name of a block."""
+        headers = self._some(
+            Entry("X-Team", self._one('"core"', '"a { b"')), Entry("X-Key", '"secret://env/K"'), Entry("host_", '"x"')
+        )
+        options = self._some(Entry("url", '"https://example.org/v1"'), Entry("headers", None, headers))
+        services = [Entry("model", "ollama"), Entry("model", '"openai"', options), Entry("model", "openai")]
+        return self._random.choice((*services, *self._reference("model")))
+
+    def models(self) -> list[Entry]:
+        return [self._language_model(number) for number in range(self._count["model"])]
+
+    def _language_model(self, number: int) -> Entry:
+        service = self._model()
+        while str(service.value).strip('"').startswith("model-"):
+            service = self._model()
+        others = tuple(self._name("model", other) for other in range(self._count["model"]) if other != number)
+        more = self._some(
+            Entry("temperature", self._one("0", "0.7", "2")),
+            Entry("window", "8_192"),
+            Entry("fallback", self._one((), others)),
+            Entry("input_price", "0.15"),
+            Entry("offered", "true"),
+        )
+        entry = Entry("service", service.value, service.body)
+        return Entry("model", self._name("model", number), self._settings(entry, *more))
 
     def _reference(self, kind: str) -> list[Entry]:
         count = self._count[kind]

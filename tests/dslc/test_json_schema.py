@@ -60,7 +60,11 @@ webhook w {
     keep_body false
 }
 webhook unverified { path "/open" provider github insecure_allow_unverified true }
-agent a { memory m model ollama instruction "Do." tools [search] context { max_tokens 8000 } enabled false }
+agent a { memory m model ollama instruction "Do." tools [search] context { max_tokens 8000 } enabled false
+    thread keyed { json_path "$.a" } block persona { value "Brief." } block human {} summarizer { model fast }
+}
+model fast { service openai { headers { X-Team "core" } } fallback [slow] window 8192 }
+model slow { service ollama input_price 0.5 }
 """
 
 
@@ -141,12 +145,17 @@ def test_an_unknown_key_is_refused_wherever_it_stands() -> None:
 
 
 def test_a_missing_key_is_refused_but_for_blocks_and_options() -> None:
-    free = {(field,) for field in BLOCK_FIELDS} | {path for path in _OBJECTS if path[-1:] == ("options",)}
+    free = {(field,) for field in BLOCK_FIELDS} | {
+        path for path in _OBJECTS if path[-1:] in {("options",), ("headers",)}
+    }
     for path in _OBJECTS:
         for key in _at(_WHOLE, path):
             changed = copy.deepcopy(_WHOLE)
             del _at(changed, path)[key]
-            assert bool(problems(changed)) is (path not in free or key in {"url", "timestamp_header"}), (path, key)
+            assert bool(problems(changed)) is (path not in free or key in {"url", "timestamp_header", "json_path"}), (
+                path,
+                key,
+            )
 
 
 @first_of("value", [{"surprise": 1}, [[]], [None]])
@@ -160,7 +169,8 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
     taken = {".".join(map(str, path[2:])) for path in free if "filter" not in path}
     assert taken == {
         *("embedding", "agent", "memory", "public_url", "limits.per_minute", "model"),
-        *("context.max_tokens", "context.compaction_threshold", "index", "concurrency"),
+        *("context.reply_tokens", "summarizer.model", "index", "concurrency"),
+        *("window", "reply_tokens", "input_price", "output_price"),
         *("summarize.model", "summarize.max_words"),
     }
     # The conditions of a filter that need a value to compare.
@@ -197,7 +207,15 @@ _WRONG: list[tuple[str, Any]] = [
     ("agents.a.max_steps", 0),
     ("agents.a.max_steps", True),
     ("agents.a.tools", ["hammer"]),
-    ("agents.a.model", {"name": "any-model", "options": {}}),
+    ("agents.a.model", {"name": "any model", "options": {}}),
+    ("agents.a.model", {"name": "any-model", "options": {"a": 1}}),
+    ("agents.a.block.0.name", "no name"),
+    ("agents.a.block.0.char_limit", 0),
+    ("agents.a.thread", {"name": "many", "options": {}}),
+    ("models.fast.service", {"name": "any-model", "options": {}}),
+    ("models.fast.service.options.headers.X-Team", "a\nb"),
+    ("models.fast.temperature", 2.1),
+    ("models.fast.fallback", ["no name"]),
     ("agents.a.model", {"name": "ollama", "options": {"a": 1}}),
 ]
 

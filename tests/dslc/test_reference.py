@@ -48,7 +48,7 @@ def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tu
         for inner, body in _lines(setting.settings, vocabulary):
             yield (
                 f"{setting.name}.{inner}",
-                complete(vocabulary, settings, [ExampleLine(setting.name, body=tuple(body))]),
+                complete(vocabulary, settings, [ExampleLine(setting.name, _name_of(setting), tuple(body))]),
             )
         for name, row in vocabulary.rows(setting.family or "").items():
             head = row_line(setting, row, vocabulary)
@@ -59,7 +59,11 @@ def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tu
         yield setting.name, complete(vocabulary, settings, [line(setting, vocabulary)])
 
 
-_IDLE = {"model", "tools", "max_steps", "context"}
+def _name_of(setting: Setting) -> str | None:
+    return "a-name" if setting.named else None
+
+
+_IDLE = {"tools", "tool_calling", "max_steps", "thread", "context", "summarizer", "block"}
 EVERY_SETTING = [
     pytest.param(vocabulary, kind, lines, id=f"{which}: {kind} {name}")
     for which, vocabulary in CATALOGS.items()
@@ -73,7 +77,8 @@ def test_the_example_of_every_setting_is_taken(vocabulary: Vocabulary, kind: str
     text = sample(vocabulary, kind, *lines)
     warned = ["P502"] if any(each.key == "insecure_allow_unverified" for each in lines) else []
     warned += ["P504"] if re.search(r"^ {8,}header ", text, re.MULTILINE) and "filter" in text else []
-    idle = any(each.key in _IDLE and each.value != "none" for each in lines)
+    models = any(each.key == "model" and each.value != "none" for each in lines)
+    idle = not models and any(each.key in _IDLE for each in lines)
     warned += ["R303"] if kind == "agent" and idle else []
     assert [problem[:4] for problem in problems(text, vocabulary)] == warned, text
 

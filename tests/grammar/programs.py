@@ -8,8 +8,23 @@ from __future__ import annotations
 
 from random import Random
 
-_WORDS = ("a", "b-c", "_x1", "store", "type", "agent", "policy", "metadata", "Z_", "memory", "x9-", "true")
-_KINDS = ("memory", "webhook", "agent", "agents", "policy-x", "x", "_")
+_WORDS = (
+    "a",
+    "block",
+    "model",
+    "b-c",
+    "_x1",
+    "store",
+    "type",
+    "agent",
+    "policy",
+    "metadata",
+    "Z_",
+    "memory",
+    "x9-",
+    "true",
+)
+_KINDS = ("memory", "webhook", "agent", "model", "agents", "policy-x", "x", "_")
 _FOREIGN = ("metadata", "policy", "schedule", "channel", "function", "type")
 _NUMBERS = ("0", "-1", "0.7", "90d", "1h30m", "10_000", "25MB", "1.2.3", "007x_.")
 _INSIDE = (

@@ -58,7 +58,7 @@ def outline(file: File) -> list[Any]:
     ]
 
 
-INNER_HEAD = re.compile(r"\n(?:memory|webhook|agent)[ \t]+[^\n]*\{")
+INNER_HEAD = re.compile(r"\n(?:memory|webhook|agent|model)[ \t]+[^\n]*\{")
 
 
 def disagreement(text: str) -> str | None:

@@ -17,7 +17,7 @@ from pydantic_core.core_schema import no_info_after_validator_function
 from dslc.blocks.values.duration import read_duration
 from dslc.blocks.values.event import valid_event
 from dslc.blocks.values.form import valid_form
-from dslc.blocks.values.header import valid_header_name
+from dslc.blocks.values.header import valid_header_name, valid_header_value
 from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.json_path import valid_json_path
 from dslc.blocks.values.names import valid_name
@@ -34,8 +34,8 @@ from dslc.setting import Written
 class As:
     """Type of a field in the language.
 
-    `block`: the kind of block that a reference names. `family`: the catalog's family with the rows of a variant or
-    name. `choices`: the parts of a template.
+    `block`: the kind of block that a reference names, or a variant instead of a row. `family`: the catalog's family
+    with the rows of a variant or name. `choices`: the parts of a template.
     """
 
     written: Written
@@ -111,5 +111,6 @@ Pattern = Annotated[str, AfterValidator(valid_pattern), As("pattern")]
 Event = Annotated[str, AfterValidator(valid_event), As("event")]
 Network = Annotated[str, AfterValidator(valid_network), As("network")]
 SecretReference = Annotated[str, AfterValidator(valid_secret), As("secret")]
+HeaderValue = Annotated[str, AfterValidator(valid_header_value), As("header_value")]
 Duration = Annotated[timedelta, BeforeValidator(_duration), As("duration")]
 Size = Annotated[int, BeforeValidator(_size), As("size")]

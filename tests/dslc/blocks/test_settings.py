@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -10,8 +11,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from dslc.blocks import TABLE
+from dslc.blocks.block import NamedGroupModel
 from dslc.blocks.setting import settings_of
-from dslc.blocks.values.types import Duration, Relation, SecretReference, Size
+from dslc.blocks.values.types import Duration, Form, HeaderName, HeaderValue, Relation, SecretReference, Size
 from dslc.setting import Setting
 
 
@@ -40,7 +42,39 @@ def test_types_bounds_and_defaults_are_as_the_language_writes_them() -> None:
     assert found["old"].excludes == ("encoding",)
 
 
-@pytest.mark.parametrize("model", [Options, *TABLE.values()])
+class Part(NamedGroupModel):
+    """A group with a name."""
+
+    size: int = 1
+
+
+class Shapes(BaseModel):
+    part: tuple[Part, ...] = ()
+    headers: Mapping[Annotated[HeaderName, Form("[^:]+", "a header")], HeaderValue] = Field(
+        default={}, examples=[{"X-Team": "core"}]
+    )
+
+
+def test_groups_with_a_name_and_maps_are_settings_of_their_own_shape() -> None:
+    part, headers = settings_of(Shapes)
+    assert (part.type, part.named, part.repeats) == ("group", True, True)
+    assert [setting.name for setting in part.settings] == ["size"]
+    assert (part.takes_body(1), part.takes_body(2)) == (False, True)
+    assert (headers.type, headers.keys, headers.items) == ("map", "header_name", "header_value")
+    assert (headers.form, headers.form_says, headers.default) == ("[^:]+", "a header", None)
+    assert (headers.takes_body(1), headers.takes_body(2)) == (True, False)
+    assert headers.item("X-Team") == Setting("X-Team", "header_value")
+
+
+def test_a_map_of_groups_is_refused() -> None:
+    class Odd(BaseModel):
+        inner: Mapping[str, Inner] = {}
+
+    with pytest.raises(TypeError, match=r"Odd\.inner"):
+        settings_of(Odd)
+
+
+@pytest.mark.parametrize("model", [Options, Shapes, *TABLE.values()])
 def test_settings_survive_being_json(model: type[BaseModel]) -> None:
     for setting in settings_of(model):
         assert Setting.from_json(json.loads(json.dumps(setting.to_json()))) == setting

@@ -15,7 +15,7 @@ from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.language_server.programs import accepted, items, labels
 
-KINDS = ["memory", "webhook", "agent"]
+KINDS = ["memory", "webhook", "agent", "model"]
 WEBHOOK = ["path", "provider", "secret", "agent", "memory", "event", "filter", "limits", "allow_from", "concurrency",
            "public_url", "keep_body", "insecure_allow_unverified"]  # fmt: skip
 TESTS = ["equals", "contains", "one_of", "exists", "matches"]
@@ -72,6 +72,10 @@ def test_kinds_stand_at_the_top(text: str, expected: list[str]) -> None:
         ("memory m {\n    store records { | }\n}\n", ["gates", "segment"]),
         ("memory m {\n    embedding remote { u| }\n}\n", ["url", "api_key"]),
         ("memory m {\n    summarize { | }\n}\n", ["model", "max_words"]),
+        ("memory m {\n    summarize { model openai { | } }\n}\n", ["url", "headers"]),
+        ("agent a {\n    block persona { shared true | }\n}\n", ["description", "value", "char_limit", "read_only"]),
+        ("agent a {\n    thread keyed { | }\n}\n", ["json_path", "separate_memory", "retention"]),
+        ("model m {\n    service openai { headers { | } }\n}\n", []),
         ("unknown u { | }", []),
         ("policy p { | }", []),
         ("agent a(x: T) -> R { | }", []),
@@ -104,6 +108,10 @@ def test_what_a_body_needs_comes_first() -> None:
         ("memory m { store | }", ["markdown", "records", "collection"]),
         ("memory m { summarize { model | } }", ["ollama", "openai", "none"]),
         ("agent a { model | }", ["ollama", "openai", "none"]),
+        ("model m { service | }", ["ollama", "openai", "none"]),
+        ("agent a { thread | }", ["one", "delivery", "keyed"]),
+        ("agent a { tool_calling | }", ["json", "native"]),
+        ("agent a { block | }", []),
         ("memory m { store records { gates [|] } }", ["tdd_proof", "review"]),
         ("memory m { store records { gates [review |] } }", ["tdd_proof"]),
         ("memory m { store records { gates | } }", []),  # the list's bracket comes first
@@ -129,6 +137,7 @@ def test_values_stand_behind_a_key(text: str, expected: list[str]) -> None:
         'webhook w { secret ["secret://env/A" "|"] }',
         'webhook w { secret "secret://e|nv/A" }',
         'memory m { embedding remote { api_key "|" } }',
+        'model m { service openai { headers { X-Key "|" } } }',
     ],
 )
 def test_backends_stand_in_a_secret(text: str) -> None:
@@ -159,6 +168,26 @@ def test_names_of_all_files_stand_at_references() -> None:
     }
     assert labels("webhook w { agent | }", **others) == ["broken", "old", "one", "two.2"]
     assert labels("agent a { memory | }", **others) == []
+
+
+def test_models_stand_beside_the_services_and_alone_where_only_they_may_be_named() -> None:
+    other = "model fast { service ollama }\nmodel strong { service ollama }\n"
+    assert labels("agent a { model | }", other=other) == ["fast", "strong", "ollama", "openai", "none"]
+    assert labels("agent a { model | { } }", other=other) == ["ollama", "openai", "none"]
+    assert labels("model m { fallback [strong, |] }", other=other) == ["fast", "m"]
+    assert labels("model |", other="agent a { model quick }\nmodel b { fallback [ollama] }\n") == ["quick"]
+
+
+def test_a_group_with_a_name_may_be_given_again() -> None:
+    assert "block" in labels("agent a { block persona {} | }")
+    chosen = next(item for item in items("agent a { | }") if item.label == "block")
+    assert chosen.snippet is not None
+    assert chosen.snippet.startswith("block ${1:name} {")
+
+
+def test_a_map_comes_with_a_place_for_a_name_and_a_value() -> None:
+    chosen = next(item for item in items("model m { service openai { | } }") if item.label == "headers")
+    assert chosen.snippet == 'headers {\n    ${1:X-Name} "$2"\n    $0\n}'
 
 
 def test_a_name_gets_quotes_where_it_needs_them() -> None:

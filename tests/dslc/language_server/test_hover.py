@@ -30,6 +30,18 @@ _SECRET = "hunter2Zq"
         ("memory m { summarize { max_|words 5 } }", ["**max_words**", "From `1` to `5000`", "250"]),
         ("memory m { summarize { model ol|lama } }", ["**ollama**"]),
         ("memory m { summari|ze { max_words 5 } }", ["summarized"]),
+        ("agent a { model ol|lama }", ["**ollama**"]),
+        ("agent a { mod|el ollama }", ["name, with its own options, or name of a `model`"]),
+        ("agent a { block| persona {} }", ["**block**: name, and settings in braces, any number of times"]),
+        ("agent a { block persona { char_|limit 5 } }", ["Default: `20_000`", "From `1` to `1000000`"]),
+        ("agent a { block per|sona {} }", ["**block**"]),
+        ("agent a { thread key|ed { } }", ["**keyed**"]),
+        (
+            "model m { service openai { head|ers { } } }",
+            ["name of a header, value of a header, or a reference to a secret"],
+        ),
+        ("model m { service openai { headers { X-|Team } } }", ["**X-Team**"]),
+        ('model m { service openai { headers { X-Key "secret://va|ult/x" } } }', ["**vault**"]),
         ("policy p { pa|th 1 }", []),
         ("unknown u { pa|th 1 }", []),
         ("# web|hook", []),
@@ -52,6 +64,11 @@ def test_a_word_is_explained(text: str, expected: list[str]) -> None:
 )
 def test_a_default_is_shown_as_the_language_writes_it(setting: Setting, default: str) -> None:
     assert f"Default: `{default}`" in of_setting(setting)
+
+
+def test_a_model_by_its_name_says_where_its_block_is() -> None:
+    markdown = said("agent a { model fa|st }", other="model fast { service ollama }\n")
+    assert "`model fast`, declared in untitled:other:1, used 1 time" in markdown
 
 
 def test_a_reference_says_where_the_block_is_and_what_it_says() -> None:

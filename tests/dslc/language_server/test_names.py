@@ -48,6 +48,16 @@ def test_a_name_that_is_taken_is_refused() -> None:
         _renamed(project(**_TEXTS), "agent", "a", "b")
 
 
+def test_a_model_is_renamed_wherever_it_is_named_and_never_to_a_service() -> None:
+    text = (
+        "model fast { service ollama }\nmodel slow { service ollama fallback [fast] }\n"
+        'agent a { model fast summarizer { model "fast" } }\nmemory m { summarize { model fast } }\n'
+    )
+    assert _renamed(project(a=text), "model", "fast", "quick") == {"a": text.replace("fast", "quick")}
+    with pytest.raises(RenameRefused, match="ollama is the name of a service"):
+        _renamed(project(a=text), "model", "fast", "ollama")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -61,6 +71,13 @@ def test_a_name_that_is_taken_is_refused() -> None:
         ("webhook w { provider git|hub }", None),
         ("policy p|x { }", None),
         ("memory |", None),
+        ("agent a { model fa|st }", ("model", "fast")),
+        ("agent a { model oll|ama }", None),
+        ("memory m { summarize { model fa|st } }", ("model", "fast")),
+        ("model m { fallback [slow, fa|st] }", ("model", "fast")),
+        ("model m { service oll|ama }", None),
+        ("agent a { block per|sona {} }", None),
+        ("model fa|st {}", ("model", "fast")),
     ],
 )
 def test_the_name_at_a_place_is_known(text: str, expected: tuple[str, str] | None) -> None:

@@ -65,11 +65,39 @@ webhook second {
 agent "reviewer" {
     memory agent-memory
     instruction "You review."
+    model fast
     tools [search, remember]
     max_steps 5
     context {
         max_tokens 9000
     }
+    summarizer {
+        model openai {
+            url "https://example.org/v1"
+        }
+    }
+    thread keyed {
+        json_path "$.number"
+    }
+    block persona {
+        value "You are brief."
+        shared true
+    }
+    block human {
+        char_limit 500
+    }
+}
+
+model "fast" {
+    service openai {
+        url "https://example.org/v1"
+    }
+    window 8192
+    fallback [slow]
+}
+
+model slow {
+    service ollama
 }
 """
 
@@ -245,7 +273,7 @@ _TWICE = {"unknown key and sign before key"}
 """Edits that are two mistakes, each with its own correction."""
 
 
-_PARSES = {("let before key", "store"), ("let before key", "provider")}
+_PARSES = {("let before key", key) for key in ("store", "provider", "model", "service", "thread", "block")}
 """Edits that are two mistakes in the grammar: `let store` and `records { … }`."""
 
 
@@ -290,7 +318,7 @@ def _of_keys(part: Part) -> Iterator[tuple[str, str]]:
     yield "key misspelt", _swapped(text)
     yield "key in quotes", f'"{text}"'
     yield "key in single quotes", f"'{text}'"
-    yield "unknown key and sign before key", 'description = "x"\n' + text
+    yield "unknown key and sign before key", 'remark = "x"\n' + text
     yield "no-break space before key", "\u00a0" + text
     yield "zero-width space before key", "\u200b" + text
     yield "dash before key", "- " + text

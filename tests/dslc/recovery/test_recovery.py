@@ -318,6 +318,17 @@ CASES: list[tuple[str, int]] = [
       for it in ('{ "x" }', '<"x">', '{"x"}', '""data/x""', 'data/x"')),
     ("agent a {\n    tools { search, remember }\n}\n", 1),
     (f"{_WEBHOOK}    provider is github\n    keep_body\n    true\n}}\n", 2),
+    # Groups with a name, maps, and a model that is a setting or a block.
+    ("agent a {\n    block persona\n    {\n        value \"x\"\n    }\n    max_steps 3\n}\n", 1),
+    ("agent a {\n    block persona = {\n        value \"x\"\n    }\n    max_steps 3\n}\n", 1),
+    ("agent a {\n    block persona\n        value \"x\"\n    max_steps 3\n}\n", 2),
+    ("agent a {\n    block context { value = \"x\" }\n    block value {}\n}\n", 1),
+    ("agent a {\n    blok persona { value \"x\" }\n    max_steps 3\n}\n", 1),
+    ("agent a {\n    block persona {\n        value \"x\"\n\nagent b {}\n", 2),
+    ("agent a {\nmodel openai {\nurl \"https://x.org\"\n}\nmax_steps 3\n\nagent b {}\n", 1),
+    ("agent a {\n    max_steps 3\n\nmodel fast {\n    service ollama\n}\n", 1),
+    *((f"model m {{\n    service openai {{\n        headers{sign} {{ X-Team {value} }}\n    }}\n}}\n", 1)
+      for sign, value in (("", "= \"x\""), ("", "core"), (" =", "\"x\""), ("", "'x'"), ("", "a b"))),
     # Bodies in other brackets.
     *((f"{_WEBHOOK}    limits {opened}\n        per_minute 6\n    {closed}\n    keep_body true\n}}\n", 1)
       for opened, closed in (("do", "end"), ("begin", "end"), ("(", ")"), ("<", ">"), ("then", "fi"))),
@@ -370,7 +381,7 @@ def _said(text: str) -> list[str]:
     done = _compiled(text)
     said = []
     for found in done.diagnostics:
-        idle = found.code == "R303"  # not a mistake: an agent's model has no effect yet
+        idle = found.code == "R303"  # not a mistake: a setting for a model, which the agent lacks
         if not idle and (found.severity is not Severity.NOTE or found.code == "N207"):
             (line, at), start = _lines(done, found), done.sources[0].position(found.span.start)
             said.append(f"{line}:{start.column} {found.code} at {at[:40]!r}: {found.message} | {found.hint}")

@@ -129,6 +129,35 @@ def test_options_of_a_variant_are_compared_one_by_one() -> None:
     ]
 
 
+def test_groups_with_a_name_are_compared_by_it_and_their_order_is_none() -> None:
+    text = 'agent a { block persona { value "x" } block human {} }'
+    assert changed('persona { value "x" } block human {}', 'human {} block persona { value "y" }', text) == [
+        '~ agent a: block.persona.value "x" → "y"'
+    ]
+    assert changed("block human {}", "block notes { shared true }", text) == [
+        '~ agent a: block unset → notes { description "" value "" char_limit 20_000 read_only false shared true }',
+        '~ agent a: block human { description "" value "" char_limit 20_000 read_only false shared false } → unset',
+    ]
+
+
+def test_a_map_is_compared_key_by_key() -> None:
+    text = 'model m { service openai { headers { X-A "1" X-B "2" X-Api-Key "hunter2" } } }'
+    assert changed('"1" X-B "2" X-Api-Key "hunter2"', '"3" X-C "4" X-Api-Key "hunter3"', text) == [
+        '~ model m: service.headers.X-A "1" → "3"',
+        '~ model m: service.headers.X-C unset → "4"',
+        "~ model m: service.headers.X-Api-Key: a literal changed",
+        '~ model m: service.headers.X-B "2" → unset',
+    ]
+
+
+def test_another_service_of_a_model_is_that_of_the_next_summaries() -> None:
+    text = "model m { service ollama }\nmemory a { summarize { model m } }\n"
+    assert lines(text, text.replace("ollama", "openai"))[:2] == [
+        "~ model m: service ollama → openai",
+        "    the next summaries of `a` use this service",
+    ]
+
+
 def test_filters_in_another_order_are_one_change() -> None:
     filters = ['filter { json_path "$.a" equals 1 }', 'filter { json_path "$.b" equals 2 }']
     text = f'webhook w {{ path "/w" secret "secret://env/A" {" ".join(filters)} }}'
@@ -379,6 +408,8 @@ def _generation(of: Program) -> Generation:
         mounts=MappingProxyType(mounts),
         table=RouteTable.of(mounts.values()),
         memories=Memories(of, found, fallback=fallback, open_collection=unused, lock=asyncio.Lock()),
+        models=unused,
+        recall=unused,
         folders=(),
         agents=frozenset((*of.agents, *filter(None, woken))),
         resolution=Resolution(),

@@ -1,0 +1,87 @@
+"""The block `model NAME`: a language model under a name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from dslc.blocks.block import Block
+from dslc.blocks.values.types import As, Name
+from dslc.blocks.variant import Variant
+
+_Reference = Annotated[Name, As("reference", block="model")]
+
+
+class LanguageModel(Block):
+    """A language model under a name, with its service and how it is used.
+
+    An agent, a summarizer and the summaries of a memory name it. Where a setting takes a model, a word is either the
+    name of such a block or a [service](models.md): a block cannot have the name of a service.
+
+    ```symbiont
+    model fast {
+        service ollama {
+            model "llama3.1:8b"
+        }
+        temperature 0.2
+        fallback    [strong]
+    }
+
+    model strong {
+        service openai {
+            api_key "secret://env/OPENAI_API_KEY"
+        }
+    }
+
+    memory notes {
+        summarize {
+            model fast
+        }
+    }
+    ```
+    """
+
+    service: Annotated[Variant, As("variant", family="model")] = Field(
+        description="The service that runs the model, with its own options.", examples=["ollama"]
+    )
+    temperature: float = Field(default=0.7, ge=0, le=2, description="Temperature of the replies to an agent.")
+    window: int | None = Field(
+        default=None,
+        ge=1024,
+        description="Maximum tokens of a request and its reply together; by default what the service says.",
+        examples=[32_768],
+    )
+    reply_tokens: int | None = Field(
+        default=None,
+        ge=16,
+        description="Tokens of the window that are reserved for a reply; by default the smaller of 4096 and a quarter "
+        "of the window.",
+        examples=[2048],
+    )
+    fallback: tuple[_Reference, ...] = Field(
+        default=(),
+        description="Other models, which are tried in this order while this one is unavailable.",
+        examples=[("strong",)],
+    )
+    input_price: float | None = Field(
+        default=None,
+        ge=0,
+        description="Price of a million tokens of a request, in US dollars; by default the known price of the model.",
+        examples=[0.4],
+    )
+    output_price: float | None = Field(
+        default=None,
+        ge=0,
+        description="Price of a million tokens of a reply, in US dollars; by default the known price of the model.",
+        examples=[1.6],
+    )
+    offered: bool = Field(
+        default=False, description="Offers the model to clients by its name. Has no effect yet.", examples=[True]
+    )
+
+    @model_validator(mode="after")
+    def _falls_back_on_others(self) -> Self:
+        if self.name in self.fallback:
+            raise ValueError("`fallback` names the model itself")
+        return self
