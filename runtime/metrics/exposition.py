@@ -17,8 +17,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, Histogram
-from runtime.metrics.metrics import Metrics
+from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, PairCounter
+from runtime.metrics.metrics import Instrument, Metrics
 
 UNITS = ("seconds", "bytes")
 
@@ -47,11 +47,11 @@ class Exposition(Collector):
         yield InfoMetricFamily("symbiont_build", "The version of Symbiont.", value=build)
 
 
-def _family(instrument: Counter | DeliveryCounter | Gauge | Histogram) -> Metric:
+def _family(instrument: Instrument) -> Metric:
     unit = next((unit for unit in UNITS if instrument.name.endswith(f"_{unit}")), "")
     match instrument:
-        case DeliveryCounter():
-            return _deliveries(instrument)
+        case DeliveryCounter() | PairCounter():
+            return _pairs(instrument)
         case Counter():
             counter = CounterMetricFamily(instrument.name, instrument.help, labels=[instrument.label])
             for value, count in instrument.values.copy().items():
@@ -65,10 +65,10 @@ def _family(instrument: Counter | DeliveryCounter | Gauge | Histogram) -> Metric
     return histogram
 
 
-def _deliveries(instrument: DeliveryCounter) -> Metric:
+def _pairs(instrument: DeliveryCounter | PairCounter) -> Metric:
     counter = CounterMetricFamily(instrument.name, instrument.help, labels=instrument.labels)
-    for webhook, verdict, count in instrument.values():
-        counter.add_metric((webhook, verdict), count)
+    for first, second, count in instrument.values():
+        counter.add_metric((first, second), count)
     return counter
 
 

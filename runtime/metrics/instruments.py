@@ -36,6 +36,33 @@ class Counter:
         self.values[value if value in self.values else OTHER] += 1
 
 
+class PairCounter:
+    """Counts by two labels. The first has a value for each name that the program gives; those of the second are
+    fixed. A request cannot add series."""
+
+    __slots__ = ("counts", "fixed", "help", "labels", "name")
+
+    def __init__(self, name: str, help: str, labels: tuple[str, str], fixed: tuple[str, ...]) -> None:  # noqa: A002
+        """`fixed`: the values of the second label."""
+        self.name = name
+        self.help = help
+        self.labels = labels
+        self.fixed = fixed
+        self.counts: dict[str, dict[str, int]] = {}
+
+    def add(self, first: str, second: str, number: int = 1) -> None:
+        """Add `number` to the count of a pair."""
+        counts = self.counts.get(first)
+        if counts is None:
+            counts = self.counts[first] = dict.fromkeys(self.fixed, 0)
+        counts[second] += number
+
+    def values(self) -> list[tuple[str, str, int]]:
+        """Return both labels and the count of each series."""
+        counts = [(first, dict(each)) for first, each in list(self.counts.items())]
+        return [(first, second, count) for first, each in counts for second, count in each.items()]
+
+
 class Histogram:
     """Counts values in buckets; a bucket contains values up to and including its bound."""
 

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, Histogram
+from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, Histogram, PairCounter
 
 DYNAMIC: Final = "made"
 """Value of the label `webhook` shared by all webhooks created through the API, whose number is not limited."""
 
 VERDICTS: Final = ("accepted", "repeated", "filtered", "handshake", "refused")
 
-OUTCOMES: Final = ("done", "retry", "dead", "agent_gone", "interrupted", "superseded")
-"""Outcomes of an attempt at a run: `interrupted` by the daemon's stop or a database outage, `superseded` by another
-daemon's attempt."""
+OUTCOMES: Final = (
+    *("done", "retry", "dead", "agent_gone", "cancelled"),
+    *("waiting", "model_unavailable", "interrupted", "superseded"),
+)
+"""Outcomes of an attempt at a run: `waiting` for its thread, `interrupted` by the daemon's stop or a database outage,
+`superseded` by another daemon's attempt."""
+
+CALLS: Final = ("answered", "unavailable", "refused", "cancelled")
+"""Outcomes of a call of a language model or an embedding."""
+
+TOKENS: Final = ("in", "out", "cached")
+"""Kinds of tokens; `cached` are part of `in`."""
 
 RELOADS: Final = ("loaded", "unchanged", "refused")
 
@@ -22,6 +31,9 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _LONG_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 900.0)
 _BYTES: Final = tuple(float(256 * 4**power) for power in range(9))
 _PIECES: Final = tuple(float(2**power) for power in range(9))
+
+
+Instrument = Counter | DeliveryCounter | Gauge | Histogram | PairCounter
 
 
 class Metrics:
@@ -45,12 +57,12 @@ class Metrics:
         )
         self.body_bytes = Histogram("symbiont_body_bytes", "Sizes of the bodies of accepted deliveries.", _BYTES)
         self.inbox_depth = Gauge(
-            "symbiont_inbox_depth", "Accepted deliveries that are not handled yet, by state.", "state"
+            "symbiont_inbox_depth", "Deliveries and messages to agents that are not handled yet, by state.", "state"
         )
         self.inbox_oldest = Gauge(
-            "symbiont_inbox_oldest_seconds", "Seconds for which the oldest unclaimed delivery has been due."
+            "symbiont_inbox_oldest_seconds", "Seconds for which the oldest unclaimed delivery or message has been due."
         )
-        self.dead_letters = Gauge("symbiont_dead_letters", "Dead letters that are still stored.")
+        self.dead_letters = Gauge("symbiont_dead_letters", "Deliveries that are dead letters and still stored.")
         self.runs = Counter("symbiont_runs_total", "Attempts at runs that ended, by outcome.", "outcome", OUTCOMES)
         self.run_seconds = Histogram("symbiont_run_seconds", "Seconds that attempts at runs took.", _LONG_SECONDS)
         self.reloads = Counter(
@@ -73,12 +85,37 @@ class Metrics:
             "symbiont_commit_writes", "Number of writes stored together in one transaction.", _PIECES
         )
 
+        self.model_calls = PairCounter(
+            "symbiont_model_calls_total", "Calls of models and embeddings, by outcome.", ("model", "outcome"), CALLS
+        )
+        self.model_tokens = PairCounter(
+            "symbiont_model_tokens_total",
+            "Tokens of models and embeddings, as services say.",
+            ("model", "kind"),
+            TOKENS,
+        )
+        self.model_seconds = Histogram(
+            "symbiont_model_call_seconds", "Seconds that calls of models and embeddings took.", _LONG_SECONDS
+        )
+        self.model_waiting = Gauge("symbiont_model_waiting", "Calls that wait for their turn, by model.", "model")
+        self.model_available = Gauge(
+            "symbiont_model_available", "1 while a model is called, 0 while it is not because it failed.", "model"
+        )
+
     def committed(self, writes: int, seconds: float) -> None:
         """Record a committed transaction: its number of writes and its duration."""
         self.commit_writes.observe(writes)
         self.commit_seconds.observe(seconds)
 
+    def model_called(self, model: str, outcome: str, seconds: float, tokens: Iterable[int | None]) -> None:
+        """Record a call of a model or an embedding. `tokens`: of each of `TOKENS`, None if not known."""
+        self.model_calls.add(model, outcome)
+        self.model_seconds.observe(seconds)
+        for kind, number in zip(TOKENS, tokens, strict=True):
+            if number is not None:
+                self.model_tokens.add(model, kind, number)
+
     @property
-    def all(self) -> list[Counter | DeliveryCounter | Gauge | Histogram]:
+    def all(self) -> list[Instrument]:
         """All instruments, in the order of their exposition."""
         return list(vars(self).values())

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import copy
+import re
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import AsyncIterator, Sequence
+from typing import ClassVar, Final, Self
 
-from runtime.errors import Retry, UsageError
+from runtime.errors import Away, GiveUp, UsageError
+from runtime.models.request import Message, Reply, Request
+
+# Some services return the reasoning of a model between these tags, before the answer.
+_REASONING: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
-class ModelUnavailable(Retry):
-    """The model does not answer at the moment; a later try may succeed. The message names model and host."""
+class ModelUnavailable(Away):
+    """The model does not answer at the moment; a later try may succeed. The message names model and host.
+
+    `retry_after`: seconds that the service asks to wait; None if it does not say.
+    """
+
+    state: ClassVar[str] = "model_unavailable"
 
 
-class ModelRefused(UsageError):  # noqa: N818 - errors are named for what happened
+class ModelRefused(UsageError, GiveUp):  # noqa: N818 - errors are named for what happened
     """The service will never answer this request: a wrong key, URL or model. A person must fix it."""
 
 
@@ -21,25 +32,58 @@ class NoSuchModel(ModelRefused):
     """The service does not have this model."""
 
 
+class WindowExceeded(ModelRefused):
+    """The request has more tokens than the model's window. A shorter one may be answered."""
+
+
 class Model(ABC):
-    """An opened language model. One event loop uses it."""
+    """An opened language model. One event loop uses it. It makes each call once: its caller limits, repeats and
+    counts."""
 
     name: str
     """The row's name in a program: `ollama`, `openai` …"""
     model: str
     """The model, by the service's own name."""
+    holds_schema: bool = False
+    """True if replies can be held to a JSON Schema."""
+    native_calls: bool = False
+    """True if tools can be offered by the model's own interface."""
 
     @abstractmethod
+    async def reply(self, request: Request) -> Reply:
+        """Return the reply to `request`. Raises ModelUnavailable, ModelRefused."""
+
+    async def stream(self, request: Request) -> AsyncIterator[str | Reply]:
+        """Yield parts of the reply's text as they arrive, then the whole reply. Raises as `reply` does, also after
+        some parts; what was yielded then is no reply. The default yields one part."""
+        reply = await self.reply(request)
+        yield reply.text
+        yield reply
+
     async def generate(self, prompt: str, *, system: str = "", max_tokens: int) -> str:
-        """Return the answer to `prompt`, without its thinking and without surrounding white space; it may be empty.
+        """Return the answer to `prompt`, without its reasoning and without surrounding white space; it may be empty.
         `system`: instructions before the prompt. `max_tokens`: of the answer.
 
-        Raises ModelUnavailable, ModelRefused.
+        Deterministic where the service can be: the temperature is 0. The model is asked to answer without reasoning,
+        which would use up the tokens of the answer. Raises ModelUnavailable, ModelRefused.
         """
+        instructions = (Message("system", system),) if system else ()
+        messages = (*instructions, Message("user", prompt))
+        reply = await self.reply(Request(messages=messages, max_tokens=max_tokens, temperature=0.0, reasoning=False))
+        return without_reasoning(reply.text)
 
     @abstractmethod
     async def reachable(self) -> bool:
         """True if the service answers at all. Cheap: the result is cached for some seconds. Raises nothing."""
+
+    async def window(self) -> int | None:
+        """Return the tokens that a request and its reply may have together, as the service or the options say; None if
+        unknown. Cached. Raises nothing."""
+        return None
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Return the number of tokens of each text by the model's own tokenizer; None if that is not available."""
+        return None
 
     def with_model(self, model: str) -> Self:
         """Return the same service with another of its models; resources are shared, and this one closes them."""
@@ -49,3 +93,8 @@ class Model(ABC):
 
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
         """Release resources."""
+
+
+def without_reasoning(text: str) -> str:
+    """Return a reply without reasoning in `<think>` tags and without surrounding white space."""
+    return _REASONING.sub("", text).strip()

@@ -1,13 +1,15 @@
 """`model ollama`: a language model that Ollama runs, on this machine or another.
 
-Its API is https://docs.ollama.com/api/generate: `POST /api/generate` with `stream` false answers `response`; `GET
-/api/tags` (https://docs.ollama.com/api/tags) lists the models.
+Its API is https://docs.ollama.com/api/chat: `POST /api/chat` answers `message`, streamed as a line of JSON for each
+part; `GET /api/tags` (https://docs.ollama.com/api/tags) lists the models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
 from datetime import timedelta
+from typing import Any, ClassVar, Final
 
 import msgspec
 from pydantic import Field
@@ -15,11 +17,16 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
-from runtime.models.remote import LOOK_SECONDS, RemoteModel
+from runtime.models.openai_chat import tool_json
+from runtime.models.partial_reply import PartialReply, arguments_of, count
+from runtime.models.reachability import LOOK_SECONDS
+from runtime.models.remote import RemoteModel
+from runtime.models.request import Finish, Message, Reply, Request, Usage
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import OllamaService, Refusal
 
-_GENERATE = "generate"
+_CHAT: Final = "chat"
+_FINISHES: Final[Mapping[str, Finish]] = {"length": "length"}
 
 
 class OllamaOptions(GroupModel):
@@ -43,41 +50,65 @@ class OllamaOptions(GroupModel):
         default=timedelta(minutes=2),
         ge=timedelta(seconds=1),
         le=timedelta(minutes=30),
-        description="Timeout of an answer, including the loading of the model.",
+        description="Timeout of an answer, including the loading of the model. A streamed answer may take ten times as "
+        "long if no part takes longer.",
     )
 
 
-class _Answer(msgspec.Struct):
-    response: str
-
-
 class OllamaModel(RemoteModel):
-    """Calls one Ollama, with deterministic answers (temperature 0)."""
+    """Calls one Ollama."""
 
     name = "ollama"
 
+    _optional: ClassVar[Mapping[str, re.Pattern[str]]] = {
+        "format": re.compile(r"\bformat\b|\bschema\b|\bgrammar\b"),
+        "think": re.compile(r"\bthink(?:ing)?\b"),
+    }
+    _schema_parameter = "format"
+    _window_hint = "`context` is larger"
+
     def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
         self._service = OllamaService(options.url, "the model ollama")
-        super().__init__(options.model, self._service.host, caller=caller, clock=clock)
-        self._options = options
+        super().__init__(options.model, self._service.host, options.timeout.total_seconds(), caller=caller, clock=clock)
+        self._context = options.context
 
-    async def _ask(self, prompt: str, system: str, max_tokens: int) -> str:
-        body = {
-            "model": self.model,
-            "prompt": prompt,
-            "system": system,
-            "stream": False,
-            # A model that first generates its thinking would use up the tokens for the answer.
-            "think": False,
-            "options": {"num_predict": max_tokens, "num_ctx": self._options.context, "temperature": 0},
+    async def window(self) -> int | None:
+        return self._context
+
+    def _address(self) -> tuple[str, dict[str, str]]:
+        return self._service.url(_CHAT), {}
+
+    def _body(self, request: Request, unknown: Set[str], *, stream: bool) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "num_predict": request.max_tokens,
+            "num_ctx": self._context,
+            "temperature": request.temperature,
         }
-        seconds = self._options.timeout.total_seconds()
-        answer = await self._post(self._service.url(_GENERATE), body, seconds=seconds)
-        try:
-            return msgspec.convert(answer, _Answer).response
-        except msgspec.ValidationError:
-            wrong = self._not_text()
-        raise wrong
+        if request.stop:
+            options["stop"] = list(request.stop)
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": _messages(request.messages),
+            "stream": stream,
+            # Otherwise the oldest messages are left out without notice.
+            "truncate": False,
+            "options": options,
+        }
+        if not request.reasoning:
+            body["think"] = False
+        if request.tools:
+            body["tools"] = [tool_json(tool) for tool in request.tools]
+        if request.schema is not None:
+            body["format"] = dict(request.schema)
+        return {name: value for name, value in body.items() if name not in unknown}
+
+    def _reading(self) -> _Reading:
+        return _Reading()
+
+    async def _events(self, lines: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        async for line in lines:
+            if line.strip():
+                yield line
 
     async def _look(self) -> bool:
         try:
@@ -87,9 +118,73 @@ class OllamaModel(RemoteModel):
         return True
 
     def _refused(self, failure: CallFailed) -> Refusal:
-        return self._service.refusal(failure, self.model, _GENERATE)
+        return self._service.refusal(failure, self.model, _CHAT)
 
 
 async def open_ollama(options: Mapping[str, object]) -> OllamaModel:
     """Open the model of this row. Makes no call: a missing Ollama is noticed at the first question."""
     return OllamaModel(OllamaOptions.model_validate(options))
+
+
+def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    # The output of a tool names the tool, not the call.
+    names = {call.id: call.name for message in messages for call in message.calls}
+    return [_message(message, names) for message in messages]
+
+
+def _message(message: Message, names: Mapping[str, str]) -> dict[str, Any]:
+    told: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.role == "tool":
+        told["tool_name"] = names.get(message.call_id or "", "")
+    if message.calls:
+        told["tool_calls"] = [
+            {"function": {"name": call.name, "arguments": arguments_of(call)}} for call in message.calls
+        ]
+    return told
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: Any = None
+
+
+class _Call(msgspec.Struct):
+    function: _Function
+
+
+class _Message(msgspec.Struct):
+    content: str = ""
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Answer(msgspec.Struct):
+    message: _Message
+    done: bool = False
+    done_reason: str | None = None
+    prompt_eval_count: Any = None
+    eval_count: Any = None
+
+
+class _Reading:
+    """Reads an answer, or the parts of a streamed one."""
+
+    def __init__(self) -> None:
+        self._reply = PartialReply()
+        self.complete = False
+
+    def feed(self, part: Any) -> str:
+        answer = msgspec.convert(part, _Answer)
+        self._reply.add_text(answer.message.content)
+        self._reply.add_reasoning(answer.message.thinking or "")
+        for call in answer.message.tool_calls or ():
+            # Each call arrives whole and without an id.
+            self._reply.add_call(None, None, call.function.name, call.function.arguments)
+        if answer.done:
+            self.complete = True
+            self._reply.finish = _FINISHES.get(answer.done_reason or "", "stop")
+            self._reply.usage = Usage(tokens_in=count(answer.prompt_eval_count), tokens_out=count(answer.eval_count))
+        return answer.message.content
+
+    def whole(self) -> Reply:
+        return self._reply.whole()

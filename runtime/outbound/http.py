@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -17,16 +17,15 @@ import msgspec
 
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import Retry
+from runtime.outbound.retry import retried
 
 CONNECT_SECONDS = 10.0
 """Seconds for connecting to a host, TLS included; less if the whole call may take less."""
 LARGEST_ANSWER = 8 * 1024 * 1024
 """Default limit of an answer in bytes."""
-LONGEST_WAIT_SECONDS = 30.0
-"""Maximum seconds of a `Retry-After` that is obeyed; a longer one ends the call, and the caller decides when to
-retry."""
+LARGEST_STREAM = 8
+"""Limit of a streamed answer, in largest answers: each part of one repeats names and identifiers."""
 
-_FIRST_WAIT_SECONDS = 0.5
 _ERROR_BYTES = 16 * 1024
 _DETAIL = 300
 # RFC 9110 section 15.6: errors that may be temporary. 501 and 505 are permanent.
@@ -59,6 +58,11 @@ class CallFailed(Retry):
         self.passing = passing
         self.detail = detail
         self.retry_after = retry_after
+
+
+def passes(failure: Retry) -> bool:
+    """True if the same call may succeed later."""
+    return not isinstance(failure, CallFailed) or failure.passing
 
 
 class HttpCaller:
@@ -94,6 +98,57 @@ class HttpCaller:
         """GET and return the decoded answer, otherwise as `post_json`."""
         return await self._call("GET", url, None, dict(headers or {}), timeout_seconds, tries)
 
+    async def post_lines(
+        self,
+        url: str,
+        body: Any,
+        *,
+        headers: Mapping[str, str] | None = None,
+        part_seconds: float,
+        timeout_seconds: float,
+    ) -> AsyncGenerator[bytes, None]:
+        """POST `body` as JSON, once; yield the lines of the answer as they arrive, without their ends (LF, CRLF).
+
+        `part_seconds`: at most until the answer begins, and between two parts of it. `timeout_seconds`: at most in all.
+        A line has at most `largest_answer` bytes, the answer `LARGEST_STREAM` times as many. `aclose` ends the
+        connection. Raises CallFailed, also after some lines.
+        """
+        host = _host(url)
+        content = _encoded(body, host)
+        sent = _checked(headers or {}, host)
+        late = f"{host} did not begin its answer within {part_seconds:g} s"
+        timeout = aiohttp.ClientTimeout(
+            total=timeout_seconds, sock_connect=min(part_seconds, CONNECT_SECONDS), sock_read=part_seconds
+        )
+        failure: CallFailed
+        try:
+            async with self._request("POST", url, content, sent, timeout) as response:
+                if not 200 <= response.status < 300:
+                    await self._refuse(response, host, sent)
+                _refuse_compressed(response, host)
+                late = f"{host} sent no part of its answer for {part_seconds:g} s"
+                rest, size = bytearray(), 0
+                async for part in response.content.iter_any():
+                    size += len(part)
+                    rest += part
+                    lines = rest.split(b"\n") if b"\n" in part else [rest]
+                    rest = lines.pop()
+                    if len(rest) > self._largest or size > self._largest * LARGEST_STREAM:
+                        raise self._too_large(response, host)
+                    for line in lines:
+                        yield bytes(line.removesuffix(b"\r"))
+                if rest:
+                    yield bytes(rest)
+                return
+        except aiohttp.ServerTimeoutError:
+            failure = CallFailed(late, hint=_OVERLOADED)
+        except TimeoutError:
+            failure = CallFailed(f"{host} did not finish its answer within {timeout_seconds:g} s", hint=_OVERLOADED)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            failure = _unanswered(error, host)
+        # Raised here, so that the library's error, which may contain the URL, is not its context.
+        raise failure
+
     async def close(self) -> None:
         """Close the connections; running calls fail."""
         session, self._session = self._session, None
@@ -104,44 +159,43 @@ class HttpCaller:
         self, method: str, url: str, content: bytes | None, headers: dict[str, str], seconds: float, tries: int
     ) -> Any:
         host = _host(url)
-        if any(_NOT_IN_HEADER.search(text) for header in headers.items() for text in header):
-            raise CallFailed(f"{host} cannot be called: a header contains invalid characters", passing=False)
-        for number in range(1, tries + 1):
-            try:
-                return await self._send(method, url, host, content, headers, seconds)
-            except CallFailed as failure:
-                wait = _wait(failure, number)
-                closed = self._session is None
-                if not failure.passing or number == tries or wait > LONGEST_WAIT_SECONDS or closed:
-                    raise
-            await self._clock.sleep(wait)
-        raise ValueError("tries must be at least 1")
+        _checked(headers, host)
+        return await retried(
+            lambda: self._send(method, url, host, content, headers, seconds),
+            tries=tries,
+            clock=self._clock,
+            passing=lambda failure: passes(failure) and self._session is not None,
+        )
 
     async def _send(
         self, method: str, url: str, host: str, content: bytes | None, headers: dict[str, str], seconds: float
     ) -> Any:
         failure: CallFailed
-        kind = {} if content is None else {"Content-Type": "application/json"}
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, CONNECT_SECONDS))
         try:
-            async with self._opened().request(
-                method,
-                url,
-                data=content,
-                headers={**kind, "Accept-Encoding": "identity", **headers},
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, CONNECT_SECONDS)),
-            ) as response:
+            async with self._request(method, url, content, headers, timeout) as response:
                 if not 200 <= response.status < 300:
                     await self._refuse(response, host, headers)
                 return await _decoded(await self._read(response, host), host, response.status)
         except (TimeoutError, aiohttp.ServerTimeoutError):
-            failure = CallFailed(
-                f"{host} did not answer within {seconds:g} s", hint="check that it is running and not overloaded"
-            )
+            failure = CallFailed(f"{host} did not answer within {seconds:g} s", hint=_OVERLOADED)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failure = _unanswered(error, host)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
         raise failure
+
+    def _request(
+        self, method: str, url: str, content: bytes | None, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        kind = {} if content is None else {"Content-Type": "application/json"}
+        return self._opened().request(
+            method,
+            url,
+            data=content,
+            headers={**kind, "Accept-Encoding": "identity", **headers},
+            allow_redirects=False,
+            timeout=timeout,
+        )
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -157,19 +211,19 @@ class HttpCaller:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, host: str) -> bytes:
-        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise CallFailed(
-                f"{host} sent a compressed answer, which was not requested", status=response.status, passing=False
-            )
+        _refuse_compressed(response, host)
         content = await _bounded(response, self._largest + 1)
         if len(content) > self._largest:
-            raise CallFailed(
-                f"{host} answered more than {self._largest} bytes",
-                hint="check the URL",
-                status=response.status,
-                passing=False,
-            )
+            raise self._too_large(response, host)
         return content
+
+    def _too_large(self, response: aiohttp.ClientResponse, host: str) -> CallFailed:
+        return CallFailed(
+            f"{host} answered more than {self._largest} bytes",
+            hint="check the URL",
+            status=response.status,
+            passing=False,
+        )
 
     async def _refuse(self, response: aiohttp.ClientResponse, host: str, headers: Mapping[str, str]) -> NoReturn:
         """Raise the error for an answer other than 2xx."""
@@ -185,12 +239,13 @@ class HttpCaller:
             message,
             hint=hint,
             status=status,
-            passing=status in _PASSING,
+            passing=may_pass(status),
             detail=detail,
             retry_after=_retry_after(response.headers.get("Retry-After", ""), self._clock.now()),
         )
 
 
+_OVERLOADED = "check that it is running and not overloaded"
 _HINTS = {
     401: "it does not accept the key: check that it is correct and still valid",
     403: "the key does not have the required permission",
@@ -200,6 +255,11 @@ _HINTS = {
     413: "the request is too large: use a smaller batch",
     429: "it receives too many requests",
 }
+
+
+def may_pass(status: int) -> bool:
+    """True if an answer with this status may be temporary."""
+    return status in _PASSING
 
 
 def _host(url: str) -> str:
@@ -216,6 +276,12 @@ def _host(url: str) -> str:
         raise CallFailed("a URL with a user name or a password is not allowed", passing=False)
     shown = f"[{host}]" if ":" in host else host
     return shown if port is None else f"{shown}:{port}"
+
+
+def _checked(headers: Mapping[str, str], host: str) -> Mapping[str, str]:
+    if any(_NOT_IN_HEADER.search(text) for header in headers.items() for text in header):
+        raise CallFailed(f"{host} cannot be called: a header contains invalid characters", passing=False)
+    return headers
 
 
 def _encoded(body: Any, host: str) -> bytes:
@@ -239,6 +305,13 @@ async def _decoded(content: bytes, host: str, status: int) -> Any:
             f"{host} answered something that is not JSON", hint="check the URL", status=status, passing=False
         )
     raise failure
+
+
+def _refuse_compressed(response: aiohttp.ClientResponse, host: str) -> None:
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise CallFailed(
+            f"{host} sent a compressed answer, which was not requested", status=response.status, passing=False
+        )
 
 
 async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
@@ -275,15 +348,23 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
 
 
 def _detail(content: bytes, headers: Mapping[str, str]) -> str:
-    """Return the explanation in an error's body from the usual fields, in one line, without what was sent in
-    headers."""
     try:
-        said = msgspec.json.decode(content)
+        return explanation(msgspec.json.decode(content), headers)
     except (ValueError, RecursionError):
         return ""
+
+
+def explanation(said: Any, headers: Mapping[str, str]) -> str:
+    """Return the explanation in a decoded error from the usual fields, in one line, without what was sent in
+    headers."""
     for key in ("error", "message", "detail"):
         if isinstance(said, dict) and key in said:
             said = said[key]
+    if isinstance(said, list) and said and isinstance(said[0], dict):
+        # The form of FastAPI: a list of errors, each with the path of a field.
+        place = said[0].get("loc")
+        where = ".".join(map(str, place)) if isinstance(place, list) else ""
+        said = f"{where}: {said[0].get('msg')}"
     if not isinstance(said, str):
         return ""
     for value in headers.values():
@@ -304,10 +385,3 @@ def _retry_after(text: str, now: float) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _wait(failure: CallFailed, number: int) -> float:
-    """Return the seconds until the next try: as the service asks, else doubling each time, plus or minus a quarter."""
-    if failure.retry_after is not None:
-        return failure.retry_after
-    return _FIRST_WAIT_SECONDS * 2.0 ** (number - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret

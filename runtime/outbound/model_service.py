@@ -27,13 +27,16 @@ class Refusal(NamedTuple):
 class OpenAIService:
     """A service with OpenAI's API, and the key for it."""
 
-    def __init__(self, url: str, key: Secret | None, whose: str) -> None:
-        """`whose`: the caller for messages, such as `the model openai`. Raises UsageError for a key that is invalid in
-        a header."""
+    def __init__(
+        self, url: str, key: Secret | None, whose: str, extra: Mapping[str, str | Secret] | None = None
+    ) -> None:
+        """`whose`: the caller for messages, such as `the model openai`. `extra`: further headers; one of them may
+        replace the key's. Raises UsageError for a key or a header with invalid characters."""
         self._parts = urlsplit(url)
         self.host = self._parts.netloc
         self._key = key
         self._whose = whose
+        self._extra = dict(extra or {})
         self.headers()
 
     def url(self, path: str) -> str:
@@ -41,16 +44,27 @@ class OpenAIService:
         return self._parts._replace(path=f"{self._parts.path.rstrip('/')}/{path}").geturl()
 
     def headers(self) -> dict[str, str]:
-        """Return the header with the key (RFC 6750 section 2.1), empty without a key."""
-        if self._key is None:
-            return {}
+        """Return the header with the key (RFC 6750 section 2.1), if there is a key, and the further ones."""
+        extra = {name: self._header(name, value) for name, value in self._extra.items()}
+        if self._key is None or "authorization" in map(str.lower, extra):
+            return extra
         # A file or a variable often ends with a line end.
         text = self._key.reveal().strip()
         if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
             raise UsageError(
                 f"the key of {self._whose}, {self._key.origin}, contains characters that are invalid in a key"
             )
-        return {"Authorization": f"Bearer {text.decode('ascii')}"}
+        return {"Authorization": f"Bearer {text.decode('ascii')}", **extra}
+
+    def _header(self, name: str, value: str | Secret) -> str:
+        if isinstance(value, str) and is_reference(value):
+            raise UsageError(
+                f"the header {name} of {self._whose} could not be resolved", hint="check that the secret is set"
+            )
+        text = value.encode() if isinstance(value, str) else value.reveal()
+        if any(byte != 0x09 and (byte < 0x20 or byte >= 0x7F) for byte in text.strip()):
+            raise UsageError(f"the header {name} of {self._whose} contains invalid characters")
+        return text.strip().decode("ascii")
 
     def refusal(self, failure: CallFailed, model: str) -> Refusal:
         """Return the reason why a call for `model` failed, and how to fix it."""

@@ -6,9 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from runtime.models.calls.call import BACKGROUND, CallOwner
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from runtime.models.calls.counted_calls import CallContext
 
 
 class Embedder(ABC):
@@ -36,13 +40,17 @@ class Embedder(ABC):
         Never blocks the event loop. Raises EmbeddingUnavailable, EmbeddingMismatch.
         """
 
-    async def embed_question(self, text: str) -> NDArray[np.float32]:
-        """Embed one text like `embed`, for a search that waits; if possible not behind a batch of other texts."""
+    async def embed_question(self, text: str, *, owner: CallOwner = BACKGROUND) -> NDArray[np.float32]:
+        """Embed one text like `embed`, for a search that waits; if possible not behind a batch of other texts.
+        `owner`: for whom a service is called."""
         vector: NDArray[np.float32] = (await self.embed([text]))[0]
         return vector
 
     def renew(self) -> None:  # noqa: B027 - what learns nothing from answers has nothing to forget
         """Forget earlier answers about the model, such as its dimension: it may have been replaced."""
+
+    def count_with(self, context: CallContext) -> None:  # noqa: B027 - one in this process calls no service
+        """Limit the calls of its service together with those of its other users, and record them."""
 
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
         """Release resources."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dslc.blocks.block import GroupModel
+from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.minilm import model
 from runtime.search.embedding.text import is_blank, readable
@@ -143,7 +144,7 @@ class LocalEmbedder(Embedder):
 
         return np.concatenate(parts)
 
-    async def embed_question(self, text: str) -> NDArray[np.float32]:
+    async def embed_question(self, text: str, *, owner: CallOwner = BACKGROUND) -> NDArray[np.float32]:
         return await asyncio.get_running_loop().run_in_executor(self._shared.questions, self._shared.question, text)
 
     async def close(self) -> None:

@@ -16,9 +16,11 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
+from runtime.models.partial_reply import count
+from runtime.models.request import Usage
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import OllamaService, Refusal
-from runtime.search.embedding.remote import RemoteEmbedder, Service
+from runtime.search.embedding.remote import RemoteEmbedder, RemoteOptions
 
 _EMBED = "embed"
 
@@ -58,6 +60,7 @@ class OllamaOptions(GroupModel):
 
 class _Answer(msgspec.Struct):
     embeddings: list[list[float]]
+    prompt_eval_count: Any = None
 
 
 class OllamaEmbedder(RemoteEmbedder):
@@ -68,17 +71,19 @@ class OllamaEmbedder(RemoteEmbedder):
     def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
         seconds = options.timeout.total_seconds()
         self._ollama = OllamaService(options.url, "the embedding ollama")
-        service = Service(self._ollama.host, options.batch, options.max_characters, seconds, options.dimension)
+        which = self._ollama.host, options.url, options.model, None
+        service = RemoteOptions(*which, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
         self._asked = options.model
         # A name without a tag means the tag `latest`.
         self.model = f"ollama/{options.model if ':' in options.model else f'{options.model}:latest'}"
 
-    async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
+    async def _ask(self, texts: Sequence[str], *, seconds: float) -> tuple[Any, Usage]:
         body = {"model": self._asked, "input": list(texts), "truncate": True}
-        answer = await self._post(self._ollama.url(_EMBED), body, seconds=seconds, tries=tries)
+        answer = await self._post(self._ollama.url(_EMBED), body, seconds=seconds)
         try:
-            return msgspec.convert(answer, _Answer).embeddings
+            read = msgspec.convert(answer, _Answer)
+            return read.embeddings, Usage(tokens_in=count(read.prompt_eval_count))
         except msgspec.ValidationError:
             wrong = self.not_vectors()
         raise wrong

@@ -19,9 +19,12 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
+from runtime.models.calls.option_key import option_key
+from runtime.models.partial_reply import count
+from runtime.models.request import Usage
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import OPENAI, OpenAIService, Refusal, is_openai, options_and_key
-from runtime.search.embedding.remote import RemoteEmbedder, Service
+from runtime.search.embedding.remote import RemoteEmbedder, RemoteOptions
 from runtime.secrets.secret import Secret
 
 _WHOSE = "the embedding openai"
@@ -73,6 +76,7 @@ class _Datum(msgspec.Struct):
 
 class _Answer(msgspec.Struct):
     data: list[_Datum]
+    usage: dict[str, Any] | None = None
 
 
 class OpenAIEmbedder(RemoteEmbedder):
@@ -91,7 +95,8 @@ class OpenAIEmbedder(RemoteEmbedder):
         """Raises UsageError for a key with characters that are invalid in a header."""
         self._openai = OpenAIService(options.url, key, _WHOSE)
         host, seconds = self._openai.host, options.timeout.total_seconds()
-        service = Service(host, options.batch, options.max_characters, seconds, options.dimension)
+        which = host, options.url, options.model, option_key(key)
+        service = RemoteOptions(*which, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
         self._asked: dict[str, Any] = {"model": options.model}
         if options.dimension is not None:
@@ -100,12 +105,13 @@ class OpenAIEmbedder(RemoteEmbedder):
         size = "" if options.dimension is None else f"@{options.dimension}"
         self.model = f"openai/{where}{options.model}{size}"
 
-    async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
+    async def _ask(self, texts: Sequence[str], *, seconds: float) -> tuple[Any, Usage]:
         body = {**self._asked, "input": list(texts)}
         url, headers = self._openai.url("embeddings"), self._openai.headers()
-        answer = await self._post(url, body, headers=headers, seconds=seconds, tries=tries)
+        answer = await self._post(url, body, headers=headers, seconds=seconds)
         try:
-            return self._rows(msgspec.convert(answer, _Answer).data)
+            read = msgspec.convert(answer, _Answer)
+            return self._rows(read.data), Usage(tokens_in=count((read.usage or {}).get("prompt_tokens")))
         except (msgspec.ValidationError, binascii.Error, ValueError):
             wrong = self.not_vectors()
         raise wrong

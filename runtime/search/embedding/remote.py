@@ -1,13 +1,19 @@
-"""Base class of embeddings over HTTP: batches, retries, and the validation of answers."""
+"""Base class of embeddings over HTTP: batches, and the validation of answers."""
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.clock import SYSTEM, Clock
+from runtime.errors import Retry
+from runtime.models.calls.call import BACKGROUND, CallOwner
+from runtime.models.calls.counted_calls import CallContext, CallKind, CountedCalls
+from runtime.models.calls.price import PublishedPrice
+from runtime.models.calls.service import ServiceAway, Services
+from runtime.models.request import Usage
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import Refusal
 from runtime.search.embedding.embedder import Embedder
@@ -22,8 +28,8 @@ LARGEST_ANSWER = 64 * 1024 * 1024
 """Maximum bytes of an answer: 500 vectors of 4096 numbers, each with 25 characters."""
 QUESTION_SECONDS = 10.0
 """Timeout in seconds for a single text: it is a query, and its search waits."""
-AWAY_SECONDS = 10.0
-"""Seconds for which a service that did not answer is not called again."""
+AT_ONCE = 8
+"""Number of calls of one service at once, one of them for searches."""
 
 _TRIES = 3
 _REQUEST_CHARACTERS = 200_000
@@ -32,11 +38,15 @@ _SHORTEST = 200
 _TOO_LONG = re.compile(r"context|too long|too large|maximum|max_|exceed|tokens", re.IGNORECASE)
 
 
-class Service(NamedTuple):
-    """The service. `host`: as shown; `batch`: texts in one call; `characters`: sent of a text at most; `seconds`:
-    limit of a call; `dimension`: the declared one."""
+class RemoteOptions(NamedTuple):
+    """How the service is called. `host`: as shown; `url`, `model` and `key`: what it is, the key as its hash;
+    `batch`: texts in one call; `characters`: sent of a text at most; `seconds`: limit of a call; `dimension`: the
+    declared one."""
 
     host: str
+    url: str
+    model: str
+    key: Hashable
     batch: int
     characters: int
     seconds: float
@@ -46,27 +56,34 @@ class Service(NamedTuple):
 class RemoteEmbedder(Embedder):
     """Calls a service for vectors and validates them: as many as texts, of one dimension, of finite numbers."""
 
-    def __init__(self, service: Service, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
+    def __init__(self, service: RemoteOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
         self._service = service
         self._caller = caller or HttpCaller(largest_answer=LARGEST_ANSWER, clock=clock)
-        self._clock = clock
         self._dimension = service.dimension
-        self._away: tuple[float, EmbeddingUnavailable] | None = None
+        self.count_with(CallContext(Services(clock), clock=clock))
 
     @property
     def dimension(self) -> int | None:
         return self._dimension
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return await self._embed(texts, BACKGROUND)
+
+    async def embed_question(self, text: str, *, owner: CallOwner = BACKGROUND) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = (await self._embed([text], owner))[0]
+        return vector
+
+    async def _embed(self, texts: Sequence[str], owner: CallOwner) -> NDArray[np.float32]:
         import numpy as np
 
         sent = {place: readable(text[: self._service.characters]) for place, text in enumerate(texts)}
         sent = {place: text for place, text in sent.items() if not is_blank(text)}
         if texts and not sent and self._dimension is None:
-            await self._vectors(["text"])  # Only an answer shows the dimension of the zero vector.
+            await self._vectors(["text"], owner)  # Only an answer shows the dimension of the zero vector.
         found: dict[int, NDArray[np.float32]] = {}
         for places in _batches(sent, self._service.batch):
-            found.update(zip(places, await self._vectors([sent[place] for place in places]), strict=True))
+            rows = await self._vectors([sent[place] for place in places], owner)
+            found.update(zip(places, rows, strict=True))
         rows = np.zeros((len(texts), self._dimension or 0), dtype=np.float32)
         for place, row in found.items():
             rows[place] = row
@@ -74,14 +91,21 @@ class RemoteEmbedder(Embedder):
 
     def renew(self) -> None:
         self._dimension = self._service.dimension
-        self._away = None
+        self._calls.service.answered()
+
+    def count_with(self, context: CallContext) -> None:
+        url, model, key = self._service.url, self._service.model, self._service.key
+        identity = "embedding", self.name, url, model, key
+        service = context.services.of(identity, AT_ONCE, f"embedding/{self.name}", impatient=True)
+        self._calls = CountedCalls(self.name, model, service, context, price=PublishedPrice(self.name, url))
 
     async def close(self) -> None:
         await self._caller.close()
 
     @abstractmethod
-    async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
-        """Return the service's vectors for `texts`, in order, not validated. Raises CallFailed, EmbeddingMismatch."""
+    async def _ask(self, texts: Sequence[str], *, seconds: float) -> tuple[Any, Usage]:
+        """Return the service's vectors for `texts`, in order, not validated, and what they took. Raises CallFailed,
+        EmbeddingMismatch."""
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
@@ -91,59 +115,57 @@ class RemoteEmbedder(Embedder):
         message, hint, _ = self._refused(failure)
         return EmbeddingMismatch(message, hint=hint)
 
-    async def _post(
-        self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, seconds: float, tries: int
-    ) -> Any:
-        return await self._caller.post_json(url, body, headers=headers, timeout_seconds=seconds, tries=tries)
+    async def _post(self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, seconds: float) -> Any:
+        return await self._caller.post_json(url, body, headers=headers, timeout_seconds=seconds, tries=1)
 
-    async def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _vectors(self, texts: Sequence[str], owner: CallOwner) -> NDArray[np.float32]:
         """Return the validated rows for a batch; a text that is too long for the model is cut until it is not."""
         try:
-            return await self._answer(texts)
+            return await self._answer(texts, owner)
         except CallFailed as failure:
             if not _is_too_long(failure):
                 raise self._mismatch(failure) from None
-        return await self._shortened(texts)
+        return await self._shortened(texts, owner)
 
-    async def _shortened(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _shortened(self, texts: Sequence[str], owner: CallOwner) -> NDArray[np.float32]:
         import numpy as np
 
         # Each text is cut by itself: its vector must not depend on the texts that are sent with it.
-        return np.concatenate([await self._cut(text) for text in texts])
+        return np.concatenate([await self._cut(text, owner) for text in texts])
 
-    async def _cut(self, text: str) -> NDArray[np.float32]:
+    async def _cut(self, text: str, owner: CallOwner) -> NDArray[np.float32]:
         while True:
             try:
-                return await self._answer([text])
+                return await self._answer([text], owner)
             except CallFailed as failure:
                 if not _is_too_long(failure) or len(text) <= _SHORTEST:
                     raise self._mismatch(failure) from None
             text = text[: len(text) // 2]
 
-    async def _answer(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _answer(self, texts: Sequence[str], owner: CallOwner) -> NDArray[np.float32]:
         """Raises CallFailed if a retry makes no sense."""
-        if self._away is not None and self._clock.monotonic() < self._away[0]:
-            failure = self._away[1]
-            raise EmbeddingUnavailable(str(failure), hint=failure.hint)
-        seconds, tries = self._service.seconds, _TRIES
+        seconds, tries, urgent = self._service.seconds, _TRIES, False
         if len(texts) == 1:
-            seconds, tries = min(seconds, QUESTION_SECONDS), 1
+            seconds, tries, urgent = min(seconds, QUESTION_SECONDS), 1, True
+        kind = CallKind(owner, "embedding")
         try:
-            answer = await self._ask(texts, seconds=seconds, tries=tries)
+            answer = await self._calls.call(
+                lambda: self._ask(texts, seconds=seconds), kind, seconds=seconds, tries=tries, urgent=urgent
+            )
+        except ServiceAway as away:
+            unavailable = self._unavailable(away)
         except CallFailed as failure:
             if "unsupported value" in failure.detail:
                 raise self._not_finite() from None  # Ollama cannot write NaN as JSON, and answers 500.
             if not failure.passing:
                 raise
-            unavailable = EmbeddingUnavailable(
-                f"the embedding {self.name} is unavailable: {failure}", hint=failure.hint
-            )
-            if failure.status is None:
-                self._away = self._clock.monotonic() + AWAY_SECONDS, unavailable
+            unavailable = self._unavailable(failure)
         else:
-            self._away = None
             return self._checked(answer, len(texts))
         raise unavailable
+
+    def _unavailable(self, failure: Retry) -> EmbeddingUnavailable:
+        return EmbeddingUnavailable(f"the embedding {self.name} is unavailable: {failure}", hint=failure.hint)
 
     def _checked(self, answer: Sequence[Any], count: int) -> NDArray[np.float32]:
         import numpy as np

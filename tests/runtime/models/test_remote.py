@@ -15,13 +15,16 @@ from runtime.models import MODELS, open_model
 from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.models.ollama import OllamaModel, OllamaOptions
 from runtime.models.openai import OpenAIModel, OpenAIOptions
-from runtime.models.remote import REACHABLE_SECONDS
+from runtime.models.reachability import REACHABLE_SECONDS
+from runtime.models.request import Request
 from runtime.outbound.model_service import OPENAI
 from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock
 from tests.runtime.models.services import PATHS, SAID, Service, never, says, serving, text
 
 KEY = "sk-" + "5Tq8Zr2Lw9Yp4Vd7Hs1K"
+
+TOLD = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What happened?"}]
 
 Open = Callable[..., Model]
 
@@ -88,10 +91,10 @@ async def test_ollama_is_asked_once_without_a_stream_and_with_the_least_chance(o
     assert service.bodies == [
         {
             "model": "mistral",
-            "prompt": "What happened?",
-            "system": "Be brief.",
+            "messages": TOLD,
             "stream": False,
             "think": False,
+            "truncate": False,
             "options": {"num_predict": 77, "num_ctx": 4096, "temperature": 0},
         }
     ]
@@ -101,8 +104,7 @@ async def test_ollama_is_asked_once_without_a_stream_and_with_the_least_chance(o
 async def test_openai_is_asked_by_a_chat_with_the_key_in_its_header(opened: Open, service: Service) -> None:
     await opened(model="m-1").generate("What happened?", system="Be brief.", max_tokens=77)
 
-    told = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What happened?"}]
-    assert service.bodies == [{"model": "m-1", "messages": told, "max_tokens": 77, "stream": False}]
+    assert service.bodies == [{"model": "m-1", "messages": TOLD, "max_tokens": 77, "stream": False, "temperature": 0.0}]
     assert service.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
@@ -115,17 +117,9 @@ async def test_openai_is_told_nothing_before_the_question_where_there_is_nothing
     assert [message["role"] for message in service.bodies[0]["messages"]] == ["user"]
 
 
-async def test_openai_itself_is_told_the_most_by_its_newer_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_openai_itself_is_told_the_most_by_its_newer_name() -> None:
     model = OpenAIModel(OpenAIOptions(url=f"{OPENAI}/"), Secret(KEY.encode(), "env KEY"))
-    asked: dict[str, Any] = {}
-
-    async def noted(_url: str, body: Any, **_: Any) -> Any:
-        asked.update(body)
-        return {"choices": [{"message": {"content": "x"}}]}
-
-    # No request may reach OpenAI.
-    monkeypatch.setattr(model, "_post", noted)
-    await model.generate("?", max_tokens=5)
+    asked = model._body(Request(messages=(), max_tokens=5), frozenset(), stream=False)
 
     assert asked["max_completion_tokens"] == 5
     assert "max_tokens" not in asked
@@ -207,14 +201,14 @@ async def test_what_is_not_ollama_is_told_so(opened: Open, service: Service) -> 
     told = await refusal(opened(url=f"{service.url}/other"))
 
     assert not isinstance(told, NoSuchModel)
-    assert "/api/generate" in str(told)
+    assert "/api/chat" in str(told)
 
 
 @pytest.mark.parametrize("kind", ["ollama"])
 async def test_a_model_for_embeddings_says_that_it_does_not_write(opened: Open, service: Service) -> None:
-    service.answers.append(says(400, {"error": '"nomic-embed-text" does not support generate'}))
+    service.answers.append(says(400, {"error": '"nomic-embed-text" does not support chat'}))
 
-    assert "does not support generate" in str(await refusal(opened(model="nomic-embed-text")))
+    assert "does not support chat" in str(await refusal(opened(model="nomic-embed-text")))
 
 
 @pytest.mark.parametrize("kind", ["openai"])
@@ -302,7 +296,7 @@ async def test_a_service_that_does_not_list_its_models_is_there(opened: Open, se
 async def test_a_model_that_is_not_in_the_table_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no model claude") as caught:
         await open_model(Variant(name="claude"), {})
-    assert caught.value.hint == "there are none, ollama, openai"
+    assert caught.value.hint == f"there are {', '.join(sorted(MODELS))}"
 
 
 @pytest.mark.parametrize("name", MODELS)

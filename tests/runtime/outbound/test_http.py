@@ -7,15 +7,16 @@ import gzip
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from runtime.outbound.http import LONGEST_WAIT_SECONDS, CallFailed, HttpCaller
-from tests.clocks import START, ManualClock
+from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.outbound.retry import LONGEST_WAIT_SECONDS
+from tests.clocks import START, ManualClock, until
 from tests.runtime.outbound.https import authority
 
 KEY = "sk-" + "Zr4Tq8Lw2Yp6Vd0Hs3Kf"
@@ -473,3 +474,138 @@ async def test_a_get_is_made_once_unless_more_are_wanted(caller: HttpCaller) -> 
             await caller.get_json(server.url, timeout_seconds=5)
 
     assert server.bodies == ["GET"]
+
+
+# Streamed answers.
+
+
+def in_parts(*parts: bytes, then: Handle | None = None) -> Handle:
+    """Return a response that sends each part by itself, then what `then` does."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for part in parts:
+            await response.write(part)
+            await asyncio.sleep(0.001)
+        return response if then is None else await then(request)
+
+    return answer
+
+
+async def aborted(request: web.BaseRequest) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def silent(_request: web.BaseRequest) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def lines_of(
+    caller: HttpCaller, url: str, lines: list[bytes], *, part_seconds: float = 5.0, seconds: float = 5.0
+) -> None:
+    """Add the lines of an answer to `lines` as they arrive."""
+    headers = {"Authorization": f"Bearer {KEY}"}
+    async with aclosing(
+        caller.post_lines(url, {"n": 1}, headers=headers, part_seconds=part_seconds, timeout_seconds=seconds)
+    ) as answer:
+        async for line in answer:
+            lines.append(line)  # noqa: PERF401 - those before an error count
+
+
+async def failed_lines(
+    caller: HttpCaller, url: str, *, part_seconds: float = 5.0, seconds: float = 5.0
+) -> tuple[list[bytes], CallFailed]:
+    """Return the lines before the error, and the error; neither it nor its causes may contain the key."""
+    lines: list[bytes] = []
+    with pytest.raises(CallFailed) as caught:
+        await lines_of(caller, url, lines, part_seconds=part_seconds, seconds=seconds)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert KEY not in f"{error!r} {error} {getattr(error, 'hint', '')}"
+        error = error.__cause__ or error.__context__
+    return lines, caught.value
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [(b"a\nb\r\n\nc",), (b"a", b"\nb\r", b"\n", b"\n", b"c"), (b"a\nb\r\n\nc\n",)],
+    ids=["one", "several", "end"],
+)
+async def test_a_streamed_answer_is_read_by_lines(caller: HttpCaller, parts: tuple[bytes, ...]) -> None:
+    lines: list[bytes] = []
+    async with serving(in_parts(*parts)) as server:
+        await lines_of(caller, server.url, lines)
+        assert server.bodies == [{"n": 1}]
+        assert server.headers[0]["Accept-Encoding"] == "identity"
+    assert lines == [b"a", b"b", b"", b"c"]
+
+
+async def test_a_streamed_answer_that_breaks_off_is_told_after_its_lines(caller: HttpCaller) -> None:
+    async with serving(in_parts(b"a\nb", then=aborted)) as server:
+        lines, failure = await failed_lines(caller, server.url)
+    assert lines == [b"a"]
+    assert "closed the connection" in str(failure)
+    assert failure.passing
+
+
+async def test_a_streamed_answer_that_stops_is_not_waited_for(caller: HttpCaller) -> None:
+    async with serving(in_parts(b"a\n", then=silent)) as server:
+        lines, failure = await failed_lines(caller, server.url, part_seconds=0.2)
+    assert lines == [b"a"]
+    assert "sent no part of its answer for 0.2 s" in str(failure)
+    assert failure.passing
+
+
+async def test_a_streamed_answer_that_does_not_begin_is_not_waited_for(caller: HttpCaller) -> None:
+    async with serving(silent) as server:
+        _, failure = await failed_lines(caller, server.url, part_seconds=0.2)
+    assert "did not begin its answer within 0.2 s" in str(failure)
+
+
+async def test_a_streamed_answer_that_trickles_ends_in_time(caller: HttpCaller) -> None:
+    async with serving(in_parts(*[b"a\n"] * 100_000)) as server:
+        lines, failure = await failed_lines(caller, server.url, seconds=0.3)
+    assert lines
+    assert "did not finish its answer within 0.3 s" in str(failure)
+
+
+@pytest.mark.parametrize("part", [b"x" * 1000, b"x\n" * 500], ids=["line", "answer"])
+async def test_a_huge_streamed_answer_is_not_read_to_its_end(caller: HttpCaller, part: bytes) -> None:
+    async with serving(in_parts(*[part] * 100_000)) as server:
+        _, failure = await failed_lines(caller, server.url, seconds=30)
+    assert "more than 4096 bytes" in str(failure)
+    assert not failure.passing
+
+
+@pytest.mark.parametrize("status", [401, 429, 500, 302])
+async def test_a_refusal_in_place_of_a_stream_is_told(caller: HttpCaller, status: int) -> None:
+    async with serving(said({"error": f"no {KEY}"}, status, **{"Retry-After": "7"})) as server:
+        _, failure = await failed_lines(caller, server.url)
+        assert len(server.bodies) == 1
+    assert failure.status == status
+    assert failure.passing == (status in {429, 500})
+    assert failure.retry_after == 7.0
+
+
+async def test_a_compressed_stream_is_refused(caller: HttpCaller) -> None:
+    async with serving(web.Response(body=gzip.compress(b"a\n"), headers={"Content-Encoding": "gzip"})) as server:
+        _, failure = await failed_lines(caller, server.url)
+    assert "compressed" in str(failure)
+
+
+async def test_a_stream_that_is_left_is_closed(caller: HttpCaller) -> None:
+    seen: list[asyncio.BaseTransport] = []
+
+    async def noted(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        seen.append(request.transport)
+        return await in_parts(b"a\n", then=silent)(request)
+
+    async with serving(noted) as server:
+        async with aclosing(caller.post_lines(server.url, {}, part_seconds=30, timeout_seconds=30)) as lines:
+            assert await anext(lines) == b"a"
+        await until(seen[0].is_closing)

@@ -18,6 +18,9 @@ from aiohttp import web
 
 from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
+from runtime.models.calls.call import BACKGROUND, Call, CallOwner
+from runtime.models.calls.counted_calls import CallContext
+from runtime.models.calls.service import AWAY_SECONDS, Services
 from runtime.outbound.http import HttpCaller
 from runtime.outbound.model_service import OPENAI
 from runtime.search.embedding import EMBEDDINGS, open_embedding
@@ -25,9 +28,10 @@ from runtime.search.embedding import remote as remote_module
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.ollama import OllamaEmbedder, OllamaOptions
 from runtime.search.embedding.openai import OpenAIEmbedder, OpenAIOptions
-from runtime.search.embedding.remote import AWAY_SECONDS
+from runtime.search.embedding.remote import AT_ONCE
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.secrets.secret import Secret
+from tests.clocks import until
 from tests.runtime.outbound.https import authority
 from tests.runtime.outbound.test_http import Sleepless
 from tests.runtime.search.embedding.services import DIMENSION, PATHS, Service, never, says, serving, vector, vectors
@@ -596,3 +600,65 @@ async def test_opening_asks_nobody(name: str) -> None:
     assert opened is not None
     assert opened.name == EMBEDDINGS[name].name
     await opened.close()
+
+
+# Counted calls.
+
+
+class Counting:
+    """Records the calls of embeddings that share it."""
+
+    def __init__(self, clock: Sleepless) -> None:
+        self.calls: list[Call] = []
+        self.context = CallContext(Services(clock), self.calls.append, clock)
+
+
+async def test_each_call_of_the_service_is_counted_for_its_owner(
+    opened: Open, service: Service, sleepless: Sleepless
+) -> None:
+    counting, ada = Counting(sleepless), CallOwner("ada", "reviewer", None, "run-1")
+    embedder = opened(batch=2)
+    embedder.count_with(counting.context)
+    service.answers.append(says(503, {}))
+    await embedder.embed(TEXTS)
+    await embedder.embed_question("Where?", owner=ada)
+
+    assert [call.outcome for call in counting.calls] == ["unavailable", "answered", "answered", "answered"]
+    assert {call.owner for call in counting.calls[:3]} == {BACKGROUND}
+    last = counting.calls[-1]
+    assert (last.owner, last.purpose, last.name, last.usage.tokens_in) == (ada, "embedding", service.kind, 8)
+    assert last.model == service.bodies[-1]["model"]
+
+
+async def test_embeddings_of_one_service_share_what_is_known_of_it(
+    opened: Open, service: Service, sleepless: Sleepless
+) -> None:
+    counting = Counting(sleepless)
+    async with serving(service.kind) as gone:
+        url = gone.url
+    embedders = [opened(url=url, batch=batch) for batch in (1, 2)]
+    for embedder in embedders:
+        embedder.count_with(counting.context)
+    await absence(embedders[0])
+    calls = len(counting.calls)
+    await absence(embedders[1])
+
+    assert len(counting.calls) == calls
+    assert counting.context.services.available() == {f"embedding/{service.kind}": 0}
+
+
+async def test_a_question_does_not_wait_behind_batches(opened: Open, service: Service) -> None:
+    going, go = [0], asyncio.Event()
+
+    async def slow(service: Service, texts: list[str]) -> web.StreamResponse:
+        going[0] += 1
+        await go.wait()
+        return await vectors(lambda asked: [vector(text) for text in asked])(service, texts)
+
+    service.answers += [slow] * (AT_ONCE - 1)
+    embedder = opened()
+    batches = [asyncio.create_task(embedder.embed(TEXTS)) for _ in range(AT_ONCE + 2)]
+    await until(lambda: going[0] == AT_ONCE - 1)
+    assert (await embedder.embed_question("Where?")).shape == (DIMENSION,)
+    go.set()
+    await asyncio.gather(*batches)

@@ -1,0 +1,1 @@
+"""The one path of calls to language models and embeddings: limited, repeated and counted."""

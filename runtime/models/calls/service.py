@@ -1,0 +1,160 @@
+"""The state that all callers of one service share: how many may call it at once, and whether it is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+from weakref import WeakValueDictionary
+
+from runtime.clock import SYSTEM, Clock
+from runtime.errors import Retry
+from runtime.outbound.http import CallFailed, passes
+
+FAILURES: Final = 3
+"""Number of consecutive failed calls after which a service is away; one is enough if it did not answer at all and a
+search waits for it (`Service.impatient`)."""
+AWAY_SECONDS: Final = 10.0
+"""Seconds for which a service that is away is not called; doubled each time it is still away."""
+LONGEST_AWAY_SECONDS: Final = 30.0
+
+
+class ServiceAway(Retry):
+    """The service is not called, because it failed before. The message is that of the last failure, and `retry_after`
+    the seconds until it is called again."""
+
+    def __init__(self, message: str, *, hint: str | None = None, retry_after: float) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class Service:
+    """One model of a service with one key. One event loop uses it.
+
+    At most `places` calls run at once; the others wait in order. After `FAILURES` failed calls in a row it is away:
+    calls fail at once, until one of them, the probe, is let through and succeeds.
+    """
+
+    def __init__(self, places: int, clock: Clock = SYSTEM, *, impatient: bool = False) -> None:
+        """`impatient`: searches wait for it. One of the places is for urgent calls, and one call without an answer is
+        enough to be away."""
+        self.impatient = impatient
+        self.labels: set[str] = set()
+        """Names under which it is used."""
+        self.waiting = 0
+        """Number of callers that wait for a place."""
+        self._clock = clock
+        self._places = asyncio.Semaphore(places)
+        self._patient = asyncio.Semaphore(max(1, places - 1) if impatient else places)
+        self._failures = 0
+        self._last: tuple[str, str | None] | None = None
+        """Message and hint of the failure that took it away. Not the error, whose traceback holds the request."""
+        self._away_until = 0.0
+        self._away_for = 0.0
+        self._probing = False
+
+    @property
+    def is_away(self) -> bool:
+        """True after failed calls, until one succeeds or none was made for a while, so that nothing is known."""
+        return self._last is not None and self._clock.monotonic() < self._away_until + LONGEST_AWAY_SECONDS
+
+    @asynccontextmanager
+    async def place(self, *, urgent: bool = False) -> AsyncIterator[None]:
+        """Wait for a place and keep it while inside; how that ends tells whether the service is away.
+
+        Raises ServiceAway at once if it is, also after waiting.
+        """
+        self._check()
+        async with AsyncExitStack() as places:
+            self.waiting += 1
+            try:
+                if not urgent:
+                    await places.enter_async_context(self._patient)
+                await places.enter_async_context(self._places)
+            finally:
+                self.waiting -= 1
+            self._check()
+            probing = self._probing = self._last is not None
+            try:
+                yield
+            except (asyncio.CancelledError, GeneratorExit):
+                raise
+            except Retry as failure:
+                if passes(failure):
+                    self._failed(failure)
+                else:
+                    self.answered()
+                raise
+            except Exception:
+                # Any answer, also a refusal, shows that it is there.
+                self.answered()
+                raise
+            else:
+                self.answered()
+            finally:
+                if probing:
+                    self._probing = False
+
+    def _check(self) -> None:
+        """Raise ServiceAway, unless the service is there or a probe is due."""
+        if self._last is None:
+            return
+        left = self._away_until - self._clock.monotonic()
+        if left > 0 or self._probing:
+            message, hint = self._last
+            raise ServiceAway(message, hint=hint, retry_after=max(left, 1.0))
+
+    def answered(self) -> None:
+        """Note that the service is there."""
+        self._failures, self._last, self._away_for = 0, None, 0.0
+
+    def _failed(self, failure: Retry) -> None:
+        self._failures += 1
+        silent = self.impatient and isinstance(failure, CallFailed) and failure.status is None
+        if self._failures < FAILURES and not silent and self._last is None:
+            return
+        self._last = str(failure), failure.hint
+        if self._clock.monotonic() < self._away_until:
+            return  # one of several calls that were running when it went away
+        self._away_for = min(max(AWAY_SECONDS, 2 * self._away_for), LONGEST_AWAY_SECONDS)
+        self._away_until = self._clock.monotonic() + max(
+            self._away_for, min(failure.retry_after or 0.0, LONGEST_AWAY_SECONDS)
+        )
+
+
+class Services:
+    """The services in use, by what they physically are. A service that nothing uses any more is forgotten."""
+
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._known: WeakValueDictionary[Hashable, Service] = WeakValueDictionary()
+
+    def of(self, identity: Hashable, places: int, label: str, *, impatient: bool = False) -> Service:
+        """Return the service with this `identity` (kind, address, model, key); the first call determines the rest.
+        `label`: the name of its user, as metrics show it."""
+        service = self._known.get(identity)
+        if service is None:
+            service = self._known[identity] = Service(places, self._clock, impatient=impatient)
+        service.labels.add(label)
+        return service
+
+    def waiting(self) -> dict[str, float]:
+        """Return the number of callers that wait, by label. May be called in another thread, as `available`."""
+        found: dict[str, float] = {}
+        for label, service in self._labelled():
+            found[label] = found.get(label, 0) + service.waiting
+        return found
+
+    def available(self) -> dict[str, float]:
+        """Return 0 for each label of a service that is away, 1 for the others."""
+        found: dict[str, float] = {}
+        for label, service in self._labelled():
+            found[label] = min(found.get(label, 1), 0 if service.is_away else 1)
+        return found
+
+    def _labelled(self) -> Iterator[tuple[str, Service]]:
+        for reference in self._known.valuerefs():
+            if (service := reference()) is not None:
+                for label in tuple(service.labels):
+                    yield label, service

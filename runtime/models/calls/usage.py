@@ -1,0 +1,150 @@
+"""The rows of calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import structlog
+from sqlalchemy import Connection, func, select
+
+from runtime.clock import Clock, milliseconds, uuid7
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.database.group_commit import Plain, Stage
+from runtime.database.schema import usage
+from runtime.database.text import storable
+from runtime.models.calls.call import Call
+
+log = structlog.get_logger("symbiont.models")
+
+MOST_KEPT: Final = 10_000
+"""Number of rows that are kept while the database is away; further ones are lost."""
+
+
+_Row = tuple[object, ...]
+
+_COLUMNS: Final = (
+    "id",
+    "user_id",
+    "agent",
+    "thread_id",
+    "run_id",
+    "purpose",
+    "model",
+    "service_model",
+    "tokens_in",
+    "tokens_out",
+    "cached",
+    "cost",
+    "duration",
+    "outcome",
+    "created_at",
+)
+
+
+class RunUsage(NamedTuple):
+    """What the calls of one run used. Tokens that a service does not tell are not counted. `cost`: in US dollars; None
+    if no price is known."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cached: int
+    cost: float | None
+
+
+async def used_by(database: Database, run_id: str) -> RunUsage:
+    """Return what the calls of a run used. Raises `Unavailable`."""
+    sums = (func.sum(usage.c[name]) for name in ("tokens_in", "tokens_out", "cached", "cost"))
+    query = select(func.count(), *sums).where(usage.c.run_id == run_id)
+    async with database.read() as connection:
+        calls, tokens_in, tokens_out, cached, cost = (await connection.execute(query)).one()
+    return RunUsage(
+        calls, int(tokens_in or 0), int(tokens_out or 0), int(cached or 0), None if cost is None else float(cost) / 1e9
+    )
+
+
+def store_usage(connection: Connection, rows: Sequence[_Row]) -> list[None]:
+    """Store rows of calls. A row that is already there, because the answer to its commit was lost, stays."""
+    bulk.insert(connection, usage, _COLUMNS, rows, ignore=True)
+    return [None] * len(rows)
+
+
+def _plainly(rows: Sequence[_Row]) -> Plain[None]:
+    return Plain(bulk.inserting("sqlite", usage, _COLUMNS, rows), [None] * len(rows))
+
+
+_STAGE: Final = Stage(9, store_usage, _plainly)
+
+
+class UsageLog:
+    """Stores a row for each call, together with other small writes. No call waits for it or fails because of it: while
+    the database is away, the rows are kept in memory, up to `MOST_KEPT`."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._kept: deque[_Row] = deque()
+        self._lost = 0
+
+    def add(self, call: Call) -> None:
+        """Store the row of `call` soon. Raises nothing."""
+        self._kept.append(self._row(call))
+        self.store_kept()
+
+    def store_kept(self) -> None:
+        """Store the rows that could not be stored before."""
+        while self._kept:
+            row = self._kept[0]
+            try:
+                future = self._database.commits.put(_STAGE, row)
+            except Unavailable:
+                return self._bound()
+            self._kept.popleft()
+            future.add_done_callback(partial(self._ended, row))
+        return None
+
+    def _ended(self, row: _Row, done: asyncio.Future[None]) -> None:
+        error = done.exception()
+        if isinstance(error, Unavailable):
+            self._kept.append(row)
+            self._bound()
+        elif error is not None:
+            log.error("usage_not_stored", reason=f"{type(error).__name__}: {error}")
+        elif self._lost:
+            log.warning("usage_rows_lost", rows=self._lost)
+            self._lost = 0
+
+    def _bound(self) -> None:
+        """Drop the oldest rows beyond `MOST_KEPT`; the first loss is logged, and their number when rows are stored
+        again."""
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popleft()
+            if not self._lost:
+                log.error("usage_not_stored", reason="the database is not available, and too many rows wait for it")
+            self._lost += 1
+
+    def _row(self, call: Call) -> _Row:
+        owner, tokens = call.owner, call.usage
+        return (
+            uuid7(self._clock),
+            owner.user_id,
+            owner.agent,
+            owner.thread_id,
+            owner.run_id,
+            call.purpose,
+            call.name,
+            storable(call.model),
+            tokens.tokens_in,
+            tokens.tokens_out,
+            tokens.cached,
+            call.cost,
+            round(call.seconds * 1000),
+            call.outcome,
+            milliseconds(self._clock),
+        )

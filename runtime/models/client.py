@@ -1,0 +1,294 @@
+"""The one path to a language model: every reply, for agents and for summaries, comes through a `ModelClient`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Self
+
+from msgspec import structs
+from pydantic import BaseModel
+
+from dslc.blocks.model import LanguageModel
+from dslc.blocks.variant import Variant
+from runtime.clock import SYSTEM, Clock
+from runtime.models import MODELS, open_model
+from runtime.models.calls.call import CallOwner, Purpose
+from runtime.models.calls.counted_calls import CallContext, CallKind, CountedCalls
+from runtime.models.calls.option_key import option_key
+from runtime.models.calls.price import BlockPrice, Price, PublishedPrice
+from runtime.models.calls.service import ServiceAway, Services
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, without_reasoning
+from runtime.models.request import Message, Reply, Request, Usage
+from runtime.outbound.http import CallFailed
+
+_SECONDS: Final = 120.0
+"""Timeout of a reply of a row without the option `timeout`."""
+# Options that change how a model is called, and not which one.
+_POLICY: Final = frozenset({"timeout", "context", "model"})
+
+
+class CountedModel:
+    """One block with its opened model. The model's service may be shared with other blocks."""
+
+    def __init__(self, block: LanguageModel, model: Model, options: Mapping[str, object], context: CallContext) -> None:
+        """`options`: with which the model was opened, with every secret a `Secret`."""
+        row = MODELS[block.service.name]
+        whole = _defaults(row.options) | dict(options)
+        timeout = whole.get("timeout")
+        self.block = block
+        self.model = model
+        self.seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else _SECONDS
+        self._url = _url(whole.get("url"))
+        self._places = row.concurrency
+        self._service = (
+            "model",
+            row.name,
+            option_key({name: value for name, value in whole.items() if name not in _POLICY}),
+        )
+        self._context = context
+        self.calls = self._counted(_price(block, self._url))
+
+    def with_model(self, model: str) -> Self:
+        """Return the same service with another of its models, whose price is the published one."""
+        other = copy.copy(self)
+        other.model = self.model.with_model(model)
+        other.calls = other._counted(PublishedPrice(self.block.service.name, self._url))
+        return other
+
+    def _counted(self, price: Price) -> CountedCalls:
+        identity: Hashable = (*self._service, self.model.model)
+        return CountedCalls(
+            self.block.name,
+            self.model.model,
+            self._context.services.of(identity, self._places, self.block.name),
+            self._context,
+            price=price,
+        )
+
+    async def reply(self, request: Request, kind: CallKind) -> Reply:
+        """Return the model's reply. Raises ModelUnavailable, ModelRefused."""
+
+        async def attempt() -> tuple[Reply, Usage]:
+            reply = await self.model.reply(request)
+            return reply, reply.usage
+
+        with self._translated():
+            return self._signed(await self.calls.call(attempt, kind, seconds=self.seconds))
+
+    async def stream(self, request: Request, kind: CallKind) -> AsyncGenerator[str | Reply, None]:
+        """Yield the parts of the model's reply, then the whole. Raises ModelUnavailable, ModelRefused."""
+        with self._translated():
+            async with aclosing(
+                self.calls.stream(lambda: self.model.stream(request), kind, seconds=self.seconds)
+            ) as parts:
+                async for part in parts:
+                    yield self._signed(part) if isinstance(part, Reply) else part
+
+    def _signed(self, reply: Reply) -> Reply:
+        return structs.replace(reply, model=f"{self.model.name}/{self.model.model}")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+            return
+        except ServiceAway as away:
+            message = f"the model {self.model.name} failed and is called again in {away.retry_after:.0f} s: {away}"
+            error = ModelUnavailable(message, hint=away.hint, retry_after=away.retry_after)
+        except CallFailed as failure:
+            message = f"the model {self.model.name} is unavailable: {failure}"
+            error = ModelUnavailable(message, hint=failure.hint, retry_after=failure.retry_after)
+        raise error
+
+
+class ModelClient:
+    """A model block as its users call it, with the blocks that stand in for it.
+
+    Calls are limited together with those of all other users of the same service, repeated, end by the timeout of the
+    service, and are counted for their owner. While the model is unavailable, the fallbacks are asked in order, each
+    with its own settings; never if the request itself is refused, for a wrong key or a model that does not exist, which
+    a person must fix, and never after a part of a stream was yielded.
+    """
+
+    def __init__(self, first: CountedModel, fallback: Sequence[CountedModel] = ()) -> None:
+        """`fallback`: the models of the block's fallbacks; their own fallbacks are not asked."""
+        self._first = first
+        self._fallback = tuple(fallback)
+
+    @property
+    def block(self) -> LanguageModel:
+        """Return the block."""
+        return self._first.block
+
+    @property
+    def name(self) -> str:
+        """Return the row of the model: `ollama`, `openai` …"""
+        return self._first.model.name
+
+    @property
+    def model(self) -> str:
+        """Return the model, by the service's own name."""
+        return self._first.model.model
+
+    @property
+    def holds_schema(self) -> bool:
+        """True if replies can be held to a JSON Schema."""
+        return self._first.model.holds_schema
+
+    @property
+    def native_calls(self) -> bool:
+        """True if tools can be offered by the model's own interface."""
+        return self._first.model.native_calls
+
+    @property
+    def is_away(self) -> bool:
+        """True if calls failed and none has succeeded since, so that the service is called only now and then."""
+        return self._first.calls.service.is_away
+
+    async def reply(
+        self, request: Request, *, owner: CallOwner, purpose: Purpose = "chat", temperature: float | None = None
+    ) -> Reply:
+        """Return the reply to `request`, whose temperature is replaced by `temperature`, or by that of the block that
+        answers. `Reply.model` says which model answered.
+
+        Raises ModelUnavailable if neither the model nor a fallback is available, ModelRefused.
+        """
+        kind = CallKind(owner, purpose)
+        reasons = _Reasons()
+        for counted in self._order(request):
+            try:
+                return await counted.reply(_tempered(request, counted.block, temperature), kind)
+            except (ModelUnavailable, ModelRefused) as error:
+                reasons.note(error, first=counted is self._first)
+        raise reasons.error()
+
+    async def stream(
+        self, request: Request, *, owner: CallOwner, purpose: Purpose = "chat", temperature: float | None = None
+    ) -> AsyncGenerator[str | Reply, None]:
+        """Yield parts of the reply's text as they arrive, then the whole reply; otherwise as `reply`.
+
+        What was yielded before an error is no reply. A consumer that stops early should close the stream (`aclosing`),
+        so that the service stops too; the call is counted in any case.
+        """
+        kind = CallKind(owner, purpose)
+        reasons, begun = _Reasons(), False
+        for counted in self._order(request):
+            parts = counted.stream(_tempered(request, counted.block, temperature), kind)
+            async with aclosing(parts):
+                try:
+                    async for part in parts:
+                        begun = True
+                        yield part
+                    return
+                except (ModelUnavailable, ModelRefused) as error:
+                    if begun:
+                        raise
+                    reasons.note(error, first=counted is self._first)
+        raise reasons.error()
+
+    async def generate(
+        self, prompt: str, *, system: str = "", max_tokens: int, owner: CallOwner, purpose: Purpose
+    ) -> Reply:
+        """Return the reply to `prompt`, its text without reasoning and surrounding white space; it may be empty.
+        `system`: instructions before the prompt. Deterministic where the service can be: the temperature is 0.
+
+        Raises as `reply`.
+        """
+        instructions = (Message("system", system),) if system else ()
+        request = Request(messages=(*instructions, Message("user", prompt)), max_tokens=max_tokens)
+        reply = await self.reply(request, owner=owner, purpose=purpose, temperature=0.0)
+        return structs.replace(reply, text=without_reasoning(reply.text))
+
+    async def reachable(self) -> bool:
+        """True if the model or a fallback answers at all. Cheap. Raises nothing."""
+        for counted in (self._first, *self._fallback):
+            if await counted.model.reachable():
+                return True
+        return False
+
+    async def window(self) -> int | None:
+        """Return the tokens that a request and its reply may have together: the block's, else what the service or the
+        options say; None if unknown. Raises nothing."""
+        return self.block.window if self.block.window is not None else await self._first.model.window()
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Return the number of tokens of each text by the model's own tokenizer; None if that is not available."""
+        return await self._first.model.count_tokens(texts)
+
+    def alone(self, model: str | None = None) -> ModelClient:
+        """Return a client without fallbacks; with `model`, of another model of the same service."""
+        return ModelClient(self._first if model is None else self._first.with_model(model))
+
+    async def close(self) -> None:
+        """Close the model, for a client whose model is not in a pool."""
+        await self._first.model.close()
+
+    def _order(self, request: Request) -> list[CountedModel]:
+        """Return the models to ask. A fallback without native calls is left out if the request has tools."""
+        return [self._first, *(each for each in self._fallback if each.model.native_calls or not request.tools)]
+
+
+class _Reasons:
+    """Why the models that were asked did not answer."""
+
+    def __init__(self) -> None:
+        self._first: ModelUnavailable | None = None
+        self._others: list[str] = []
+
+    def note(self, error: ModelUnavailable | ModelRefused, *, first: bool) -> None:
+        """Note the error of the first model or of a fallback. Raises the first model's refusal."""
+        if not first:
+            # A fallback that a person must fix does not make the model itself unusable.
+            self._others.append(error.line())
+        elif isinstance(error, ModelRefused):
+            raise error
+        else:
+            self._first = error
+
+    def error(self) -> ModelUnavailable:
+        """Return the error for the caller: that of the first model, and why no fallback answered."""
+        assert self._first is not None
+        if not self._others:
+            return self._first
+        others = "; ".join(self._others)
+        return ModelUnavailable(
+            f"{self._first}; no fallback answered: {others}",
+            hint=self._first.hint,
+            retry_after=self._first.retry_after,
+        )
+
+
+async def open_client(
+    service: Variant, options: Mapping[str, object], *, clock: Clock = SYSTEM, root: Path = Path()
+) -> ModelClient | None:
+    """Open the model that a setting names by its row, without a pool; its calls are not recorded. The caller closes it.
+
+    None for `none`. `root`: of relative paths. Raises UsageError as `open_model` does.
+    """
+    model = await open_model(service, options, root=root)
+    if model is None:
+        return None
+    block = LanguageModel(name=service.name, service=service)
+    return ModelClient(CountedModel(block, model, options, CallContext(Services(clock), clock=clock)))
+
+
+def _tempered(request: Request, block: LanguageModel, temperature: float | None) -> Request:
+    return structs.replace(request, temperature=block.temperature if temperature is None else temperature)
+
+
+def _price(block: LanguageModel, url: str | None) -> Price:
+    if block.input_price is not None or block.output_price is not None:
+        return BlockPrice(block.input_price, block.output_price)
+    return PublishedPrice(block.service.name, url)
+
+
+def _defaults(options: type[BaseModel]) -> dict[str, object]:
+    return {name: field.get_default(call_default_factory=True) for name, field in options.model_fields.items()}
+
+
+def _url(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,57 @@
+"""HTTP clients for the providers' libraries, with the limits of our own calls.
+
+Like `runtime.outbound.http`, they follow no redirects, keep no cookies between hosts, ignore the environment's proxies,
+and read no answer beyond `LARGEST_ANSWER`, whichever library reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any
+
+from runtime.outbound.http import CONNECT_SECONDS, LARGEST_ANSWER
+
+OPENED: ContextVar[list[Any] | None] = ContextVar("opened", default=None)
+"""The list to which answers are added when they begin, for a caller that closes them. Some libraries leave an answer
+open that is not read to its end."""
+
+
+class TooLarge(Exception):  # noqa: N818 - named for what happened
+    """An answer has more bytes than are read."""
+
+
+def http_client(library: ModuleType, seconds: float) -> Any:
+    """Return an `AsyncClient` of httpx or httpx2. `seconds`: at most for each part of an answer."""
+
+    class BoundedStream(library.AsyncByteStream):  # type: ignore[name-defined,misc]
+        def __init__(self, inner: Any, most: int) -> None:
+            self._inner = inner
+            self._left = most
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for part in self._inner:
+                self._left -= len(part)
+                if self._left < 0:
+                    raise TooLarge
+                yield part
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    class BoundedTransport(library.AsyncHTTPTransport):  # type: ignore[name-defined,misc]
+        async def handle_async_request(self, request: Any) -> Any:
+            response = await super().handle_async_request(request)
+            response.stream = BoundedStream(response.stream, LARGEST_ANSWER)
+            if (opened := OPENED.get()) is not None:
+                opened.append(response.stream)
+            return response
+
+    return library.AsyncClient(
+        transport=BoundedTransport(trust_env=False),
+        trust_env=False,
+        follow_redirects=False,
+        timeout=library.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
+        headers={"User-Agent": "symbiont", "Accept-Encoding": "identity"},
+    )

@@ -1,0 +1,176 @@
+"""A model of a provider, by the direct layer of pydantic-ai."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Self
+
+from pydantic_ai import direct
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+from pydantic_ai.models import Model as Inner
+from pydantic_ai.models import StreamedResponse
+from pydantic_ai.settings import ModelSettings
+
+from runtime.clock import SYSTEM, Clock
+from runtime.errors import SymbiontError
+from runtime.models.direct.failures import Asked, error_of, not_text
+from runtime.models.direct.http_client import OPENED
+from runtime.models.direct.messages import messages_of, parameters_of, reply_of, settings_of
+from runtime.models.model import Model, ModelRefused, ModelUnavailable
+from runtime.models.reachability import LOOK_SECONDS, Reachability
+from runtime.models.remote import STREAM_FACTOR
+from runtime.models.request import Reply, Request
+from runtime.outbound.http import CallFailed, HttpCaller
+
+
+class DirectModel(Model):
+    """Asks one provider through its own library, once for each question."""
+
+    native_calls = True
+
+    def __init__(
+        self,
+        row: str,
+        model: str,
+        *,
+        make: Callable[[str], Inner[Any]],
+        url: str,
+        host: str,
+        seconds: float,
+        secrets: Mapping[str, str],
+        settings: ModelSettings,
+        close: Callable[[], Awaitable[None]],
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """`make`: returns the provider's model by its name. `url`, `host`: of the API, the second as shown. `secrets`:
+        what no message may contain. `settings`: of every call. `seconds`: at most for an answer, or for each part of a
+        streamed one."""
+        self.name = row
+        self.model = model
+        self._make = make
+        self._inner = make(model)
+        self._url = url
+        self._host = host
+        self._seconds = seconds
+        self._hide = _Hidden(secrets)
+        self._settings = settings
+        self._close = close
+        self._caller = HttpCaller(clock=clock)
+        self._reachability = Reachability(clock)
+        self.holds_schema = self._inner.profile.get("supports_json_schema_output", False)
+
+    async def reply(self, request: Request) -> Reply:
+        settings = self._settings | settings_of(request) | ModelSettings(request_timeout=self._seconds)
+        failure: SymbiontError
+        try:
+            response = await direct.model_request(
+                self._inner,
+                messages_of(request),
+                model_settings=settings,
+                model_request_parameters=parameters_of(request, holds_schema=self.holds_schema),
+                instrument=False,
+            )
+            reply = reply_of(response)
+        except Exception as error:
+            failure = self._error(error)
+        else:
+            if response.parts or response.finish_reason is not None:
+                self._reachability.note(there=True)
+                return reply
+            failure = not_text(self._asked())
+        # Raised here, so that the library's error, which may contain the URL, is not its context.
+        raise failure
+
+    async def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
+        limits = ModelSettings(request_timeout=self._seconds * STREAM_FACTOR, first_event_timeout=self._seconds)
+        failure: SymbiontError
+        try:
+            async with AsyncExitStack() as stack:
+                answer = await self._begun(stack, request, self._settings | settings_of(request) | limits)
+                async for event in answer:
+                    if text := _text(event):
+                        yield text
+                response = answer.get()
+            if response.finish_reason is not None:
+                self._reachability.note(there=True)
+                yield reply_of(response)
+                return
+            message = f"the model {self.name} is unavailable: {self._host} ended its answer before it was complete"
+            failure = ModelUnavailable(message)
+        except Exception as error:
+            failure = self._error(error)
+        raise failure
+
+    async def _begun(self, stack: AsyncExitStack, request: Request, settings: ModelSettings) -> StreamedResponse:
+        """Return a streamed answer, which `stack` closes."""
+        opened: list[Any] = []
+
+        async def close() -> None:
+            for each in opened:
+                await each.aclose()
+
+        stack.push_async_callback(close)
+        token = OPENED.set(opened)
+        try:
+            return await stack.enter_async_context(
+                direct.model_request_stream(
+                    self._inner,
+                    messages_of(request),
+                    model_settings=settings,
+                    model_request_parameters=parameters_of(request, holds_schema=self.holds_schema),
+                    instrument=False,
+                )
+            )
+        finally:
+            OPENED.reset(token)
+
+    async def reachable(self) -> bool:
+        return await self._reachability.check(self._look)
+
+    def with_model(self, model: str) -> Self:
+        other = super().with_model(model)
+        other._inner = self._make(model)
+        other.holds_schema = other._inner.profile.get("supports_json_schema_output", False)
+        return other
+
+    async def close(self) -> None:
+        await self._caller.close()
+        await self._close()
+
+    async def _look(self) -> bool:
+        try:
+            await self._caller.get_json(self._url, timeout_seconds=LOOK_SECONDS)
+        except CallFailed as failure:
+            # Any answer, also that there is no such page, shows that the service is there.
+            return failure.status is not None and failure.status < 500
+        return True
+
+    def _error(self, error: Exception) -> SymbiontError:
+        if isinstance(error, UserError):
+            return ModelRefused(f"{self._host} cannot be asked this by the model {self.name}", hint="try another model")
+        failure = error_of(error, self._asked())
+        if isinstance(failure, ModelUnavailable) and getattr(error, "status_code", None) is None:
+            self._reachability.note(there=False)
+        return failure
+
+    def _asked(self) -> Asked:
+        return Asked(self.name, self.model, self._host, self._seconds, self._hide.reveal())
+
+
+def _text(event: object) -> str:
+    """Return the text that an event of a stream adds."""
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            return text
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+    return ""
+
+
+class _Hidden:
+    """Texts that no message may contain, and no repr shows."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self.reveal: Callable[[], Mapping[str, str]] = lambda: secrets

@@ -1,0 +1,21 @@
+"""A model without the key that it needs: it opens, and every question says what is missing."""
+
+from __future__ import annotations
+
+from runtime.models.model import Model, ModelRefused
+from runtime.models.request import Reply, Request
+
+
+class KeylessModel(Model):
+    """Answers nothing."""
+
+    def __init__(self, row: str, model: str, hint: str) -> None:
+        self.name = row
+        self.model = model
+        self._hint = hint
+
+    async def reply(self, request: Request) -> Reply:
+        raise ModelRefused(f"the model {self.name} needs a key", hint=self._hint)
+
+    async def reachable(self) -> bool:
+        return False

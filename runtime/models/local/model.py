@@ -1,0 +1,128 @@
+"""`model local`: a language model in a GGUF file, run on this machine by llama.cpp."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Self
+
+from msgspec.structs import replace
+
+from runtime import extras
+from runtime.clock import SYSTEM, Clock
+from runtime.errors import UsageError
+from runtime.models.local.model_file import ModelFile, packaged, read_model_file
+from runtime.models.local.options import LocalOptions
+from runtime.models.local.runner import Runner
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
+from runtime.models.request import Reply, Request
+
+LIBRARY: Final = "xllamacpp"
+REACHABLE_SECONDS: Final = 10.0
+"""Seconds for which the result of `reachable` is cached."""
+
+
+class LocalModel(Model):
+    """A GGUF file. A worker process loads it for the first request; opening it only reads the file's header."""
+
+    name = "local"
+    holds_schema = True
+
+    def __init__(self, file: ModelFile, options: LocalOptions, *, clock: Clock = SYSTEM) -> None:
+        self.model = file.name
+        self.native_calls = file.calls
+        self._file = file
+        self._clock = clock
+        self._window = min(options.context, file.trained or options.context)
+        self._seen: tuple[float, bool] | None = None
+        self._runner = Runner(
+            file,
+            window=self._window,
+            threads=options.threads or max(1, _processors() - 1),
+            idle=options.idle,
+            timeout=options.timeout,
+        )
+
+    async def reply(self, request: Request) -> Reply:
+        async with aclosing(self.stream(request)) as parts:
+            async for part in parts:
+                if isinstance(part, Reply):
+                    return part
+        raise ModelUnavailable("the model local gave no reply")
+
+    async def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
+        if self.model != self._file.name:
+            raise NoSuchModel(f"the model local has no {self.model}", hint=f"its file is {self._file.path}")
+        try:
+            async with aclosing(self._runner.stream(_encodable(request))) as parts:
+                async for part in parts:
+                    yield part
+        except ModelUnavailable:
+            if not self._runner.loaded:
+                self._seen = self._clock.monotonic(), False
+            raise
+
+    async def reachable(self) -> bool:
+        if self._runner.loaded:
+            return True
+        if self._seen is None or self._clock.monotonic() - self._seen[0] >= REACHABLE_SECONDS:
+            self._seen = self._clock.monotonic(), await asyncio.to_thread(_is_usable, self._file.path)
+        return self._seen[1]
+
+    async def window(self) -> int | None:
+        return self._window
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        try:
+            return await self._runner.count_tokens([_text(each) for each in texts])
+        except (ModelUnavailable, ModelRefused):
+            return None
+
+    def with_model(self, model: str) -> Self:
+        other = copy.copy(self)
+        other.model = model
+        return other
+
+    async def close(self) -> None:
+        await self._runner.close()
+
+
+async def open_local(options: Mapping[str, object]) -> LocalModel:
+    """Open the model of this row, and load nothing. Raises UsageError if the extra or the package with the model is
+    missing, or if the file is not a language model."""
+    read = LocalOptions.model_validate(options)
+    return LocalModel(await asyncio.to_thread(_found, read), read)
+
+
+def _found(options: LocalOptions) -> ModelFile:
+    if find_spec(LIBRARY) is None:
+        raise UsageError(
+            f"the model local needs the package {LIBRARY}, which is not installed", hint=extras.install("llm")
+        )
+    return read_model_file(packaged(options.package) if options.path is None else Path(options.path))
+
+
+def _is_usable(path: Path) -> bool:
+    try:
+        read_model_file(path)
+    except ModelRefused:
+        return False
+    return True
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _encodable(request: Request) -> Request:
+    """Return the request with texts that have an encoding: JSON from outside may contain half a surrogate pair."""
+    return replace(request, messages=tuple(replace(message, text=_text(message.text)) for message in request.messages))
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

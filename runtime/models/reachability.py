@@ -1,0 +1,34 @@
+"""Whether a service answers at all, remembered for some seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from runtime.clock import Clock
+
+REACHABLE_SECONDS = 10.0
+"""Seconds for which the result of `reachable` is cached."""
+LOOK_SECONDS = 2.0
+"""Maximum seconds for checking a service."""
+
+
+class Reachability:
+    """The last known state of one service."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._looking = asyncio.Lock()
+        self._seen: tuple[float, bool] | None = None
+
+    async def check(self, look: Callable[[], Awaitable[bool]]) -> bool:
+        """True if the service answered; `look` asks it if that is not known. Several callers ask once."""
+        async with self._looking:
+            if self._seen is None or self._clock.monotonic() - self._seen[0] >= REACHABLE_SECONDS:
+                self.note(there=await look())
+            assert self._seen is not None
+            return self._seen[1]
+
+    def note(self, *, there: bool) -> None:
+        """Record what a call has shown."""
+        self._seen = self._clock.monotonic(), there

@@ -1,0 +1,78 @@
+"""A question to a language model, and its reply, in the same form for every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+Finish = Literal["stop", "length", "calls", "filtered"]
+"""Why a reply ended: complete; cut off at `max_tokens`; complete, with tool calls; withheld by the service."""
+
+TEMPERATURE: Final = 0.7
+"""Default temperature of a reply."""
+
+
+class ToolCall(Struct, frozen=True):
+    """A call of a tool by the model's own interface. `arguments`: JSON as the model wrote it, which may be invalid."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(Struct, frozen=True):
+    """One message of a request. `calls`: of role `assistant`. `call_id`: of role `tool`, the call that it answers."""
+
+    role: Role
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str | None = None
+
+
+class ToolSchema(Struct, frozen=True):
+    """A tool as a model sees it. `name`: `[a-zA-Z0-9_-]{1,64}`. `parameters`: a JSON Schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """A question. `max_tokens`: of the reply, its reasoning included.
+
+    `tools`: offered by the model's own interface. `schema`: a JSON Schema that the text must follow; a row that cannot
+    hold a model to one (`Model.holds_schema`) ignores it. `stop`: texts at which the reply ends; a service that does
+    not know them ignores them. `reasoning`: False asks a model that can answer without reasoning to do so.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    tools: tuple[ToolSchema, ...] = ()
+    schema: Mapping[str, Any] | None = None
+    temperature: float = TEMPERATURE
+    stop: tuple[str, ...] = ()
+    reasoning: bool = True
+
+
+class Usage(Struct, frozen=True):
+    """Tokens of one call; None where the service does not say. `cached`: of `tokens_in`, those read from its cache."""
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cached: int | None = None
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """The answer of a model. `text`: as received, without the reasoning that the service returns separately. `model`:
+    the row and the model that answered, as `ollama/llama3.1:8b`; set by `ModelClient`."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    finish: Finish = "stop"
+    usage: Usage = Usage()
+    reasoning: str = ""
+    model: str = ""

@@ -1,0 +1,102 @@
+"""What Ollama is asked by, and how its answers are read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from runtime.models.model import ModelRefused, ModelUnavailable
+from runtime.models.ollama import OllamaModel, OllamaOptions
+from runtime.models.request import Message, Request, ToolCall, ToolSchema
+from tests.runtime.models.services import SAID, Service, refuses, sends, serving
+from tests.runtime.models.wires import Said
+
+SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}}
+CALL = ToolCall("call_1", "note", '{"x": 1}')
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    async with serving("ollama") as running:
+        yield running
+
+
+@pytest.fixture
+async def model(service: Service) -> AsyncIterator[OllamaModel]:
+    opened = OllamaModel(OllamaOptions(url=service.url, model="qwen3:4b", context=4096))
+    yield opened
+    await opened.close()
+
+
+async def test_everything_of_a_request_is_asked(model: OllamaModel, service: Service) -> None:
+    messages = (
+        Message("user", "Hi."),
+        Message("assistant", "", calls=(CALL,)),
+        Message("tool", "done", call_id="call_1"),
+    )
+    tools = (ToolSchema("note", "Note it.", SCHEMA),)
+    await model.reply(
+        Request(messages=messages, max_tokens=50, tools=tools, schema=SCHEMA, temperature=0.7, stop=("END",))
+    )
+
+    assert service.bodies == [
+        {
+            "model": "qwen3:4b",
+            "messages": [
+                {"role": "user", "content": "Hi."},
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "tool_calls": [{"function": {"name": "note", "arguments": {"x": 1}}}],
+                },
+                {"role": "tool", "content": "done", "tool_name": "note"},
+            ],
+            "stream": False,
+            "truncate": False,
+            "tools": [
+                {"type": "function", "function": {"name": "note", "description": "Note it.", "parameters": SCHEMA}}
+            ],
+            "format": SCHEMA,
+            "options": {"num_predict": 50, "num_ctx": 4096, "temperature": 0.7, "stop": ["END"]},
+        }
+    ]
+
+
+async def test_the_window_is_that_of_the_options(model: OllamaModel) -> None:
+    assert await model.window() == 4096
+
+
+@pytest.mark.parametrize(
+    ("parameter", "explanation"),
+    [
+        ("format", 'invalid format: expected "json" or a JSON schema'),
+        ("think", '"qwen3:4b" does not support thinking'),
+    ],
+)
+async def test_an_older_ollama_is_asked_without_what_it_does_not_know(
+    model: OllamaModel, service: Service, parameter: str, explanation: str
+) -> None:
+    service.answers.append(refuses(400, explanation))
+    request = Request(messages=(Message("user", "Hi."),), max_tokens=50, schema=SCHEMA, reasoning=False)
+
+    assert (await model.reply(request)).text == SAID
+    assert [parameter in body for body in service.bodies] == [True, False]
+    assert model.holds_schema == (parameter != "format")
+
+
+async def test_tools_that_a_model_does_not_support_are_refused(model: OllamaModel, service: Service) -> None:
+    service.answers.append(refuses(400, "registry.ollama.ai/library/gemma:2b does not support tools"))
+    request = Request(messages=(Message("user", "Hi."),), max_tokens=50, tools=(ToolSchema("note", "Note.", SCHEMA),))
+
+    with pytest.raises(ModelRefused, match="does not support tools") as caught:
+        await model.reply(request)
+    assert caught.value.hint == "write `tool_calling json` in the agent's block"
+
+
+async def test_an_error_in_the_middle_of_a_stream_is_told(model: OllamaModel, service: Service) -> None:
+    error = b'{"error": "an error was encountered while running the model: CUDA error"}\n'
+    service.answers.append(sends(*service.wire.parts(Said(SAID))[:3], error))
+
+    with pytest.raises(ModelUnavailable, match="CUDA error"):
+        [part async for part in model.stream(Request(messages=(Message("user", "Hi."),), max_tokens=50))]

@@ -1,0 +1,68 @@
+"""Token counts are never too low for long: they learn from usage, and from requests that did not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.tokens import LARGEST_RATIO, SMALLEST_RATIO, TokenCounter
+
+TEXT = "The quick brown fox jumps over the lazy dog. " * 20
+
+
+class Letters:
+    """A tokenizer with a token for each letter."""
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        return [len(text) for text in texts]
+
+
+def test_a_service_that_uses_more_tokens_is_believed_at_once() -> None:
+    counter = TokenCounter()
+    used = 3 * counter.count(TEXT)
+    counter.learn(counter.count(TEXT), used)
+    assert counter.count(TEXT) >= used
+
+
+def test_a_service_that_uses_fewer_tokens_is_believed_slowly() -> None:
+    counter = TokenCounter()
+    before = counter.count(TEXT)
+    counter.learn(before, before // 2)
+    assert 0.9 * before < counter.count(TEXT) < before
+    for _ in range(100):
+        counter.learn(counter.count(TEXT), before // 2)
+    assert before // 2 <= counter.count(TEXT) < 0.6 * before
+
+
+async def test_a_tokenizer_is_exact_and_its_counts_teach_the_estimate_nothing() -> None:
+    counter = TokenCounter()
+    ratio = counter.ratio
+    await counter.measure(Letters(), [TEXT])
+    assert counter.count(TEXT) == len(TEXT)
+    counter.learn(len(TEXT), len(TEXT) // 2)
+    assert counter.ratio == ratio
+
+
+async def test_what_did_not_fit_counts_as_more_than_is_allowed() -> None:
+    for measured in (False, True):
+        counter = TokenCounter()
+        if measured:
+            await counter.measure(Letters(), [TEXT])
+        counted = counter.count(TEXT)
+        counter.exceeded(counted, 2 * counted)
+        if measured:
+            # As the next context does.
+            await counter.measure(Letters(), [TEXT])
+        assert counter.count(TEXT) > 2 * counted
+
+
+@given(st.lists(st.tuples(st.integers(-10, 10**6), st.integers(-10, 10**6))))
+def test_the_ratio_stays_within_its_bounds(seen: list[tuple[int, int]]) -> None:
+    counter = TokenCounter()
+    for counted, used in seen:
+        counter.learn(counted, used)
+        assert SMALLEST_RATIO <= counter.ratio <= LARGEST_RATIO
+        counter.exceeded(counted, used)
+        assert SMALLEST_RATIO <= counter.ratio <= LARGEST_RATIO
