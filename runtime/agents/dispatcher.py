@@ -5,30 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
+from runtime.agents.outcome import outcome_name, outcome_of
+from runtime.agents.running import Running, RunningTurns, Source, renew_leases, stop_cancelled, stop_runs
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.errors import GiveUp, SymbiontError
+from runtime.errors import Away, NotFound
 from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import Superseded
 from runtime.threads.turns.backoff import TRIES, delay
-from runtime.threads.turns.queue import TurnQueue
-from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, ClaimedTurn, Outcome
+from runtime.threads.turns.ending import CANCELLED_BY_PERSON
+from runtime.threads.turns.shares import SHARES, Places
+from runtime.threads.turns.turn import CANCELLED, DONE, QUEUED, RUNNING, WAITING, ClaimedTurn, Outcome
 
 log = structlog.get_logger("symbiont.dispatcher")
 
-Run = Callable[[Any, RunLog], Awaitable[None]]
-"""Runs the agent of a turn. Raises `Retry`, or any other error, for another attempt; `GiveUp` to end as a dead letter
-at once; `AgentGone` when the agent is not declared."""
+Run = Callable[[Any, RunLog], Awaitable[str | None]]
+"""Runs the agent of a turn and returns how the run ended, see `runtime.threads.run.End`. Raises `Retry`, or any other
+error, for another attempt; `Away` for one that does not count; `GiveUp` to end as a dead letter at once; `ThreadBusy`
+to wait for the thread; `AgentGone` when the agent is not declared."""
 
-Source = TurnQueue[Any]
+Result = TypeVar("Result")
 
 WORKERS = 16
 FIRST_WORKERS = 8
@@ -43,23 +46,15 @@ PRESSURE = 8
 BURST_SECONDS = 2.0
 """Seconds that a claim waits for a burst to end."""
 
+REPORTED = 10_000
+"""Number of waiting runs of which the log is known to say what they wait for."""
+
 STOP_SECONDS = 10.0
 """Seconds that a stop waits for cancelled runs. Runs that have not ended by then are queued again by the next start."""
 
 POLL_SECONDS = 1.0
 """Interval in seconds of reading the sources if nothing wakes the dispatcher: for backoffs and turns of other
 daemons."""
-
-
-@dataclass(slots=True)
-class _Running:
-    """A turn that runs here. `leased_at`: when its lease was last renewed, by the monotonic clock. `interrupted`: it is
-    cancelled because leases could not be renewed."""
-
-    source: Source
-    turn: ClaimedTurn
-    leased_at: float
-    interrupted: bool = False
 
 
 class Dispatcher:
@@ -95,7 +90,8 @@ class Dispatcher:
         self._unreadable = False
         self._stopping = False
         self._claiming = asyncio.Lock()
-        self._running: dict[asyncio.Task[None], _Running] = {}
+        self._running: RunningTurns = {}
+        self._reported: dict[str, None] = {}  # runs of which the log says what they wait for
         self._suspect: asyncio.Task[None] | None = None
         self._alone_until = 0.0  # no other turns are claimed before; by the monotonic clock
         self._cleared_at = 0.0  # the running suspect is none any more
@@ -109,6 +105,22 @@ class Dispatcher:
         """Claim soon: another daemon announced turns. It is not announced again, or two full daemons would do so
         forever."""
         self._woken.set()
+
+    async def cancel(self, run_id: str, user_id: str) -> str:
+        """Cancel a run of the user, on whichever daemon. Returns `cancelled`, or `running` while its attempt stops.
+
+        Raises `NotFound`, `Conflict` if it has ended otherwise, and `Unavailable`.
+        """
+        for source in tuple(self._sources):
+            state = await source.cancel_run(run_id, user_id)
+            if state is None:
+                continue
+            if state == RUNNING:
+                stop_runs(self._running, {run_id})
+            # Its thread may be free.
+            self.wake()
+            return state
+        raise NotFound(f"there is no run {run_id}")
 
     @property
     def running(self) -> int:
@@ -216,35 +228,24 @@ class Dispatcher:
             if (turn := await source.claim_suspect()) is not None:
                 self._cleared_at = now + ALONE_SECONDS
                 self._alone_until = now if self._running else self._cleared_at
-                self._suspect = self._start(_Running(source, turn, now))
+                self._suspect = self._start(Running(source, turn, now))
                 return True
         return None
 
     async def _claim_from_sources(self, free: int) -> int:
         """Claim and start up to `free` turns, equal shares of each source, and return how many places are left.
 
-        A share that a source does not use goes to the others. The order of the sources changes with each claim.
+        The order of the sources changes with each claim.
         """
         self._sources.rotate(-1)
-        asked: Sequence[Source] = tuple(self._sources)
-        while free and asked:
-            share = -(-free // len(asked))
-            full = []
-            for source in asked:
-                limit = min(share, free)
-                if not limit:
-                    break
-                claimed_at = self._clock.monotonic()
-                turns = await source.claim(limit)
-                for turn in turns:
-                    self._start(_Running(source, turn, claimed_at))
-                free -= len(turns)
-                if len(turns) == limit:
-                    full.append(source)
-            asked = full
+        claimed_at = self._clock.monotonic()
+        for source, turns in await self._database.commits.store(SHARES, Places(tuple(self._sources), free)):
+            for turn in turns:
+                self._start(Running(source, turn, claimed_at))
+            free -= len(turns)
         return free
 
-    def _start(self, running: _Running) -> asyncio.Task[None]:
+    def _start(self, running: Running) -> asyncio.Task[None]:
         task = asyncio.create_task(self._attempt(running.source, running.turn), name=f"run {running.turn.run_id}")
         self._running[task] = running
         task.add_done_callback(self._ended)
@@ -273,35 +274,57 @@ class Dispatcher:
                 log.warning("run_superseded", error=str(error))
                 name = "superseded"
             else:
-                name = _name(outcome)
+                name = outcome_name(outcome)
             seconds = self._clock.monotonic() - began
             self._metrics.runs.add(name)
-            self._metrics.run_seconds.observe(seconds)
+            if name != WAITING:
+                self._metrics.run_seconds.observe(seconds)
             log.debug("run_ended", outcome=name, seconds=round(seconds, 6))
 
     async def _finish(self, source: Source, turn: ClaimedTurn, run_log: RunLog, outcome: Outcome) -> Outcome:
         """Store how `turn` ended, and return that. An outcome that cannot be stored is replaced by a failure."""
+        queued: bool | None = False
         try:
-            if outcome.state != DONE:
+            if outcome.state not in (DONE, WAITING):
                 # Another attempt must not repeat what was done.
                 await self._until_available(run_log.settle)
-            await self._until_available(lambda: source.finish(turn, outcome))
+            queued = await self._until_available(lambda: source.finish(turn, outcome))
         except Superseded:
             raise
         except Exception as error:
-            outcome = _failed(turn, error)
-            await self._until_available(lambda: source.finish(turn, outcome))
+            outcome = outcome_of(turn, error)
+            queued = await self._until_available(lambda: source.finish(turn, outcome))
+        if queued and self._stopping:
+            # The next turn of the thread is for the other daemons.
+            self._on_full()
+        elif queued:
+            self.wake()
         return outcome
 
     async def _outcome(self, source: Source, turn: ClaimedTurn, run_log: RunLog) -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None
+        running = self._running[task]
         try:
-            await self._run(await source.load(turn), run_log)
+            outcome = await self._acted(source, turn, run_log, running)
+        finally:
+            running.acting = False
+        if outcome.state != QUEUED or outcome.counts:
+            self._reported.pop(turn.run_id, None)
+        return outcome
+
+    async def _acted(self, source: Source, turn: ClaimedTurn, run_log: RunLog, running: Running) -> Outcome:
+        try:
+            ended = await self._run(await source.load(turn), run_log)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             assert task is not None
             if not task.cancelling():
-                return _failed(turn, RuntimeError("a task of the agent was cancelled"))
-            if self._running[task].interrupted:
+                return outcome_of(turn, RuntimeError("a task of the agent was cancelled"))
+            if running.cancelled:
+                log.info("run_cancelled", agent=turn.agent)
+                return Outcome(CANCELLED, CANCELLED_BY_PERSON, counts=False)
+            if running.interrupted:
                 return Outcome(
                     QUEUED, "the leases could not be renewed", delay(min(turn.tries, TRIES - 1)), counts=False
                 )
@@ -310,22 +333,19 @@ class Dispatcher:
             return Outcome(QUEUED, "the daemon stopped", counts=False)
         except Superseded:
             raise
-        except AgentGone as error:
-            log.warning("agent_gone", agent=turn.agent)
-            return Outcome(AGENT_GONE, str(error))
-        except GiveUp as error:
-            log.error("dead_letter", agent=turn.agent, error=error.line())
-            return Outcome(DEAD, error.line())
-        except Unavailable as error:
-            # Not an error of the agent, and it may last long: it never counts towards the dead letter.
-            log.warning("run_interrupted", error=str(error))
-            return Outcome(QUEUED, str(error), delay(min(turn.tries, TRIES - 1)), counts=False)
         except Exception as error:
-            return _failed(turn, error)
-        return Outcome(DONE)
+            # What a run waits for is logged once, not at each attempt.
+            outcome = outcome_of(turn, error, quiet=turn.run_id in self._reported)
+            if isinstance(error, Away):
+                self._reported[turn.run_id] = None
+                while len(self._reported) > REPORTED:
+                    del self._reported[next(iter(self._reported))]
+            return outcome
+        return Outcome(DONE, ended=ended)
 
-    async def _until_available(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Do `act`, repeated while the database is unavailable: the outcome of a run must not be lost."""
+    async def _until_available(self, act: Callable[[], Awaitable[Result]]) -> Result | None:
+        """Do `act` and return its result, repeated while the database is unavailable: the outcome of a run must not be
+        lost. None if the dispatcher stops meanwhile."""
         logged = False
         while True:
             try:
@@ -347,44 +367,6 @@ class Dispatcher:
             for source, at in renewed.items():
                 if self._clock.monotonic() - at >= source.lease / 3:
                     renewed[source] = self._clock.monotonic()
-                    await self._renew(source)
-
-    async def _renew(self, source: Source) -> None:
-        """Renew the leases of one source's turns; cancel runs whose lease is lost, or may be soon."""
-        asked = self._clock.monotonic()
-        running = {task: each for task, each in self._running.items() if each.source is source}
-        if not running:
-            return
-        try:
-            held = await source.renew([each.turn for each in running.values()])
-        except Unavailable as error:
-            log.warning("leases_not_renewed", error=str(error))
-            late = asked - 0.6 * source.lease
-            lost = [task for task, each in running.items() if each.leased_at < late]
-            for task in lost:
-                running[task].interrupted = True
-        else:
-            lost = [task for task, each in running.items() if (each.turn.id, each.turn.attempt) not in held]
-            for each in running.values():
-                each.leased_at = asked
-        for task in lost:
-            task.cancel()
-
-
-def _name(outcome: Outcome) -> str:
-    """Return the name by which `outcome` is counted."""
-    if outcome.state == QUEUED:
-        return "retry" if outcome.counts else "interrupted"
-    return outcome.state
-
-
-def _failed(turn: ClaimedTurn, error: Exception) -> Outcome:
-    expected = isinstance(error, SymbiontError)
-    reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}".partition("\n")[0]
-    # An unexpected error is a bug in the program; only its traceback shows the location.
-    event = log.bind(**turn.label, agent=turn.agent, error=reason, exc_info=None if expected else error)
-    if turn.tries >= TRIES:
-        event.error("dead_letter")
-        return Outcome(DEAD, reason)
-    event.warning("run_failed", tries=turn.tries)
-    return Outcome(QUEUED, reason, delay(turn.tries))
+                    await renew_leases(self._running, source, self._clock)
+            if renewed:
+                await stop_cancelled(self._running, self._database)

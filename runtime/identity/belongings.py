@@ -5,19 +5,30 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, or_, select, tuple_
 
 from runtime.database.connection import Database
-from runtime.database.schema import bodies, deliveries, item_parts, item_sources, items, metadata, runs, steps, users
+from runtime.database.schema import (
+    TURN_TABLES,
+    bodies,
+    deliveries,
+    item_parts,
+    item_sources,
+    items,
+    metadata,
+    runs,
+    steps,
+    users,
+)
 
 CHUNK: Final = 2000
 """Maximum rows that one transaction deletes, so that other writes run in between."""
 
 RUNNING: Final = "running"
-"""State of a delivery that an agent is processing; it is kept, with its run, until the run ends."""
+"""State of a turn that an agent is processing; it is kept, with its run, until the run ends."""
 
 _ITEMS: Final = (items, item_sources, item_parts)
-_FIRST: Final = (deliveries, bodies, runs, steps)
+_FIRST: Final = (*TURN_TABLES.values(), bodies, runs, steps)
 _ORDER: Final = (
     *_FIRST,
     *(each for each in reversed(metadata.sorted_tables) if "user_id" in each.c and each not in (*_FIRST, users)),
@@ -26,7 +37,7 @@ _ORDER: Final = (
 
 async def delete_rows(database: Database, user_id: str, *, with_items: bool = True) -> tuple[dict[str, int], bool]:
     """Delete every row of the user except that in `users`. Returns the number of rows by table, and True if running
-    deliveries are left.
+    turns are left.
 
     `with_items`: also the items of collections. May be interrupted and repeated. Raises `Unavailable`.
     """
@@ -40,9 +51,9 @@ async def delete_rows(database: Database, user_id: str, *, with_items: bool = Tr
                 break
     if counts:
         database.empty_log()
-    query = select(deliveries.c.id).where(deliveries.c.user_id == user_id).limit(1)
     async with database.read() as connection:
-        return counts, (await connection.execute(query)).first() is not None
+        left = [await connection.scalar(_theirs(table, user_id).limit(1)) for table in TURN_TABLES.values()]
+        return counts, any(left)
 
 
 def _delete(connection: Connection, table: Table, user_id: str) -> int:
@@ -53,14 +64,19 @@ def _delete(connection: Connection, table: Table, user_id: str) -> int:
 
 
 def _ended(table: Table, user_id: str) -> list[ColumnElement[bool]]:
-    """Return the conditions that keep running deliveries, their bodies, runs and steps."""
-    theirs = select(deliveries.c.id).where(deliveries.c.user_id == user_id)
-    if table is deliveries:
-        return [deliveries.c.state != RUNNING]
+    """Return the conditions that keep running turns, their bodies, runs and steps."""
+    if table in TURN_TABLES.values():
+        return [table.c.state != RUNNING]
     if table is bodies:
-        return [bodies.c.delivery_id.not_in(theirs)]
+        return [bodies.c.delivery_id.not_in(_theirs(deliveries, user_id))]
     if table is runs:
-        return [or_(runs.c.delivery_id.is_(None), runs.c.delivery_id.not_in(theirs))]
+        # A run without a delivery has the id of its turn.
+        of_turns = [runs.c.id.not_in(_theirs(each, user_id)) for each in TURN_TABLES.values()]
+        return [or_(runs.c.delivery_id.is_(None), runs.c.delivery_id.not_in(_theirs(deliveries, user_id))), *of_turns]
     if table is steps:
         return [steps.c.run_id.not_in(select(runs.c.id).where(runs.c.user_id == user_id))]
     return []
+
+
+def _theirs(table: Table, user_id: str) -> Select[tuple[str]]:
+    return select(table.c.id).where(table.c.user_id == user_id)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import runs
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
-"""For its next attempt."""
+"""For its next attempt. A run that waits for something outside has the state of that, see `Away.state`."""
 DONE: Final = "done"
 DEAD: Final = "dead"
+CANCELLED: Final = "cancelled"
+
+ENDED: Final = frozenset({DONE, DEAD, CANCELLED})
 
 
 class Begin(NamedTuple):
@@ -33,24 +37,77 @@ class Begin(NamedTuple):
 
 
 class End(NamedTuple):
-    """An attempt ended; the run is `WAITING`, `DONE` or `DEAD`."""
+    """An attempt ended; the run is `DONE`, `DEAD`, `CANCELLED`, or waits."""
 
     run_id: str
     attempt: int
     state: str
     at: int
     error: str | None
+    ended: str | None = None
+    """How the run ended: `answered`, `done`, `max_steps`, `repeated`, `cancelled`, `failed` …; None while it waits, and
+    for agents without a model."""
+
+
+class RunRow(NamedTuple):
+    """A run as it is stored. Times are Unix milliseconds."""
+
+    id: str
+    agent: str
+    thread_id: str | None
+    trigger: str
+    delivery_id: str | None
+    state: str
+    ended: str | None
+    attempt: int
+    started_at: int
+    finished_at: int | None
+    error: str | None
+
+
+async def newest_runs(database: Database, user_id: str, agent: str, limit: int) -> list[RunRow]:
+    """Return the newest runs of a user and an agent, newest first. Raises `Unavailable`."""
+    query = select(*runs.c[*RunRow._fields]).where(runs.c.user_id == user_id, runs.c.agent == agent)
+    async with database.read() as connection:
+        found = await connection.execute(query.order_by(runs.c.started_at.desc()).limit(limit))
+        return [RunRow(*row) for row in found]
 
 
 def begin(connection: Connection, begins: Sequence[Begin]) -> None:
     """Make these attempts the current ones: from now on only they may write steps."""
     columns = ("id", "user_id", "trigger", "delivery_id", "thread_id", "agent", "attempt", "started_at", "state")
     bulk.insert(connection, runs, columns, [(*b[:8], RUNNING) for b in begins if b.new])
-    again = [(b.run_id, b.attempt, RUNNING, None, None) for b in begins if not b.new]
-    bulk.update(connection, runs, ("id",), ("attempt", "state", "finished_at", "error"), again)
+    again = [(b.run_id, b.attempt, RUNNING, None, None, None) for b in begins if not b.new]
+    bulk.update(connection, runs, ("id",), ("attempt", "state", "finished_at", "error", "ended"), again)
 
 
 def end(connection: Connection, ends: Sequence[End]) -> None:
     """Store how these attempts ended; attempts that are no longer current change nothing."""
-    rows = [(e.run_id, e.attempt, e.state, None if e.state == WAITING else e.at, e.error) for e in ends]
-    bulk.update(connection, runs, ("id", "attempt"), ("state", "finished_at", "error"), rows)
+    key = ("id", "attempt")
+    waiting = [(e.run_id, e.attempt, e.state, None, e.error) for e in ends if e.state not in ENDED]
+    bulk.update(connection, runs, key, ("state", "finished_at", "error"), waiting)
+    # A run that is continued later is not cancelled again by the same request.
+    ended = [(e.run_id, e.attempt, e.state, e.at, e.error, e.ended, False) for e in ends if e.state in ENDED]
+    bulk.update(connection, runs, key, ("state", "finished_at", "error", "ended", "cancel"), ended)
+
+
+def to_cancel(connection: Connection, run_ids: Sequence[str]) -> set[str]:
+    """Return those of these runs that a person asked to cancel."""
+    rows = [(run_id, True) for run_id in sorted(set(run_ids))]
+    return {row[0] for row in bulk.find(connection, runs, ("id", "cancel"), (), rows)}
+
+
+async def cancelled_by_others(database: Database, run_ids: Sequence[str]) -> set[str]:
+    """Return those of these runs that a person asked to cancel, on any daemon. Raises `Unavailable`."""
+    async with database.read() as connection:
+        return await connection.run_sync(to_cancel, run_ids)
+
+
+def running_attempts(connection: Connection, run_ids: Iterable[str]) -> dict[str, int]:
+    """Lock these runs until the transaction ends, in the order of their ids; return the attempts of those that run.
+
+    Only such an attempt may write: it is the fence of everything that a run writes.
+    """
+    keys = sorted({(run_id,) for run_id in run_ids})
+    found = bulk.find(connection, runs, ("id",), ("attempt", "state"), keys, lock="UPDATE")
+    return {run_id: attempt for run_id, attempt, state in found if state == RUNNING}

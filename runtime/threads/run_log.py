@@ -19,6 +19,7 @@ from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER, steps
 from runtime.database.sealed import Seal
 from runtime.errors import GiveUp, Retry
+from runtime.threads import stage_ranks
 from runtime.threads.step import (
     DONE,
     FAILED,
@@ -31,7 +32,7 @@ from runtime.threads.step import (
     store_steps,
 )
 
-_STEPS = Stage(3, store_steps)
+_STEPS = Stage(stage_ranks.STEPS, store_steps)
 
 Act = Callable[[], Awaitable[object]]
 

@@ -10,8 +10,9 @@ from sqlalchemy import Connection, select
 from runtime.crypto import SealedBytes
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.schema import runs, steps
+from runtime.database.schema import steps
 from runtime.errors import GiveUp, SymbiontError
+from runtime.threads.run import running_attempts
 
 INTENDED: Final = "intended"
 """Before, during or after an interrupted act: it may have happened."""
@@ -66,10 +67,7 @@ _RESULT = ("state", "finished_at", "result")
 
 def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exception | None]:
     """Store the steps of many runs in one transaction; `Superseded` for those whose run has a newer attempt."""
-    found = bulk.find(
-        connection, runs, ("id",), ("attempt", "state"), sorted({(w.run_id,) for w in writes}), lock="UPDATE"
-    )
-    current = {row[0]: row[1] for row in found if row[2] == "running"}
+    current = running_attempts(connection, [write.run_id for write in writes])
     valid = [write for write in writes if current.get(write.run_id) == write.attempt]
     new = [w for w in valid if w.finished_at is None and not w.again]
     bulk.insert(

@@ -16,10 +16,11 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
 from runtime.database.schema import runs
-from runtime.database.text import storable
-from runtime.threads import run
+from runtime.threads import run, stage_ranks
 from runtime.threads.step import Superseded
+from runtime.threads.turns import ending, thread_order
 from runtime.threads.turns.backoff import TRIES
+from runtime.threads.turns.cancellation import Cancellation, cancel, threads_to_free
 from runtime.threads.turns.claimable import DATABASE_NOW, claim_queries
 from runtime.threads.turns.concurrency import (
     UNLIMITED,
@@ -28,7 +29,21 @@ from runtime.threads.turns.concurrency import (
     queue_queries,
     try_lock_queues,
 )
-from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, ClaimedTurn, Ending, Outcome, T
+from runtime.threads.turns.ending import CANCELLED_BY_PERSON, Closed, OnEnded
+from runtime.threads.turns.thread_order import Held
+from runtime.threads.turns.turn import (
+    CANCELLED,
+    DEAD,
+    DONE,
+    LIVING,
+    QUEUED,
+    RUNNING,
+    WAITING,
+    ClaimedTurn,
+    Ending,
+    Outcome,
+    T,
+)
 
 log = structlog.get_logger("symbiont.dispatcher")
 
@@ -46,8 +61,6 @@ LEFT_QUEUES_SECONDS = 30.0
 
 LOCKED_SECONDS = 0.02
 """Seconds until the concurrency queues are read again after another daemon had locked them."""
-
-_ERROR_LENGTH = 500
 
 
 class TurnQueue(ABC, Generic[T]):
@@ -79,8 +92,10 @@ class TurnQueue(ABC, Generic[T]):
         *,
         lease: float = LEASE_SECONDS,
         limits: Callable[[], ConcurrencyLimits] = lambda: UNLIMITED,
+        on_ended: OnEnded = lambda connection, ended: None,
     ) -> None:
-        """`lease`: seconds. `limits`: returns the current limits, called at each claim."""
+        """`lease`: seconds. `limits`: returns the current limits, called at each claim. `on_ended` is told of the runs
+        that end."""
         self.lease = lease
         self.shared = database.kind == "postgresql"
         self.again: float | None = None
@@ -91,14 +106,15 @@ class TurnQueue(ABC, Generic[T]):
         self._database = database
         self._clock = clock
         self._limits = limits
+        self._on_ended = on_ended
         self._queues_read_at = -LEFT_QUEUES_SECONDS
         self._queries = claim_queries(self.table.name, self.columns, self.group, self.arrived)
         self._queue_queries = queue_queries(self.table.name, self.group, self._queries)
-        self._claiming = Stage(2, self._claim)
-        self._claiming_suspects = Stage(2, self._claim_suspects)
-        self._releasing = Stage(2, self._release_others)
-        # Stored after the steps: the last steps of a run are usually stored with its end, and are valid only before it.
-        self._finishing = Stage(4, self._finish)
+        self._claiming = Stage(stage_ranks.CLAIM, self._claim)
+        self._claiming_suspects = Stage(stage_ranks.CLAIM, self._claim_suspects)
+        self._releasing = Stage(stage_ranks.CLAIM, self._release_others)
+        self._finishing = Stage(stage_ranks.FINISH, self._finish, threads=_threads_of_endings)
+        self._cancelling = Stage(stage_ranks.FINISH, self._cancel, threads=threads_to_free)
 
     @abstractmethod
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[T | str]:
@@ -120,14 +136,24 @@ class TurnQueue(ABC, Generic[T]):
         return row.run_id or uuid7(self._clock)
 
     async def recover(self) -> None:
-        """Requeue the turns that were running when the last daemon was killed (SQLite; on PostgreSQL leases expire)."""
+        """Requeue the turns that were running when the last daemon was killed (SQLite; on PostgreSQL leases expire),
+        and let the turns go on that wait for a thread which nobody has."""
         if not self.shared:
             self.suspects = await self._database.transact(self._requeue_running)
+        while await self._database.transact(self._repair) == thread_order.REPAIRED:
+            pass
+
+    def _repair(self, connection: Connection) -> int:
+        return thread_order.repair(connection, self.kind.trigger, milliseconds(self._clock))
 
     async def claim(self, limit: int) -> list[T]:
         """Claim up to `limit` turns that are due; they belong to the caller until finished or superseded."""
         claimed: list[T] = await self._database.commits.store(self._claiming, limit)
         return claimed
+
+    def claim_in(self, connection: Connection, limit: int) -> list[T]:
+        """Claim as `claim` does, in the caller's transaction."""
+        return self._claim(connection, [limit])[0]
 
     async def claim_suspect(self) -> T | None:
         """Claim one turn that was running when a daemon was killed, to run it alone; None if none is left."""
@@ -153,10 +179,33 @@ class TurnQueue(ABC, Generic[T]):
 
         await self._database.transact(clear)
 
-    async def finish(self, turn: T, outcome: Outcome) -> None:
-        """Store how `turn` ended; if it is stored already, nothing changes. Raises `Superseded` when a newer attempt
-        has begun; nothing is stored then."""
-        await self._database.commits.store(self._finishing, Ending(turn, outcome, milliseconds(self._clock)))
+    async def finish(self, turn: T, outcome: Outcome) -> bool:
+        """Store how `turn` ended; if it is stored already, nothing changes. True if a turn was queued that may be
+        claimed now, because its thread is free. Raises `Superseded` when a newer attempt has begun; nothing is stored
+        then.
+
+        A turn that waits for its thread is queued if it has the thread by now, and one that a person cancelled in the
+        meantime is not tried again.
+        """
+        ended = Ending(turn, outcome, milliseconds(self._clock))
+        queued: bool = await self._database.commits.store(self._finishing, ended)
+        return queued
+
+    async def cancel(self, turn_id: str, user_id: str) -> str:
+        """Cancel a turn of the user: one that is not running ends now. Returns its state: `cancelled`, or `running` if
+        its attempt has to be stopped.
+
+        Raises `NotFound`, `Conflict` if it has ended otherwise, and `Unavailable`.
+        """
+        asked = Cancellation(user_id, milliseconds(self._clock), turn_id=turn_id)
+        state = await self._database.commits.store(self._cancelling, asked)
+        assert state is not None
+        return state
+
+    async def cancel_run(self, run_id: str, user_id: str) -> str | None:
+        """Cancel the run of a turn, as `cancel` does; None if it is not a run of this kind of turn."""
+        asked = Cancellation(user_id, milliseconds(self._clock), run_id=run_id)
+        return await self._database.commits.store(self._cancelling, asked)
 
     async def renew(self, turns: Sequence[T]) -> set[tuple[str, int]]:
         """Renew the leases of `turns`; return id and attempt of those that are still this process's."""
@@ -209,17 +258,22 @@ class TurnQueue(ABC, Generic[T]):
         return [*turns, *[None] * (len(callers) - len(turns))]
 
     def _take(self, connection: Connection, rows: Sequence[Any], now: int) -> list[T]:
-        """Create claimed turns from these rows; those that can never run become dead letters."""
-        exhausted = [row for row in rows if row.tries >= TRIES]
+        """Create claimed turns from these rows; those that can never run become dead letters, and those whose run was
+        cancelled during an attempt that was interrupted end as well."""
+        asked = run.to_cancel(connection, [row.run_id for row in rows if row.run_id])
+        closed = [Closed(row, CANCELLED, CANCELLED_BY_PERSON) for row in rows if row.run_id in asked]
+        rows = [row for row in rows if row.run_id not in asked]
+        exhausted = f"the daemon stopped during each of {TRIES} tries"
+        closed += [Closed(row, DEAD, exhausted) for row in rows if row.tries >= TRIES]
         rest = [row for row in rows if row.tries < TRIES]
         turns: list[T] = []
-        hopeless = [(row, f"the daemon stopped during each of {TRIES} tries") for row in exhausted]
         for row, turn in zip(rest, self.read(connection, rest), strict=True):
             if isinstance(turn, str):
-                hopeless.append((row, turn))
+                closed.append(Closed(row, DEAD, turn))
             else:
                 turns.append(turn)
-        self._bury(connection, hopeless, now)
+        if self._close(connection, closed, now):
+            self.again = 0.0
         until = self._lease_until(connection) if turns else None
         bulk.update(
             connection,
@@ -267,43 +321,79 @@ class TurnQueue(ABC, Generic[T]):
             self._queues_read_at = read_at
         return rows
 
-    def _bury(self, connection: Connection, hopeless: Sequence[tuple[Any, str]], now: int) -> None:
-        """Turn turns that cannot be run into dead letters, each with its reason."""
-        for row, error in hopeless:
+    def _close(
+        self, connection: Connection, closed: Sequence[Closed], now: int, held: dict[str, Held] | None = None
+    ) -> bool:
+        """End turns that no attempt ends, and free their threads. True if a turn was queued because of it.
+
+        `held`: their places on threads, if those are locked already.
+        """
+        if not closed:
+            return False
+        for row, state, error in closed:
             # Logged in the transaction, which may be repeated: an entry logged twice is better than a missing one.
-            log.error("dead_letter", **{f"{self.kind.trigger}_id": row.id}, agent=row.agent, error=error)
-        dead = [(row.id, DEAD, None, None, now, error, False) for row, error in hopeless]
-        columns = ("state", "lane", "lease_until", "finished_at", "last_error", "suspect")
-        bulk.update(connection, self.table, ("id",), columns, dead)
-        ends = [run.End(row.run_id, row.attempt, run.DEAD, now, error) for row, error in hopeless if row.run_id]
-        run.end(connection, ends)
+            names = {f"{self.kind.trigger}_id": row.id, "agent": row.agent}
+            if state == CANCELLED:
+                log.info("run_cancelled", **names)
+            else:
+                log.error("dead_letter", **names, error=error)
+        ids = [row.id for row, *_ in closed]
+        if held is None:
+            # Unlike elsewhere, the turns are locked already. Of the transactions that wait for each other because of
+            # it, which is rare, one is repeated.
+            held = thread_order.lock_threads_of(connection, ids)
+        ending.close(connection, self.table, closed, now)
+        queued = thread_order.leave(connection, ids, held, now)
+        self._on_ended(connection, ending.closed_runs(closed, held, now))
+        return queued
 
     def _lease_until(self, connection: Connection) -> int | None:
         if not self.shared:
             return None
         return int(connection.execute(_DATABASE_NOW).scalar_one()) + int(self.lease * 1000)
 
-    def _finish(self, connection: Connection, endings: Sequence[Ending[T]]) -> list[Exception | None]:
-        keys = sorted((ending.turn.id,) for ending in endings)
+    def _finish(self, connection: Connection, endings: Sequence[Ending[T]]) -> list[bool | Exception]:
+        held = thread_order.lock_threads_of(connection, [each.turn.id for each in endings])
+        keys = sorted((each.turn.id,) for each in endings)
         rows = bulk.find(connection, self.table, ("id",), ("attempt", "state"), keys, lock="UPDATE")
         current = {row[0]: (row[1], row[2]) for row in rows}
-        valid = [ending for ending in endings if current.get(ending.turn.id) == (ending.turn.attempt, RUNNING)]
-        bulk.update(
-            connection,
-            self.table,
-            ("id",),
-            ("state", "tries", "next_attempt_at", "lease_until", "finished_at", "last_error", "suspect"),
-            [_row_end(ending) for ending in valid],
-        )
-        run.end(connection, [_run_end(ending) for ending in valid])
+        valid = [each for each in endings if current.get(each.turn.id) == (each.turn.attempt, RUNNING)]
+        valid = self._decided(connection, valid, held)
+        ending.store(connection, self.table, valid)
+        gone = [each.turn.id for each in valid if each.outcome.state not in LIVING]
+        queued = thread_order.leave(connection, gone, held, max(each.at for each in endings))
         self.ended(connection, valid)
+        self._on_ended(connection, ending.ended_runs(valid, held))
         return [
-            # Another state is the end of this attempt, if its commit was lost.
-            None
-            if current.get(turn.id) in ((turn.attempt, RUNNING), (turn.attempt, outcome.state))
+            queued
+            if current.get(turn.id) == (turn.attempt, RUNNING) or ending.is_stored(current.get(turn.id), turn, outcome)
             else Superseded(f"run {turn.run_id} continues elsewhere")
             for turn, outcome, _ in endings
         ]
+
+    def _decided(self, connection: Connection, endings: Sequence[Ending[T]], held: dict[str, Held]) -> list[Ending[T]]:
+        """Return these endings as they are to be stored: what the attempts could not know is known under the locks."""
+        undone = [each.turn.run_id for each in endings if each.outcome.state not in (DONE, DEAD, CANCELLED)]
+        asked = run.to_cancel(connection, undone)
+        decided = []
+        for each in endings:
+            outcome, place = each.outcome, held.get(each.turn.id)
+            if each.turn.run_id in asked:
+                outcome = Outcome(CANCELLED, CANCELLED_BY_PERSON, counts=False)
+            elif outcome.state == WAITING and (place is None or place.active):
+                outcome = outcome._replace(state=QUEUED)
+            decided.append(each._replace(outcome=outcome))
+        return decided
+
+    def _cancel(self, connection: Connection, asked: Sequence[Cancellation]) -> list[str | Exception | None]:
+        def close(connection: Connection, closed: Closed, now: int, held: dict[str, Held]) -> None:
+            self._close(connection, [closed], now, held)
+
+        return [cancel(connection, self.table, self.kind.trigger, each, close) for each in asked]
+
+
+def _threads_of_endings(connection: Connection, endings: Sequence[Ending[Any]]) -> set[str]:
+    return thread_order.threads_of(connection, [each.turn.id for each in endings])
 
 
 _DATABASE_NOW = text(f"SELECT {DATABASE_NOW}")
@@ -312,24 +402,3 @@ _DATABASE_NOW = text(f"SELECT {DATABASE_NOW}")
 def _run_begin(turn: ClaimedTurn, now: int, *, new: bool) -> run.Begin:
     ids = (turn.run_id, turn.user_id, turn.trigger, turn.delivery_id, turn.thread_id)
     return run.Begin(*ids, turn.agent, turn.attempt, now, new=new)
-
-
-_RUN_STATES = {DONE: run.DONE, DEAD: run.DEAD, QUEUED: run.WAITING, AGENT_GONE: run.WAITING}
-
-
-def _row_end(ending: Ending[Any]) -> tuple[Any, ...]:
-    turn, outcome, at = ending
-    tries = turn.tries if outcome.counts else turn.tries - 1
-    next_at = at + int(outcome.wait * 1000)
-    finished = None if outcome.state == QUEUED else at
-    return turn.id, outcome.state, tries, next_at, None, finished, _error(outcome), False
-
-
-def _run_end(ending: Ending[Any]) -> run.End:
-    turn, outcome, at = ending
-    return run.End(turn.run_id, turn.attempt, _RUN_STATES[outcome.state], at, _error(outcome))
-
-
-def _error(outcome: Outcome) -> str | None:
-    """Return the error as it is stored, in clear text and shortened; it may quote any part of the turn."""
-    return None if outcome.error is None else storable(outcome.error[:_ERROR_LENGTH])

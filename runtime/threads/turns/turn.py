@@ -11,11 +11,18 @@ from runtime.errors import SymbiontError
 QUEUED: Final = "queued"
 """Waits until it can be claimed."""
 RUNNING: Final = "running"
+WAITING: Final = "waiting"
+"""Waits until its thread is free, and cannot be claimed before: see `runtime.threads.turns.thread_order`."""
 DONE: Final = "done"
 DEAD: Final = "dead"
 """A dead letter: all tries failed; it can be redelivered."""
 AGENT_GONE: Final = "agent_gone"
 """Its agent is no longer declared; it can be redelivered."""
+CANCELLED: Final = "cancelled"
+"""A person cancelled it; it can be redelivered."""
+
+LIVING: Final = (QUEUED, RUNNING, WAITING)
+"""States of a turn that has not ended."""
 
 
 class AgentGone(SymbiontError):  # noqa: N818 - it says where the turn waits
@@ -23,6 +30,13 @@ class AgentGone(SymbiontError):  # noqa: N818 - it says where the turn waits
 
     def __init__(self, agent: str) -> None:
         super().__init__(f"the agent {agent} is not declared, or not enabled")
+
+
+class ThreadBusy(SymbiontError):  # noqa: N818 - it says what the turn waits for
+    """Another turn has the thread of this turn, which waits for it."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"another turn has the thread {thread_id}")
 
 
 class ClaimedTurn(Struct, frozen=True, kw_only=True):
@@ -44,6 +58,11 @@ class ClaimedTurn(Struct, frozen=True, kw_only=True):
     """The conversation that its run belongs to."""
 
     @property
+    def arrived_at(self) -> int:
+        """Unix milliseconds: turns of one thread run in this order."""
+        raise NotImplementedError
+
+    @property
     def delivery_id(self) -> str | None:
         """The delivery that its run belongs to."""
         return None
@@ -55,14 +74,19 @@ class ClaimedTurn(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(NamedTuple):
-    """The end of an attempt. `state`: `done`, `dead`, `agent_gone`, or `queued` to be tried again after `wait`."""
+    """The end of an attempt. `state`: `done`, `dead`, `agent_gone`, `cancelled`; `queued` to be tried again after
+    `wait`; `waiting` until its thread is free."""
 
     state: str
     error: str | None = None
     wait: float = 0.0
     """Seconds."""
     counts: bool = True
-    """False: this process cancelled the attempt, so it does not count towards the dead letter."""
+    """False: the attempt does not count towards the dead letter, because its end is no failure of the agent."""
+    ended: str | None = None
+    """How the run ended, see `run.End`."""
+    run_state: str | None = None
+    """State of the run while it waits, see `Away.state`; None: the usual one."""
 
 
 T = TypeVar("T", bound=ClaimedTurn)

@@ -132,5 +132,9 @@ class ClaimedDelivery(ClaimedTurn, frozen=True, kw_only=True):
     """The body is too large to be read by the claim: `Inbox.load` reads it."""
 
     @property
+    def arrived_at(self) -> int:
+        return self.received_at
+
+    @property
     def delivery_id(self) -> str:
         return self.id

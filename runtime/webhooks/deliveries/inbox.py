@@ -17,6 +17,7 @@ from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.errors import GiveUp
 from runtime.threads.turns.concurrency import UNLIMITED, ConcurrencyLimits
+from runtime.threads.turns.ending import OnEnded
 from runtime.threads.turns.queue import LEASE_SECONDS, TurnQueue
 from runtime.threads.turns.turn import DONE, Ending
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery, HeaderPairs
@@ -48,9 +49,11 @@ class Inbox(TurnQueue[ClaimedDelivery]):
         *,
         lease: float = LEASE_SECONDS,
         limits: Callable[[], ConcurrencyLimits] = lambda: UNLIMITED,
+        on_ended: OnEnded = lambda connection, ended: None,
     ) -> None:
-        """`lease`: seconds. `limits`: concurrency by webhook, asked for at each claim."""
-        super().__init__(database, clock, lease=lease, limits=limits)
+        """`lease`: seconds. `limits`: concurrency by webhook, asked for at each claim. `on_ended` is told of the runs
+        that end."""
+        super().__init__(database, clock, lease=lease, limits=limits, on_ended=on_ended)
         self._seal = Seal(database.master_key, bodies.c.body)
         self._headers = msgspec.json.Decoder(HeaderPairs)
 

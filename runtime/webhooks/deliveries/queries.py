@@ -17,7 +17,7 @@ from runtime.errors import NotFound, UsageError
 from runtime.webhooks.deliveries.delivery import HeaderPairs
 from runtime.webhooks.deliveries.stored_request import unpack
 
-STATES: Final = ("queued", "running", "done", "kept", "dead", "agent_gone")
+STATES: Final = ("queued", "running", "waiting", "done", "kept", "dead", "agent_gone", "cancelled")
 
 ID_LENGTH: Final = 36
 _ID = re.compile(r"[0-9a-f-]{1,36}\Z")

@@ -12,10 +12,10 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import SymbiontError
-from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED
+from runtime.threads.turns.turn import AGENT_GONE, CANCELLED, DEAD, DONE, QUEUED
 from runtime.webhooks.deliveries.delivery import KEPT
 
-ENDED: Final = (DONE, KEPT, DEAD, AGENT_GONE)
+ENDED: Final = (DONE, KEPT, DEAD, AGENT_GONE, CANCELLED)
 """States from which a delivery can be sent again."""
 
 
@@ -54,10 +54,10 @@ async def redeliver_all(
 ) -> list[Sent]:
     """Queue finished deliveries in one transaction; they are claimed in the given order.
 
-    A dead letter, or a delivery whose agent was missing, continues after its last completed step. A done delivery, or
-    any with `fresh`, begins a new run. A delivery in none of `states` is left alone, so asking twice for all dead
-    letters queues each once. `agents`: the existing agents; None if unknown. `wakes`: returns the current agent of a
-    webhook, for deliveries that were only stored.
+    A dead letter, or a delivery that was cancelled or whose agent was missing, continues after its last completed
+    step. A done delivery, or any with `fresh`, begins a new run. A delivery in none of `states` is left alone, so
+    asking twice for all dead letters queues each once. `agents`: the existing agents; None if unknown. `wakes`: returns
+    the current agent of a webhook, for deliveries that were only stored.
     """
     now = milliseconds(clock)
     wanted = list(dict.fromkeys(delivery_ids))

@@ -1,28 +1,39 @@
-"""Retention: delete old deliveries, and bodies for which there is no room, in small transactions.
+"""Retention: delete old deliveries and other turns, and bodies for which there is no room, in small transactions.
 
-Waiting and running deliveries stay, however old. Only the bodies of deliveries that are done or were only stored are
+What waits or runs stays, however old. Only the bodies of deliveries that are done or were only stored are
 deleted to make room, oldest first. Their rows stay for the configured days, so a sender's repeat is still recognized.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
 import structlog
-from sqlalchemy import Connection, delete, func, select, text, update
+from sqlalchemy import Connection, Table, delete, func, select, text, update
 
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.drivers.vacuum import vacuum
 from runtime.database.errors import Unavailable
-from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
+from runtime.database.schema import (
+    TURN_TABLES,
+    attempts,
+    bodies,
+    deliveries,
+    meta,
+    rates,
+    replay_keys,
+    runs,
+    steps,
+    usage,
+)
 from runtime.threads.turns.backoff import TRIES, delay
 from runtime.threads.turns.claimable import DATABASE_NOW
-from runtime.threads.turns.turn import DONE, QUEUED, RUNNING
+from runtime.threads.turns.turn import DONE, LIVING, QUEUED
 from runtime.webhooks.deliveries.delivery import KEPT
 from runtime.webhooks.deliveries.expiry_clock import SlowClock
 from runtime.webhooks.deliveries.queries import first_id
@@ -56,6 +67,10 @@ KEYS_FROM: Final = "replay_keys_from"
 """The row of `meta` with the time (Unix milliseconds) before which replay keys may have been deleted."""
 
 
+async def _nothing(now: int) -> int:
+    return 0
+
+
 class Retention:
     """Keeps `usage` within its bounds, and deletes old rows from the database. One per daemon.
 
@@ -64,8 +79,19 @@ class Retention:
     have expired before it.
     """
 
-    def __init__(self, database: Database, clock: Clock, usage: StorageUsage, *, keep_seconds: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        usage: StorageUsage,
+        *,
+        keep_seconds: float,
+        also: Callable[[int], Awaitable[int]] = _nothing,
+    ) -> None:
+        """`also`: deletes other old data. Called with the time to use, in Unix milliseconds; returns how much it
+        deleted."""
         self._database = database
+        self._also = also
         self._clock = clock
         self._usage = usage
         self._keep_ms = int(keep_seconds * 1000)
@@ -93,10 +119,12 @@ class Retention:
             await self._pause(FULL_SECONDS if self._usage.full else PRUNE_SECONDS)
 
     async def prune(self) -> int:
-        """Delete what is due now; return the number of rows."""
+        """Delete what is due now; return the number of rows, and of what else was deleted."""
         now = await self._now()
         gone = await forget(self._database, now - self._keep_ms)
         gone += await self._forget_keys(now - KEY_MARGIN_MS)
+        gone += await self._also(now)
+        gone += await _chunks(self._database, lambda connection: _usage(connection, now - self._keep_ms))
         await self._database.transact(lambda connection: self._tidy(connection, now))
         await self._make_room()
         await self._give_back()
@@ -122,11 +150,9 @@ class Retention:
         # No delivery waits longer than the last backoff, unless the clock was set back.
         wall = milliseconds(self._clock)
         late = wall + int(delay(TRIES - 1, spread=1) * 1000)
-        connection.execute(
-            update(deliveries)
-            .where(text(f"state = '{QUEUED}'"), deliveries.c.next_attempt_at > late)
-            .values(next_attempt_at=wall)
-        )
+        for table in TURN_TABLES.values():
+            due_later = (text(f"state = '{QUEUED}'"), table.c.next_attempt_at > late)
+            connection.execute(update(table).where(*due_later).values(next_attempt_at=wall))
 
     async def _make_room(self) -> None:
         await self._measure()
@@ -214,11 +240,12 @@ class Retention:
 
 
 async def forget(database: Database, before: int) -> int:
-    """Delete deliveries that ended before `before` (Unix milliseconds), with their bodies, runs and steps, and older
-    rows of the audit. Returns the number of rows."""
-    return await _chunks(database, lambda connection: _deliveries(connection, before)) + await _chunks(
-        database, lambda connection: _attempts(connection, before)
-    )
+    """Delete turns that ended before `before` (Unix milliseconds), with their bodies, runs and steps, and older rows of
+    the audit. Returns the number of rows."""
+    gone = 0
+    for table in TURN_TABLES.values():
+        gone += await _chunks(database, partial(_turns, table=table, before=before))
+    return gone + await _chunks(database, lambda connection: _attempts(connection, before))
 
 
 async def prune(database: Database, clock: Clock, *, keep_seconds: float) -> int:
@@ -234,29 +261,38 @@ async def _chunks(database: Database, chunk: Callable[[Connection], int]) -> int
     return deleted
 
 
-def _deliveries(connection: Connection, before: int) -> int:
+def _turns(connection: Connection, *, table: Table, before: int) -> int:
     # Locked on PostgreSQL: another daemon may redeliver one of them in the meantime.
-    # An id begins with its creation time, and nothing ends before it is received.
-    ended_before = func.coalesce(deliveries.c.finished_at, deliveries.c.received_at) < before
+    # An id begins with its creation time, and nothing ends before it is received. A delivery without an agent has no
+    # end.
+    has_ended = table.c.state.not_in(LIVING), func.coalesce(table.c.finished_at, 0) < before
     query = (
-        select(deliveries.c.id)
-        .where(deliveries.c.id < first_id(before), deliveries.c.state.not_in((QUEUED, RUNNING)), ended_before)
-        .order_by(deliveries.c.id)
+        select(table.c.id)
+        .where(table.c.id < first_id(before), *has_ended)
+        .order_by(table.c.id)
         .limit(CHUNK)
         .with_for_update(skip_locked=True)
     )
     gone = list(connection.execute(query).scalars())
-    ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), [(row,) for row in gone])]
+    keys = [(each,) for each in gone]
+    # A run without a delivery has the id of its turn.
+    ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), keys)] + gone
     bulk.delete(connection, steps, "run_id", ended)
     bulk.delete(connection, runs, "id", ended)
     bulk.delete(connection, bodies, "delivery_id", gone)
-    bulk.delete(connection, deliveries, "id", gone)
+    bulk.delete(connection, table, "id", gone)
     return len(gone)
 
 
 def _attempts(connection: Connection, before: int) -> int:
     old = select(attempts.c.id).where(attempts.c.received_at < before).limit(CHUNK)
     return connection.execute(delete(attempts).where(attempts.c.id.in_(old))).rowcount
+
+
+def _usage(connection: Connection, before: int) -> int:
+    # An id begins with its creation time.
+    old = select(usage.c.id).where(usage.c.id < first_id(before)).limit(CHUNK)
+    return connection.execute(delete(usage).where(usage.c.id.in_(old))).rowcount
 
 
 def _raise_keys_from(connection: Connection, before: int) -> int:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
 from runtime.agents.dispatcher import ALONE_SECONDS, Dispatcher
+from runtime.agents.outcome import AWAY_SECONDS
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
@@ -22,6 +23,7 @@ from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads.run_log import RunLog
 from runtime.threads.turns.backoff import TRIES, delay
+from runtime.threads.turns.shares import SHARES
 from runtime.threads.turns.turn import AgentGone, Outcome
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import Inbox
@@ -109,7 +111,7 @@ async def test_a_database_that_is_away_uses_up_no_try(database: Database, clock:
         for tries in range(1, TRIES + 4):
             await until(lambda wanted=tries: len(agent.turns) == wanted)  # type: ignore[misc]
             await until(lambda: dispatcher.running == 0)
-            clock.advance(delay(1, spread=1))
+            clock.advance(AWAY_SECONDS)
         await settled(database, "done")
     assert {turn.tries for turn in agent.turns} == {1}
 
@@ -255,16 +257,16 @@ async def test_what_is_claimed_while_it_stops_is_put_back(database: Database, cl
         await asyncio.Event().wait()
 
     await Admission(database, clock).admit(candidate())
-    inbox = Inbox(database, clock)
-    dispatcher = Dispatcher(database, clock, [inbox], run)
-    claim = inbox.claim
+    dispatcher = Dispatcher(database, clock, [Inbox(database, clock)], run)
+    store = database.commits.store
 
-    async def slow_claim(limit: int) -> list[ClaimedDelivery]:
-        claiming.set()
-        await go.wait()
-        return await claim(limit)
+    async def slow_claim(stage: object, item: object) -> object:
+        if stage is SHARES:
+            claiming.set()
+            await go.wait()
+        return await store(stage, item)  # type: ignore[arg-type]
 
-    inbox.claim = slow_claim  # type: ignore[method-assign]
+    database.commits.store = slow_claim  # type: ignore[method-assign,assignment]
     running = asyncio.create_task(dispatcher.run())
     await claiming.wait()
     stopping = asyncio.create_task(dispatcher.stop(0.0))
@@ -507,10 +509,10 @@ async def test_an_error_of_the_program_ends_the_dispatcher_with_it(
     inbox = Inbox(database, clock)
     dispatcher = Dispatcher(database, clock, [inbox], Agent())
 
-    async def broken(limit: int) -> list[ClaimedDelivery]:
+    def broken(connection: Connection, limit: int) -> list[ClaimedDelivery]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(inbox, "claim", broken)
+    monkeypatch.setattr(inbox, "claim_in", broken)
     with pytest.raises(ZeroDivisionError):
         await dispatcher.run()
 

@@ -130,9 +130,18 @@ async def test_what_an_agent_works_on_is_left_to_end(database: Database) -> None
             run = {"id": f"run{number}", "user_id": "ada", "delivery_id": f"id{number}", "agent": "a", "state": state}
             connection.execute(insert(tables.runs).values(**run, attempt=1, started_at=0))
 
+        for number, state in enumerate(("running", "queued", "waiting")):
+            message = {column.name: _value(column, number) for column in tables.inputs.c if not column.nullable}
+            connection.execute(insert(tables.inputs).values(**message | {"user_id": "ada", "state": state}))
+            run = {"id": f"id{number}", "user_id": "ada", "trigger": "message", "agent": "a", "state": state}
+            connection.execute(insert(tables.runs).values(**run, attempt=1, started_at=0))
+
     await database.transact(fill)
     counts, running = await belongings.delete_rows(database, "ada")
-    assert (counts, running) == ({"deliveries": 1, "runs": 1}, True)
-    ended = tables.deliveries.update().values(state="done")
-    await database.transact(lambda connection: connection.execute(ended))
-    assert await belongings.delete_rows(database, "ada") == ({"deliveries": 1, "runs": 1}, False)
+    assert (counts, running) == ({"deliveries": 1, "inputs": 2, "runs": 3}, True)
+    for table in tables.TURN_TABLES.values():
+        ended = table.update().values(state="done")
+        async with database.write() as connection:
+            await connection.execute(ended)
+        counts, running = await belongings.delete_rows(database, "ada")
+        assert (counts, running) == ({table.name: 1, "runs": 1}, table is tables.deliveries)

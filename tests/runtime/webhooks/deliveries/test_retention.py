@@ -16,7 +16,11 @@ from structlog.testing import capture_logs
 from runtime.clock import milliseconds
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.schema import bodies, deliveries, rates, replay_keys
+from runtime.database.schema import bodies, deliveries, inputs, rates, replay_keys, runs, thread_turns, usage
+from runtime.models.calls.call import BACKGROUND, Call
+from runtime.models.calls.usage import UsageLog
+from runtime.models.request import Usage
+from runtime.threads.inputs import Inputs
 from runtime.threads.turns.backoff import TRIES, delay
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.delivery import Candidate
@@ -25,8 +29,9 @@ from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention, forget
 from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, StorageUsage
 from runtime.webhooks.receiving.admission import Admission, Full
-from tests.clocks import ManualClock
+from tests.clocks import ManualClock, until
 from tests.lanes import LONG
+from tests.runtime.threads.turns.sending import send
 from tests.runtime.webhooks.candidates import candidate, rows, verdicts
 
 DAY = 86_400
@@ -96,7 +101,7 @@ async def test_the_oldest_handled_bodies_go_first_and_their_rows_stay(kept: Kept
     assert (await kept.admission.admit(candidate("0", body=BODY))).verdict == "repeated"
 
 
-@pytest.mark.parametrize("state", ["dead", "agent_gone"])
+@pytest.mark.parametrize("state", ["dead", "agent_gone", "cancelled"])
 async def test_what_can_be_sent_again_counts_and_is_not_dropped(kept: Kept, state: str, clock: ManualClock) -> None:
     await kept.handled(*map(str, range(12)), state=state)
     await kept.handled("done")
@@ -108,6 +113,21 @@ async def test_what_can_be_sent_again_counts_and_is_not_dropped(kept: Kept, stat
     clock.advance(DAY)
     await kept.retention.prune()
     assert await kept.bodies() == ["waits"]
+
+
+async def test_messages_go_with_their_runs_when_they_have_ended(kept: Kept, clock: ManualClock) -> None:
+    queue = Inputs(kept.database, clock)
+    first, second, third = await send(kept.database, clock, "one", "two", "three")
+    [turn] = await queue.claim(1)
+    await queue.finish(turn, Outcome("done"))
+    await queue.claim(1)
+    clock.advance(31 * DAY)
+    await kept.retention.prune()
+    clock.advance(DAY)
+    await kept.retention.prune()
+    for table in (inputs, runs):
+        assert [row.id for row in await rows(kept.database, table, "id")] == [second, third] != [first, second]
+    assert {row.turn_id for row in await rows(kept.database, thread_turns, "turn_id")} == {second, third}
 
 
 async def test_what_is_only_kept_goes_as_what_was_handled_does(kept: Kept, clock: ManualClock) -> None:
@@ -355,3 +375,18 @@ def test_time_for_forgetting_goes_on_from_before_a_step_and_believes_it_after_a_
     assert slow.milliseconds() == int(clock.now() * 1000)
     clock.step(-20 * DAY)
     assert slow.milliseconds() == int(clock.now() * 1000)
+
+
+async def test_rows_of_calls_are_deleted_with_the_deliveries_of_their_time(
+    kept: Kept, database: Database, clock: ManualClock
+) -> None:
+    log = UsageLog(database, clock)
+    call = Call(BACKGROUND, "chat", "quick", "m-1", Usage(), None, 1.0, "answered")
+    log.add(call._replace(model="old"))
+    clock.advance(2 * DAY)
+    log.add(call._replace(model="new"))
+    await until(lambda: database.commits.depth == 0)
+    clock.advance(KEEP - DAY)
+    await kept.retention.prune()
+
+    assert [row.service_model for row in await rows(database, usage)] == ["new"]

@@ -16,6 +16,7 @@ from runtime.agents import recorder
 from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, steps
+from runtime.memory.item import Item
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store_types import Scan
 from runtime.threads.run_log import RunLog
@@ -69,10 +70,10 @@ async def test_a_large_body_is_sealed_opened_and_recorded_off_the_event_loop(
     store = MarkdownStore(tmp_path / "agents", clock)
     plain, threads, made = recorder.entry, key.threads, list[str]()
 
-    def entry(agent: Agent, turn: ClaimedDelivery) -> object:
+    def entry(agent: Agent, turn: ClaimedDelivery, run_id: str) -> Item:
         threads.append(threading.get_ident())
         made.append(turn.delivery_id)
-        return plain(agent, turn)
+        return plain(agent, turn, run_id)
 
     monkeypatch.setattr(recorder, "entry", entry)
 

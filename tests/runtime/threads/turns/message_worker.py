@@ -1,7 +1,7 @@
 """A process that runs messages until it is killed, or until none waits.
 
-`python -m tests.runtime.threads.message_worker URL NOTES [block]`: each run writes its two steps to the file NOTES, one
-line each; with `block` it stops between them. A message `kill` kills the process while the others run.
+`python -m tests.runtime.threads.turns.message_worker URL NOTES [block]`: each run writes its two steps to the file
+NOTES, one line each; with `block` it stops between them. A message `kill` kills the process while the others run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sqlalchemy import text
 from runtime.agents.dispatcher import Dispatcher
 from runtime.clock import SYSTEM
 from runtime.database.connection import Database
+from runtime.threads.inputs import ClaimedInput, Inputs
 from runtime.threads.run_log import RunLog
 from tests.conftest import KEY
-from tests.runtime.threads.messages import ClaimedMessage, Messages
 
 LEASE = 1.0
 
@@ -29,7 +29,7 @@ async def work(url: str, notes: Path, *, block: bool) -> None:
         with notes.open("a") as file:
             file.write(f"{line}\n")
 
-    async def run(turn: ClaimedMessage, log: RunLog) -> None:
+    async def run(turn: ClaimedInput, log: RunLog) -> None:
         async def step(name: str) -> None:
             note(f"{name} {turn.text}")
 
@@ -45,10 +45,10 @@ async def work(url: str, notes: Path, *, block: bool) -> None:
         await log.step("tool", {}, lambda: step("second"), key="second")
 
     database = await Database.open(url, KEY)
-    source = Messages(database, SYSTEM, lease=LEASE)
+    source = Inputs(database, SYSTEM, lease=LEASE)
     dispatcher = Dispatcher(database, SYSTEM, [source], run, poll=0.05)
     running = asyncio.create_task(dispatcher.run())
-    waiting = text("SELECT count(*) FROM messages WHERE state IN ('queued', 'running')")
+    waiting = text("SELECT count(*) FROM inputs WHERE state IN ('queued', 'running', 'waiting')")
     while True:
         async with database.read() as connection:
             if not (await connection.execute(waiting)).scalar_one():

@@ -11,14 +11,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text, update
+from alembic import command
+from sqlalchemy import Connection, inspect, select, text, update
 
-from runtime.agents.dispatcher import Dispatcher, Run, Source
+from runtime.agents.dispatcher import Dispatcher, Run
+from runtime.agents.running import Source
 from runtime.clock import Clock
 from runtime.crypto import MasterKey
+from runtime.database import migrate
 from runtime.database.connection import Database
-from runtime.database.schema import deliveries, runs
+from runtime.database.schema import bodies, deliveries, inputs, meta, metadata, runs
 from runtime.errors import GiveUp, Retry
+from runtime.threads.inputs import ClaimedInput, Inputs
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import Superseded
 from runtime.threads.turns.backoff import TRIES
@@ -27,16 +31,15 @@ from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
 from tests.lanes import LONG
-from tests.runtime.threads.messages import ClaimedMessage, Messages, create, messages, send
+from tests.runtime.threads.turns.sending import send, thread_id
 from tests.runtime.webhooks.candidates import candidate, rows
 
 RETRY_SECONDS = 3600
 
 
 @pytest.fixture
-async def queue(database: Database, clock: ManualClock) -> Messages:
-    await create(database)
-    return Messages(database, clock)
+async def queue(database: Database, clock: ManualClock) -> Inputs:
+    return Inputs(database, clock)
 
 
 @asynccontextmanager
@@ -53,12 +56,12 @@ async def dispatching(
 async def settled(database: Database, *expected: str) -> None:
     """Wait until the messages, oldest first, are in the expected states."""
     async with asyncio.timeout(60):
-        while [row.state for row in await rows(database, messages, "state", "id")] != list(expected):
+        while [row.state for row in await rows(database, inputs, "state", "id")] != list(expected):
             await asyncio.sleep(0.005)
 
 
 async def test_a_run_without_a_delivery_has_its_trigger_and_its_thread(
-    database: Database, clock: ManualClock, queue: Messages
+    database: Database, clock: ManualClock, queue: Inputs
 ) -> None:
     await send(database, clock, "hello", thread="7")
     [turn] = await queue.claim(10)
@@ -66,8 +69,7 @@ async def test_a_run_without_a_delivery_has_its_trigger_and_its_thread(
     await queue.finish(turn, Outcome("done"))
     [run] = await rows(database, runs)
     assert (run.trigger, run.delivery_id, run.agent, run.state) == ("message", None, "helper", "done")
-    assert run.thread_id == turn.thread_id
-    assert run.thread_id.startswith("00000007")
+    assert (run.id, run.thread_id) == (turn.id, turn.thread_id) == (turn.run_id, thread_id("7"))
     assert await rows(database, deliveries) == []
 
 
@@ -79,11 +81,11 @@ async def test_the_run_of_a_delivery_has_its_trigger(database: Database, clock: 
 
 
 async def test_a_failed_message_is_tried_five_times_and_is_then_a_dead_letter(
-    database: Database, clock: ManualClock, queue: Messages
+    database: Database, clock: ManualClock, queue: Inputs
 ) -> None:
     tries: list[tuple[int, int, str]] = []
 
-    async def run(turn: ClaimedMessage, log: RunLog) -> None:
+    async def run(turn: ClaimedInput, log: RunLog) -> None:
         tries.append((turn.tries, turn.attempt, turn.run_id))
         raise Retry("busy")
 
@@ -96,8 +98,8 @@ async def test_a_failed_message_is_tried_five_times_and_is_then_a_dead_letter(
         await settled(database, "dead")
     assert [(each[0], each[1]) for each in tries] == [(number, number) for number in range(1, 6)]
     assert len({run_id for *_, run_id in tries}) == 1
-    [row] = await rows(database, messages)
-    assert (row.last_error, row.note) == ("busy", "failed: hello")
+    [row] = await rows(database, inputs)
+    assert row.last_error == "busy"
 
 
 @pytest.mark.parametrize(
@@ -108,38 +110,40 @@ async def test_a_failed_message_is_tried_five_times_and_is_then_a_dead_letter(
     ],
 )
 async def test_a_message_can_be_given_up_on_or_lose_its_agent(
-    database: Database, clock: ManualClock, queue: Messages, error: Exception, state: str, reason: str
+    database: Database, clock: ManualClock, queue: Inputs, error: Exception, state: str, reason: str
 ) -> None:
-    async def run(turn: ClaimedMessage, log: RunLog) -> None:
+    async def run(turn: ClaimedInput, log: RunLog) -> None:
         raise error
 
     await send(database, clock, "hello")
     async with dispatching(database, clock, run, queue):
         await settled(database, state)
-    [row] = await rows(database, messages)
+    [row] = await rows(database, inputs)
     assert row.last_error == reason
 
 
 async def test_a_message_that_can_never_run_is_a_dead_letter_and_the_next_one_runs(
-    database: Database, clock: ManualClock, queue: Messages
+    database: Database, clock: ManualClock, queue: Inputs
 ) -> None:
-    await send(database, clock, "", thread="1")
-    await send(database, clock, "hello", thread="2")
-    assert [turn.text for turn in await queue.claim(10)] == ["hello"]
-    assert [(row.state, row.last_error) for row in await rows(database, messages, "state", "last_error", "id")] == [
-        ("dead", "it is empty"),
-        ("running", None),
-    ]
+    [first, second] = await send(database, clock, "one", "two")
+    copied = select(inputs.c.content).where(inputs.c.id == second).scalar_subquery()
+    change = update(inputs).where(inputs.c.id == first).values(content=copied)
+    await database.transact(lambda connection: connection.execute(change))
+    assert await queue.claim(10) == []
+    assert [turn.text for turn in await queue.claim(10)] == ["two"]
+    [dead, running] = await rows(database, inputs, "state", "last_error", "id")
+    assert (dead.state, running.state, running.last_error) == ("dead", "running", None)
+    assert "moved from another row" in dead.last_error
 
 
 async def test_one_message_of_a_thread_runs_at_a_time_in_the_order_of_arrival(
-    database: Database, clock: ManualClock, queue: Messages
+    database: Database, clock: ManualClock, queue: Inputs
 ) -> None:
     now: Counter[str | None] = Counter()
     most: Counter[str | None] = Counter()
     order: list[str] = []
 
-    async def run(turn: ClaimedMessage, log: RunLog) -> None:
+    async def run(turn: ClaimedInput, log: RunLog) -> None:
         now[turn.thread_id] += 1
         most[turn.thread_id] = max(most[turn.thread_id], now[turn.thread_id])
         order.append(turn.text)
@@ -158,11 +162,11 @@ async def test_one_message_of_a_thread_runs_at_a_time_in_the_order_of_arrival(
 
 
 async def test_a_late_write_of_an_old_attempt_is_rejected(
-    database: Database, clock: ManualClock, queue: Messages
+    database: Database, clock: ManualClock, queue: Inputs
 ) -> None:
     await send(database, clock, "hello")
     [old] = await queue.claim(1)
-    await database.transact(lambda connection: connection.execute(update(messages).values(state="queued")))
+    await database.transact(lambda connection: connection.execute(update(inputs).values(state="queued")))
     [new] = await queue.claim(1)
     with pytest.raises(Superseded):
         await queue.finish(old, Outcome("done"))
@@ -173,13 +177,12 @@ async def test_an_expired_lease_of_a_message_is_claimed_by_another_daemon(
     postgres_url: str, master_key: MasterKey, clock: ManualClock
 ) -> None:
     database = await Database.open(postgres_url, master_key)
-    await create(database)
-    mine, theirs = Messages(database, clock), Messages(database, clock)
+    mine, theirs = Inputs(database, clock), Inputs(database, clock)
     await send(database, clock, "hello")
     [turn] = await mine.claim(1)
     assert await theirs.claim(1) == []
     assert await mine.renew([turn]) == {(turn.id, turn.attempt)}
-    await database.transact(lambda connection: connection.execute(update(messages).values(lease_until=1)))
+    await database.transact(lambda connection: connection.execute(update(inputs).values(lease_until=1)))
     [taken] = await theirs.claim(1)
     assert (taken.id, taken.attempt, taken.run_id) == (turn.id, 2, turn.run_id)
     assert await mine.renew([turn]) == set()
@@ -190,7 +193,7 @@ async def test_an_expired_lease_of_a_message_is_claimed_by_another_daemon(
 
 @pytest.mark.parametrize("workers", [1, 3, 4])
 async def test_every_source_has_its_share_of_the_places(
-    database: Database, clock: ManualClock, queue: Messages, workers: int
+    database: Database, clock: ManualClock, queue: Inputs, workers: int
 ) -> None:
     order: list[str] = []
 
@@ -210,7 +213,7 @@ async def test_every_source_has_its_share_of_the_places(
 
 
 async def test_a_share_that_one_source_leaves_is_for_the_other(
-    database: Database, clock: ManualClock, queue: Messages
+    database: Database, clock: ManualClock, queue: Inputs
 ) -> None:
     running = 0
 
@@ -227,12 +230,12 @@ async def test_a_share_that_one_source_leaves_is_for_the_other(
 
 async def worker(url: str, notes: Path, *more: str) -> asyncio.subprocess.Process:
     """Start a process that runs the messages of this database, see `message_worker`."""
-    given = (sys.executable, "-m", "tests.runtime.threads.message_worker", url, str(notes), *more)
+    given = (sys.executable, "-m", "tests.runtime.threads.turns.message_worker", url, str(notes), *more)
     return await asyncio.create_subprocess_exec(*given)
 
 
 async def test_a_killed_process_leaves_its_message_to_the_next_one(
-    database: Database, database_url: str, clock: ManualClock, tmp_path: Path, queue: Messages
+    database: Database, database_url: str, clock: ManualClock, tmp_path: Path, queue: Inputs
 ) -> None:
     notes = tmp_path / "notes"
     await send(database, clock, "hello")
@@ -246,7 +249,7 @@ async def test_a_killed_process_leaves_its_message_to_the_next_one(
     async with asyncio.timeout(60):
         assert await next_one.wait() == 0
     assert notes.read_text().splitlines() == ["first hello", "blocked", "second hello"]
-    [row] = await rows(database, messages)
+    [row] = await rows(database, inputs)
     assert (row.state, row.attempt) == ("done", 2)
     [run] = await rows(database, runs)
     assert (run.id, run.trigger, run.delivery_id, run.state) == (row.run_id, "message", None, "done")
@@ -259,7 +262,6 @@ async def test_a_message_that_kills_every_process_takes_no_other_along(
 ) -> None:
     url, notes = f"sqlite:///{tmp_path}/db", tmp_path / "notes"
     database = await Database.open(url, master_key)
-    await create(database)
     for number, each in enumerate(("one", "kill", "two", "three")):
         await send(database, clock, each, thread=str(number))
     ends: list[int] = []
@@ -268,22 +270,27 @@ async def test_a_message_that_kills_every_process_takes_no_other_along(
             ends.append(await (await worker(url, notes)).wait())
     # The first kill interrupts all of them and counts for none; the next one counts for the only one that ran.
     assert ends == [-signal.SIGKILL] * (1 + TRIES) + [0]
-    found = await rows(database, messages, "text", "state", "tries", "id")
-    assert [tuple(row)[:3] for row in found] == [
-        ("one", "done", 1),
-        ("kill", "dead", TRIES),
-        ("two", "done", 1),
-        ("three", "done", 1),
-    ]
+    found = await rows(database, inputs, "state", "tries", "id")
+    assert [tuple(row)[:2] for row in found] == [("done", 1), ("dead", TRIES), ("done", 1), ("done", 1)]
     await database.close()
 
 
-BEFORE_TRIGGERS = (
-    "ALTER TABLE runs DROP COLUMN trigger",
-    "DROP INDEX ix_deliveries_suspect",
-    "ALTER TABLE deliveries DROP COLUMN suspect",
-    "UPDATE alembic_version SET version_num = '0006'",
-)
+def downgrade(connection: Connection) -> None:
+    """Replace the schema by that of revision 0006, with the rows that an older program knows."""
+    tables = [meta, deliveries, bodies, runs]
+    kept = {table.name: connection.execute(table.select()).mappings().all() for table in tables}
+    metadata.drop_all(connection)
+    connection.execute(text("DROP TABLE alembic_version"))
+    config = migrate._config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "0006")
+    for name, found in kept.items():
+        columns = [column["name"] for column in inspect(connection).get_columns(name)]
+        for row in found:
+            given = {column: row[column] for column in columns}
+            connection.execute(
+                text(f"INSERT INTO {name} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"), given
+            )
 
 
 async def test_what_ran_in_an_older_database_is_recovered(
@@ -293,9 +300,8 @@ async def test_what_ran_in_an_older_database_is_recovered(
     for number in range(2):
         await Admission(database, clock).admit(candidate(str(number)))
     [turn] = await Inbox(database, clock).claim(1)
+    await database.transact(downgrade)
     async with database.write() as connection:
-        for statement in BEFORE_TRIGGERS:
-            await connection.execute(text(statement))
         await connection.execute(text("UPDATE deliveries SET lease_until = 1 WHERE state = 'running'"))
     await database.close()
     database = await Database.open(database_url, master_key)

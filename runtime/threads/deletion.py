@@ -1,0 +1,166 @@
+"""Deletion of threads with what hangs on them: marked at once, and deleted in small transactions.
+
+A marked thread is never read again. An interrupted deletion is completed by the next one, at the latest by the
+retention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, Table, exists, or_, select, text, update
+from sqlalchemy import delete as delete_from
+
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.schema import TURN_TABLES, inputs, messages, runs, steps, summaries, thread_turns, threads
+from runtime.errors import Conflict
+from runtime.threads import run
+
+DELETED: Final = "deleted"
+"""The kind of a thread whose rest is being deleted."""
+
+CHUNK: Final = 500
+"""Maximum number of messages or threads that one transaction deletes or marks, so that other writes run in between."""
+
+_THREADS: Final = 100
+"""Threads whose rest is deleted together."""
+
+_NOT_ENDED: Final = ("queued", "running", "waiting")
+"""States of turns that may still write to a thread."""
+
+_LOCK: Final = 0x73796C657261
+"""The advisory lock of a transaction that deletes the rest of threads (PostgreSQL): two of them would wait for each
+other in a circle."""
+
+_TAKE_LOCK: Final = text(f"SELECT pg_advisory_xact_lock({_LOCK})")
+_GONE: Final[dict[str, Any]] = {"kind": DELETED, "subject": None, "subject_key": None, "title": None}
+
+
+async def delete(database: Database, thread_id: str, *, force: bool) -> bool:
+    """Delete one thread. False: there is none. Raises Conflict while a turn holds it or waits for it, unless
+    `force`."""
+    if not await database.transact(partial(_mark, thread_id=thread_id, force=force)):
+        return False
+    database.empty_log()
+    await erase(database, thread_id)
+    return True
+
+
+async def delete_of_user(database: Database, user_id: str, agent: str | None = None) -> int:
+    """Delete all threads of a user, or those with one agent, whatever turns there are; return their number. May be
+    interrupted and repeated."""
+    theirs = select(threads.c.id).where(threads.c.user_id == user_id, threads.c.kind != DELETED)
+    if agent is not None:
+        theirs = theirs.where(threads.c.agent == agent)
+    count = await mark(database, theirs)
+    await erase(database)
+    return count
+
+
+async def mark(database: Database, wanted: Select[Any]) -> int:
+    """Mark the threads whose ids `wanted` selects as deleted; return their number. Afterwards it selects none."""
+    some = wanted.limit(CHUNK).with_for_update(key_share=True, skip_locked=True)
+
+    def chunk(connection: Connection) -> int:
+        found = list(connection.execute(some).scalars())
+        rows = [(thread_id, *_GONE.values()) for thread_id in found]
+        bulk.update(connection, threads, ("id",), tuple(_GONE), rows)
+        return len(found)
+
+    count = marked = await database.transact(chunk)
+    while marked == CHUNK:
+        marked = await database.transact(chunk)
+        count += marked
+    if count:
+        database.empty_log()
+    return count
+
+
+async def erase(database: Database, thread_id: str | None = None) -> None:
+    """Delete what is left of the threads that are marked, or of one."""
+    while await database.transact(partial(erase_some, thread_id=thread_id)):
+        pass
+
+
+def not_busy() -> Any:
+    """Return the condition that no turn holds a thread or waits for it."""
+    entered = exists().where(thread_turns.c.thread_id == threads.c.id)
+    sent = exists().where(inputs.c.thread_id == threads.c.id, inputs.c.state.in_(_NOT_ENDED))
+    return ~or_(entered, sent)
+
+
+def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
+    """Delete a part of the rest of the threads that are marked, or of one. False: nothing is left."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_TAKE_LOCK)
+    marked = select(threads.c.id).where(text(f"kind = '{DELETED}'"))
+    one = marked.where(threads.c.id == thread_id) if thread_id is not None else marked
+    # Locked before runs, as everywhere; not against new runs, which refer to the thread.
+    some = one.order_by(threads.c.id).limit(_THREADS).with_for_update(key_share=True)
+    found = list(connection.execute(some).scalars())
+    if not found:
+        return False
+    for table in (messages, summaries):
+        if _delete_some(connection, table, found) == CHUNK:
+            return True
+    _delete_inputs(connection, found)
+    if _leave_runs(connection, found) == CHUNK:
+        return True
+    _free_turns(connection, found)
+    bulk.delete(connection, threads, "id", found)
+    return len(found) == _THREADS
+
+
+def _mark(connection: Connection, *, thread_id: str, force: bool) -> bool:
+    found = bulk.find(connection, threads, ("id",), ("kind",), [(thread_id,)], lock="NO KEY UPDATE")
+    if not found or found[0][1] == DELETED:
+        return False
+    if not force and not connection.execute(select(threads.c.id).where(threads.c.id == thread_id, not_busy())).all():
+        raise Conflict(
+            "an agent is at work in this thread, or a message waits for it",
+            hint="wait until it has ended or cancel it, or force the deletion",
+        )
+    connection.execute(update(threads).where(threads.c.id == thread_id).values(**_GONE))
+    return True
+
+
+def _delete_some(connection: Connection, table: Table, of: Sequence[str]) -> int:
+    some = select(table.c.id).where(table.c.thread_id.in_(of)).limit(CHUNK)
+    return connection.execute(delete_from(table).where(table.c.id.in_(some))).rowcount
+
+
+def _delete_inputs(connection: Connection, of: Sequence[str]) -> None:
+    """Delete the inputs of these threads except running ones, which the retention deletes after their end."""
+    theirs = select(inputs.c.id).where(inputs.c.thread_id.in_(of), inputs.c.state != run.RUNNING)
+    gone = list(connection.execute(theirs.order_by(inputs.c.id).with_for_update()).scalars())
+    bulk.delete(connection, thread_turns, "turn_id", gone)
+    bulk.delete(connection, inputs, "id", gone)
+
+
+def _free_turns(connection: Connection, of: Sequence[str]) -> None:
+    """Remove the turns that are left from these threads. Deliveries that waited there go on, and find other threads."""
+    waiting = select(thread_turns.c.turn_id).where(thread_turns.c.thread_id.in_(of))
+    for table in TURN_TABLES.values():
+        held = table.c.id.in_(waiting), table.c.state == "waiting"
+        connection.execute(update(table).where(*held).values(state="queued"))
+    bulk.delete(connection, thread_turns, "thread_id", of)
+
+
+def _leave_runs(connection: Connection, of: Sequence[str]) -> int:
+    """Delete the runs of these threads with their steps; return how many runs it was.
+
+    Runs of deliveries stay, because a delivery knows its runs, and so do runs that are still running. Of those that
+    are done, the steps are deleted: they repeat the conversation.
+    """
+    query = select(runs.c.id, runs.c.delivery_id, runs.c.state).where(runs.c.thread_id.in_(of))
+    found = connection.execute(query.order_by(runs.c.id).limit(CHUNK).with_for_update()).all()
+    ended = [row for row in found if row.state != run.RUNNING]
+    gone = [row.id for row in ended if row.delivery_id is None]
+    done = [row.id for row in ended if row.delivery_id is not None and row.state == run.DONE]
+    bulk.update(connection, runs, ("id",), ("thread_id",), [(row.id, None) for row in found])
+    bulk.delete(connection, steps, "run_id", [*gone, *done])
+    bulk.delete(connection, runs, "id", gone)
+    return len(found)

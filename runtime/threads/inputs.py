@@ -1,0 +1,188 @@
+"""Messages of persons to agents, as turns. Each belongs to a thread, and waits for its turn there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, select
+
+from runtime.clock import Clock, milliseconds, uuid7
+from runtime.crypto import SealedBytes, Unsealable
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.group_commit import Stage
+from runtime.database.schema import inputs, runs, threads
+from runtime.database.sealed import Seal
+from runtime.errors import NotFound, UsageError
+from runtime.identity.caller import Scope, read_scopes
+from runtime.threads import run, stage_ranks
+from runtime.threads.deletion import DELETED
+from runtime.threads.turns import thread_order
+from runtime.threads.turns.concurrency import UNLIMITED, ConcurrencyLimits
+from runtime.threads.turns.ending import OnEnded
+from runtime.threads.turns.queue import LEASE_SECONDS, TurnQueue
+from runtime.threads.turns.thread_order import Arrival
+from runtime.threads.turns.turn import WAITING, ClaimedTurn
+
+LONGEST: Final = 1024 * 1024
+"""Maximum length of a message in bytes of UTF-8."""
+
+
+class ClaimedInput(ClaimedTurn, frozen=True, kw_only=True):
+    """A message of a person as the turn of an agent. Its run has its id."""
+
+    trigger: ClassVar[str] = "message"
+
+    thread_id: str
+    text: str
+    scopes: frozenset[Scope]
+    """Of the caller who sent it."""
+    sent_at: int
+    """Unix milliseconds."""
+
+    @property
+    def arrived_at(self) -> int:
+        return self.sent_at
+
+
+class InputState(NamedTuple):
+    """A message, for its sender who waits."""
+
+    state: str
+    """Of the turn, see `runtime.threads.turns.turn`."""
+    run_state: str
+    """Of the run, see `run`; also that of something outside for which it waits, such as `model_unavailable`."""
+    ended: str | None
+    """How the run ended, see `run.End`."""
+    error: str | None
+    """Why it failed, or why its last attempt did."""
+
+
+class _Content(msgspec.Struct, frozen=True):
+    text: str
+
+
+class _Sent(NamedTuple):
+    id: str
+    user_id: str
+    agent: str
+    thread_id: str
+    scopes: str
+    content: SealedBytes
+    at: int
+
+
+class Inputs(TurnQueue[ClaimedInput]):
+    """The messages to the agents of one database. Those of one thread run one after the other."""
+
+    kind = ClaimedInput
+    table = inputs
+    columns = ("thread_id", "scopes", "content", "created_at")
+    group = "agent"
+    arrived = "created_at"
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        lease: float = LEASE_SECONDS,
+        limits: Callable[[], ConcurrencyLimits] = lambda: UNLIMITED,
+        on_ended: OnEnded = lambda connection, ended: None,
+    ) -> None:
+        """As those of `TurnQueue`; concurrency is limited by agent."""
+        super().__init__(database, clock, lease=lease, limits=limits, on_ended=on_ended)
+        self._seal = Seal(database.master_key, inputs.c.content)
+        self._content = msgspec.json.Decoder(_Content)
+        self._sending = Stage(stage_ranks.SEND, self._send, threads=_threads)
+
+    async def send(self, user_id: str, agent: str, thread_id: str, text: str, scopes: Iterable[Scope]) -> str:
+        """Store a message to the agent and return its id, which is also that of its run; it is committed then.
+
+        It runs after all turns that the thread has. Raises `UsageError` for an empty text, or one that is longer than
+        `LONGEST` or no Unicode, `NotFound` if the user has no such thread with the agent, and `Unavailable`.
+        """
+        if not text.strip():
+            raise UsageError("the message is empty")
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            raise UsageError("the message is not valid Unicode") from None
+        if size > LONGEST:
+            raise UsageError(f"the message has {size:,} bytes; at most {LONGEST:,} are allowed")
+        made = uuid7(self._clock)
+        content = self._seal.close(msgspec.json.encode(_Content(text)), row=made, user_id=user_id)
+        held = " ".join(sorted(scopes))
+        sent = _Sent(made, user_id, agent, thread_id, held, content, milliseconds(self._clock))
+        await self._database.commits.store(self._sending, sent)
+        return made
+
+    async def state(self, input_id: str, user_id: str) -> InputState:
+        """Return the state of one message of the user. Raises `NotFound`, `Unavailable`."""
+        query = (
+            select(inputs.c.state, runs.c.state, runs.c.ended, inputs.c.last_error)
+            .join(runs, runs.c.id == inputs.c.id)
+            .where(inputs.c.id == input_id, inputs.c.user_id == user_id)
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).first()
+        if row is None:
+            raise NotFound(f"there is no message {input_id}")
+        return InputState(*row)
+
+    def read(self, connection: Connection, rows: Sequence[Any]) -> list[ClaimedInput | str]:
+        return [self._input(row) for row in rows]
+
+    def _input(self, row: Any) -> ClaimedInput | str:
+        """Return the message of a claimed row, or why it can never run."""
+        try:
+            content = self._content.decode(self._seal.open(row.content, row=row.id, user_id=row.user_id))
+        except Unsealable as error:
+            return error.line()
+        return ClaimedInput(
+            id=row.id,
+            run_id=self.run_id(row),
+            attempt=row.attempt + 1,
+            tries=row.tries + 1,
+            agent=row.agent,
+            user_id=row.user_id,
+            thread_id=row.thread_id,
+            text=content.text,
+            scopes=read_scopes(row.scopes.split()),
+            sent_at=row.created_at,
+        )
+
+    def _send(self, connection: Connection, sent: Sequence[_Sent]) -> list[Exception | None]:
+        keys = [(each,) for each in sorted({each.thread_id for each in sent})]
+        found = bulk.find(connection, threads, ("id",), ("user_id", "agent", "kind"), keys, lock="NO KEY UPDATE")
+        owners = {row[0]: (row[1], row[2]) for row in found if row[3] != DELETED}
+        # Messages of a commit whose confirmation was lost are stored already, and may have ended.
+        stored = {row[0] for row in bulk.find(connection, inputs, ("id",), (), [(each.id,) for each in sent])}
+        valid = [each for each in sent if owners.get(each.thread_id) == (each.user_id, each.agent)]
+        new = [each for each in valid if each.id not in stored]
+        bulk.insert(
+            connection,
+            runs,
+            ("id", "user_id", "thread_id", "trigger", "agent", "state", "attempt", "started_at"),
+            [(s.id, s.user_id, s.thread_id, self.kind.trigger, s.agent, run.WAITING, 0, s.at) for s in new],
+        )
+        bulk.insert(
+            connection,
+            inputs,
+            (
+                *("id", "user_id", "agent", "thread_id", "scopes", "content", "created_at"),
+                *("run_id", "state", "attempt", "tries", "next_attempt_at"),
+            ),
+            [(*each, each.id, WAITING, 0, 0, each.at) for each in new],
+        )
+        thread_order.wait(connection, [Arrival(s.id, s.user_id, s.thread_id, self.kind.trigger, s.at) for s in new])
+        if new:
+            thread_order.settle(connection, {each.thread_id for each in new}, max(each.at for each in new))
+        known = {each.id for each in valid}
+        return [None if s.id in known else NotFound(f"{s.agent} has no thread {s.thread_id}") for s in sent]
+
+
+def _threads(connection: Connection, sent: Sequence[_Sent]) -> set[str]:
+    return {each.thread_id for each in sent}
