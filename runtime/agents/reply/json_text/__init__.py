@@ -1,0 +1,1 @@
+"""Reads JSON: valid, with harmless mistakes, and by guessing."""

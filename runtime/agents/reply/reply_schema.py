@@ -1,0 +1,65 @@
+"""The JSON Schema of replies, for services that hold a model to one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from runtime.models.request import ToolSchema
+
+MAX_ARGUMENTS: Final = 24_000
+"""Maximum size of all arguments' schemas, in characters. Services refuse large schemas or are slow with them."""
+
+_KEPT: Final = frozenset({"type", "enum", "const", "required", "additionalProperties"})
+"""What services turn into a grammar. The tools check the rest."""
+
+
+def reply_schema(tools: Sequence[ToolSchema], max_arguments: int = MAX_ARGUMENTS) -> dict[str, Any]:
+    """Return the schema of a reply with calls of `tools`; without tools, of messages only.
+
+    Messages come before calls, and a name before its arguments: the model writes in this order. If the arguments'
+    schemas are larger than `max_arguments` characters together, those of the largest tools are any object.
+    """
+    properties: dict[str, Any] = {"messages": {"type": "array", "items": {"type": "string"}}}
+    if tools:
+        properties["tool_calls"] = {"type": "array", "items": _call(tools, max_arguments)}
+    return _object(properties)
+
+
+def _call(tools: Sequence[ToolSchema], max_arguments: int) -> dict[str, Any]:
+    arguments = {tool.name: _reduced(tool.parameters) for tool in tools}
+    sizes = {name: len(json.dumps(schema)) for name, schema in arguments.items()}
+    total = sum(sizes.values())
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        if total <= max_arguments:
+            break
+        total -= sizes[name]
+        del arguments[name]
+    alternatives = [_named([name], schema) for name, schema in arguments.items()]
+    if rest := [tool.name for tool in tools if tool.name not in arguments]:
+        alternatives.append(_named(rest, {"type": "object"}))
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+def _named(names: list[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return _object({"name": {"type": "string", "enum": names}, "args": arguments})
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _reduced(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with its structure and types only."""
+    found = {key: value for key, value in schema.items() if key in _KEPT}
+    if isinstance(properties := schema.get("properties"), Mapping):
+        found["properties"] = {name: _reduced(each) for name, each in properties.items()}
+    if isinstance(items := schema.get("items"), Mapping):
+        found["items"] = _reduced(items)
+    if isinstance(more := schema.get("additionalProperties"), Mapping):
+        found["additionalProperties"] = _reduced(more)
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            found["anyOf"] = [_reduced(each) for each in schema[key]]
+    return found
