@@ -25,7 +25,7 @@ from runtime.clock import SYSTEM
 from runtime.memory import open_store
 from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item
-from runtime.memory.newest import newest, scan_of
+from runtime.memory.items.newest import newest, scan_of
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Store
 from runtime.memory.store_types import Scan, position_of

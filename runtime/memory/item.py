@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -26,6 +27,9 @@ RESERVED = "symbiont:"
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:memory")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DELIVERY = f"{RESERVED}delivery/"
+_RUN = f"{RESERVED}run/"
+_RETRACTION = f"{RESERVED}retraction/"
+_IDEMPOTENT = (_DELIVERY, _RUN, _RETRACTION)
 _SUMMARY = f"{RESERVED}summary/"
 
 
@@ -56,12 +60,16 @@ def tag_form(tag: str) -> str:
 
 RiskTier = Literal["GREEN", "YELLOW", "RED"]
 
+SaidBy = Literal["person", "agent", "tool", "payload"]
+"""Who said an item: a person, an agent, a client's call of a tool, or the sender of a webhook's payload."""
+
 
 class Provenance(BaseModel):
     """The origin of an item; unknown fields are None or empty.
 
     `author`: who said it. `session_id`: the conversation or run that it belongs to; its neighbours there help to find
     it. `confidence`: 0 to 1. `git_commit`: as git abbreviates it. `sources`: files and addresses that prove it.
+    `run_id`: the run that wrote it. `said_by`: where the text comes from.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +81,8 @@ class Provenance(BaseModel):
     risk_tier: RiskTier | None = None
     git_commit: ItemText | None = None
     sources: tuple[ItemText, ...] = ()
+    run_id: ItemText | None = None
+    said_by: SaidBy | None = None
 
 
 NOTHING_KNOWN = Provenance()
@@ -85,7 +95,11 @@ class Item(BaseModel):
 
     `memory_id` is given by the store and empty before that. `chunk_hash` is computed if absent and checked if given
     (ValidationError). `timestamp` is in UTC; `tags` are sorted and unique. `source_uri`: the origin; a second append
-    with one made by `delivery_uri` does nothing. `other_sources`: further origins of the same text.
+    with an idempotency key (`idempotency_key`) does nothing. `other_sources`: further origins of the same text.
+
+    `subject`: the subject of the keyed thread that it belongs to; None for all other items. `replaces`: the memory_id
+    of the older item that it supersedes; `retracts`: that of an item that it withdraws. Both have effect only on items
+    of the same agent, user and subject (see `runtime.memory.succession`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -103,6 +117,9 @@ class Item(BaseModel):
     text: ItemText
     source_memory_ids: tuple[ItemText, ...] = ()
     provenance: Provenance = NOTHING_KNOWN
+    subject: ItemText | None = None
+    replaces: ItemText | None = None
+    retracts: ItemText | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -116,8 +133,13 @@ class Item(BaseModel):
 
     def identified(self, section: str, occurrence: int) -> Item:
         """Return a copy with the uuid5 of its position (see `memory_id`)."""
-        found = memory_id(self.agent_id, section, self.chunk_hash, occurrence, self.user_id)
+        found = memory_id(self.agent_id, section, occurrence, self.twins)
         return self.model_copy(update={"memory_id": found})
+
+    @property
+    def twins(self) -> Twins:
+        """Return what it has in common with the items that it is told from by an occurrence."""
+        return Twins(self.chunk_hash, self.user_id, self.subject, self.replaces)
 
     def changed(self, **fields: object) -> Item:
         """Return a validated copy with these fields. Raises ValidationError."""
@@ -137,14 +159,30 @@ def chunk_hash(text: str) -> str:
     return hashlib.sha256(normalised(text).encode()).hexdigest()
 
 
-def memory_id(agent_id: str, section: str, hash_of_chunk: str, occurrence: int, user_id: str = OWNER) -> str:
-    """Deterministic id (uuid5) from agent, section, chunk hash, occurrence and user.
+class Twins(NamedTuple):
+    """What items have in common that only their occurrence in a section distinguishes.
 
-    `occurrence` counts from 0 the same user's earlier items with this chunk_hash in the same section, so that no id
-    reveals another user's items.
+    With user and subject, no id reveals another one's items. With `replaces`, an item that gives a fact its earlier
+    text again keeps its id when the earlier item is deleted.
     """
-    whose = () if user_id == OWNER else (user_id,)
-    return str(uuid5(_NAMESPACE, "\n".join((agent_id, section, hash_of_chunk, str(occurrence), *whose))))
+
+    chunk_hash: str
+    user_id: str = OWNER
+    subject: str | None = None
+    replaces: str | None = None
+
+
+def memory_id(agent_id: str, section: str, occurrence: int, twins: Twins) -> str:
+    """Deterministic id (uuid5) from agent, section, chunk hash, occurrence, user, subject and replaced item.
+
+    `occurrence` counts from 0 the earlier `twins` in the same section.
+    """
+    more: list[str] = []
+    if twins.user_id != OWNER:
+        more = [twins.user_id]
+    if twins.subject is not None or twins.replaces is not None:
+        more = [json.dumps(twins[1:])]
+    return str(uuid5(_NAMESPACE, "\n".join((agent_id, section, twins.chunk_hash, str(occurrence), *more))))
 
 
 def is_id(text: str) -> bool:
@@ -165,15 +203,26 @@ def delivery_uri(delivery_id: str, part: str | None = None) -> str:
     return f"{_DELIVERY}{quote(delivery_id, safe='')}{fragment}"
 
 
-def delivery_key(source_uri: str | None) -> str | None:
-    """Return `source_uri` if `delivery_uri` created it, else None."""
-    return source_uri if source_uri is not None and source_uri.startswith(_DELIVERY) else None
+def run_uri(run_id: str, key: str) -> str:
+    """Return the `source_uri` of the item that a call in a run writes, `symbiont:run/RUN#KEY`, an idempotency key.
+    `key`: of the call within the run, the same on every attempt."""
+    return f"{_RUN}{quote(run_id, safe='')}#{quote(key, safe='')}"
+
+
+def retraction_uri(memory_id: str) -> str:
+    """Return the `source_uri` of the retraction of this item, an idempotency key: one retraction is enough."""
+    return f"{_RETRACTION}{memory_id}"
+
+
+def idempotency_key(source_uri: str | None) -> str | None:
+    """Return `source_uri` if a store writes it only once (`delivery_uri`, `run_uri`, `retraction_uri`), else None."""
+    return source_uri if source_uri is not None and source_uri.startswith(_IDEMPOTENT) else None
 
 
 def is_delivery(source_uri: str | None) -> bool:
     """True if the item is the delivery itself: a `delivery_uri` without a part. An agent's notes about a delivery have
     a part."""
-    return delivery_key(source_uri) is not None and "#" not in str(source_uri)
+    return source_uri is not None and source_uri.startswith(_DELIVERY) and "#" not in source_uri
 
 
 def summary_uri(key: str) -> str:

@@ -26,11 +26,12 @@ from runtime.memory.indexing.progress import Progress, SyncReport
 from runtime.memory.item import Item
 from runtime.memory.store import Store
 from runtime.memory.store_types import Compaction, ItemLocation, Scan, Upserted
-from runtime.models import open_model
-from runtime.models.model import Model
+from runtime.models.calls.call import BACKGROUND, CallOwner
+from runtime.models.client import ModelClient, open_client
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import SearchAnswer, search
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index.index import IndexStats
 from runtime.search.question import Question
@@ -79,7 +80,7 @@ class OpenMemory:
         store_options: Mapping[str, object] | None = None,
         index_problem: str | None = None,
         embedding_problem: str | None = None,
-        summarizer: Model | None = None,
+        summarizer: ModelClient | None = None,
         summarizer_problem: str | None = None,
     ) -> None:
         """`folder`: of the store's files, or None. `summarizer`: the model that writes summaries. The problems say in
@@ -166,9 +167,12 @@ class OpenMemory:
         if start is not None:
             self._indexer.start_background(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
 
-    async def search(self, question: Question, progress: Progress | None = None) -> FoundItems:
+    async def search(
+        self, question: Question, progress: Progress | None = None, *, owner: CallOwner = BACKGROUND
+    ) -> FoundItems:
         """Return the best matching items. Everything written before the call is searched, a person's edits included.
-        `progress` reports the work on the index if no background task does it.
+        `progress` reports the work on the index if no background task does it. `owner`: for whom the question is
+        embedded.
 
         Raises IndexFailed if the index cannot be read.
         """
@@ -179,7 +183,7 @@ class OpenMemory:
             await self._embed_some(progress)
         without = self._indexer.queue.mismatch or (self._embedding_problem or "").replace(_BY_KEYWORD, "")
         if not without:
-            answer = await search(self._indexer.index, self._embedder, question)
+            answer = await search(self._indexer.index, self._embedder, question, owner=owner)
         else:
             answer = await search(self._indexer.index, None, question, without=without)
         return FoundItems(await self._placed(answer), (*notes, *answer.notes))
@@ -328,9 +332,10 @@ class OpenMemory:
         else:
             await self._indexer.sync(agent_id)
 
-    async def find(self, memory_id: str, user: str | None) -> Item | None:
-        """Return the item with this id that belongs to `user` (None: to any user), of any agent. Raises StoreError."""
-        wanted = Scan(memory_ids=frozenset({memory_id}), user_id=user, limit=1)
+    async def find(self, memory_id: str, user: str | None, subject: WantedSubject = ALL_SUBJECTS) -> Item | None:
+        """Return the item with this id that belongs to `user` (None: to any user) and the subject, of any agent. Raises
+        StoreError."""
+        wanted = Scan(memory_ids=frozenset({memory_id}), user_id=user, subject=subject, limit=1)
         return await anext(self.store.scan(wanted), None)
 
     async def finish(self) -> None:
@@ -382,9 +387,10 @@ async def open_memory(
         problem = no_embedding(default_embedding() if block.embedding is None else block.embedding.name, error)
     if block.summarize.model is not None:
         try:
-            summarizer = await open_model(block.summarize.model, _options(block.summarize.model, model_options))
+            service = block.summarize.model
+            summarizer = await open_client(service, _options(service, model_options), clock=clock, root=root)
         except SymbiontError as error:
-            no_summarizer = no_model(block.summarize.model.name, error)
+            no_summarizer = no_model(block.summarize.model.name, error.line())
     memory = OpenMemory(
         block,
         indexer,
@@ -405,9 +411,9 @@ def no_embedding(name: str | None, error: SymbiontError) -> str:
     return f"the embedding {name} cannot be used{_BY_KEYWORD}: {error.line()}"
 
 
-def no_model(name: str, error: SymbiontError) -> str:
+def no_model(name: str, reason: str) -> str:
     """Return the reason why a memory has no model for summaries, in one line."""
-    return f"the model {name} cannot be used, so summaries are written without a model: {error.line()}"
+    return f"the model {name} cannot be used, so summaries are written without a model: {reason}"
 
 
 def _options(choice: Variant | None, given: Mapping[str, object] | None) -> Mapping[str, object]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dslc.blocks.memory import Memory
 from dslc.blocks.setting import settings_of
-from dslc.blocks.values.secret import valid_secret
+from dslc.blocks.values.secret import is_reference, valid_secret
 from dslc.blocks.variant import Variant
 from dslc.setting import Setting
 from runtime.memory import STORES
@@ -72,6 +72,10 @@ def _value(value: Any, setting: Setting | None, put: _Put) -> object:
         return tuple(_value(each, setting, put) for each in value)
     if setting.type == "secret" and isinstance(value, str):
         return put(value)
+    if setting.type == "header_value" and isinstance(value, str):
+        return put(value) if is_reference(value) else value
+    if setting.type == "map" and isinstance(value, Mapping):
+        return {key: _value(each, setting.item(key), put) for key, each in value.items()}
     if isinstance(value, Variant):
         return _choice(value, setting.family or "", put)
     return _options(value, setting.settings, put) if isinstance(value, Mapping) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
@@ -104,9 +105,10 @@ class Store(ABC):
         ignored by a store without gates.
 
         Returns the items that were written, in order, redacted and with the memory_id that a scan gives them. Existing
-        items are not written again: those with a delivery's source_uri (`item.delivery_uri`), and long-term ones in a
-        store that holds them as a set. Raises RefusedItem for an item that is too large or has an invalid agent; then
-        none is written.
+        items are not written again: those with an idempotency key (`item.idempotency_key`), and long-term ones in a
+        store that holds them as a set. Hidden items (`succession`) are no part of that set, and an item that replaces
+        or retracts another is always written. Raises RefusedItem for an item that is too large or has an invalid
+        agent; then none is written.
         """
         clean = await _clean(items)
         return await self._append(clean, gates or {}) if clean else ()
@@ -368,7 +370,7 @@ async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
     characters = 0
     for item in items:
         legal(item.agent_id)
-        about = sum([len(text) for text in _texts(item)])
+        about = sum([len(text) for text in _texts(item)]) + len(item.subject or "")
         for what, size in (("an item", len(item.text)), ("the fields of an item, its tags and sources,", about)):
             if size > LARGEST_TEXT:
                 raise RefusedItem(
@@ -386,10 +388,10 @@ async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
 def _texts(item: Item) -> list[str]:
     """Return every text of an item except its own: other fields may contain secrets, too."""
     about = item.provenance
-    single = [item.source_uri, item.project_id, item.user_id]
+    single = [item.source_uri, item.project_id, item.user_id, item.replaces, item.retracts]
     more = (*item.tags, *item.other_sources, *item.source_memory_ids)
     if about is not NOTHING_KNOWN:
-        single += about.author, about.session_id, about.task, about.git_commit
+        single += about.author, about.session_id, about.task, about.git_commit, about.run_id
         more += about.sources
     return [text for text in single if text is not None] + [*more]
 
@@ -405,20 +407,31 @@ def redacted_item(item: Item, harmless: set[str] | None = None) -> Item:
     `harmless`: texts known to have none, such as the source of many items; it is added to.
     """
     said = [text for text in _texts(item) if harmless is None or text not in harmless]
-    if all(_redacted_text(text) == text for text in (item.text, *said)):
+    if all(_redacted_text(text) == text for text in (item.text, *said)) and (
+        item.subject is None or redacted_subject(item.subject) == item.subject
+    ):
         if harmless is not None:
             harmless.update(said)
         return item
     fields = item.model_dump(exclude={"chunk_hash"})
     about = fields["provenance"]
-    for name in ("text", "source_uri", "project_id", "user_id"):
+    if item.subject is not None:
+        fields["subject"] = redacted_subject(item.subject)
+    for name in ("text", "source_uri", "project_id", "user_id", "replaces", "retracts"):
         fields[name] = _redacted_or_none(fields[name])
-    for name in ("author", "session_id", "task", "git_commit"):
+    for name in ("author", "session_id", "task", "git_commit", "run_id"):
         about[name] = _redacted_or_none(about[name])
     for name in ("tags", "other_sources", "source_memory_ids"):
         fields[name] = tuple(map(_redacted_text, fields[name]))
     about["sources"] = tuple(map(_redacted_text, about["sources"]))
     return Item.model_validate(fields)
+
+
+def redacted_subject(subject: str) -> str:
+    """Return a subject as items have it: unchanged, or if it contains a secret, redacted with a hash, so that subjects
+    stay distinct. Raises RefusedItem if it cannot be redacted."""
+    redacted = _redacted_text(subject)
+    return subject if redacted == subject else f"subject-{hashlib.sha256(subject.encode()).hexdigest()[:32]}"
 
 
 def _redacted_or_none(text: str | None) -> str | None:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from dslc.blocks.memory import Memory
 from runtime.clock import Clock
 from runtime.memory.item import Item, MemoryType
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 
 if TYPE_CHECKING:
     from runtime.database.connection import Database
@@ -49,6 +50,15 @@ class Scan(BaseModel):
     """An item must have all of them."""
     tags_any: frozenset[str] = frozenset()
     """An item must have one or more of them."""
+    subject: WantedSubject = ALL_SUBJECTS
+    """One subject, as `redacted_subject` returns it, or None: only items without one."""
+    run_id: str | None = None
+    """The run that wrote it."""
+    chunk_hash: str | None = None
+    changes_of: frozenset[str] = frozenset()
+    """Only items that replace or retract one of these ids."""
+    changes: bool = False
+    """Only items that replace or retract another one."""
     newest_first: bool = False
     limit: int | None = None
 
@@ -65,6 +75,11 @@ class Scan(BaseModel):
             and (self.until is None or item.timestamp < self.until)
             and self.tags.issubset(item.tags)
             and (not self.tags_any or not self.tags_any.isdisjoint(item.tags))
+            and self.subject in (ALL_SUBJECTS, item.subject)
+            and self.run_id in (None, item.provenance.run_id)
+            and self.chunk_hash in (None, item.chunk_hash)
+            and (not self.changes_of or not self.changes_of.isdisjoint((item.replaces, item.retracts)))
+            and (not self.changes or item.replaces is not None or item.retracts is not None)
         )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search.embedding.embedder import Embedder
-from runtime.search.entry import IndexEntry
+from runtime.search.entry import ALL_SUBJECTS, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index.index import Index, IndexStats, Matched, Neighbours, Scored
 from runtime.search.question import LONGEST, Question, Understood, folded, understand
@@ -59,18 +60,26 @@ class SearchAnswer:
 
 
 async def search(
-    index: Index, embedder: Embedder | None, question: Question, *, without: str = "there is no embedding"
+    index: Index,
+    embedder: Embedder | None,
+    question: Question,
+    *,
+    without: str = "there is no embedding",
+    owner: CallOwner = BACKGROUND,
 ) -> SearchAnswer:
-    """Return the best `question.limit` entries of the index, best first.
+    """Return the best `question.limit` entries of the index, best first. `owner`: for whom the question is embedded.
 
     Without an embedder (`without` says why), or if it does not answer, the search is by keyword only, and a note says
     so. Raises IndexFailed.
     """
-    asked = understand(question, await index.authors(question.wanted))
+    # Authors only help to read the question; finding them under the other criteria would read more entries.
+    whose = question.wanted.subject
+    among = replace(question.wanted, current=False, subject=ALL_SUBJECTS if whose is None else whose)
+    asked = understand(question, await index.authors(among))
     if not asked.words:
         # An embedding returns a vector for any text; for punctuation alone it means nothing.
         return SearchAnswer((), ("the question has neither letters nor digits, so there are no words to look for",))
-    found = await _found(index, embedder, question, asked, without)
+    found = await _found(index, embedder, question, asked, without, owner)
     notes = tuple(_notes(asked, found))
     keys = found.candidates()
     if not len(keys):
@@ -105,7 +114,7 @@ class _Found:
 
 
 async def _found(
-    index: Index, embedder: Embedder | None, question: Question, asked: Understood, without: str
+    index: Index, embedder: Embedder | None, question: Question, asked: Understood, without: str, owner: CallOwner
 ) -> _Found:
     """Search by keyword while the question is embedded, then by vector."""
     by_vector, by_keyword = question.shares
@@ -117,9 +126,9 @@ async def _found(
     if embedder is None or not by_vector:
         return _Found(await by_words(), None, (0.0, 1.0), reason=without if by_vector else None)
     if by_keyword:
-        keyword, vector = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning))
+        keyword, vector = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning, owner))
     else:
-        keyword, vector = None, await _embedded(embedder, asked.meaning)
+        keyword, vector = None, await _embedded(embedder, asked.meaning, owner)
     if isinstance(vector, Exception):
         return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(vector))
     also = None if keyword is None else keyword.keys
@@ -135,10 +144,12 @@ async def _found(
     return _Found(keyword, nearest, (by_vector, by_keyword), stats)
 
 
-async def _embedded(embedder: Embedder, text: str) -> NDArray[np.float32] | EmbeddingUnavailable | EmbeddingMismatch:
+async def _embedded(
+    embedder: Embedder, text: str, owner: CallOwner
+) -> NDArray[np.float32] | EmbeddingUnavailable | EmbeddingMismatch:
     """Return the vector of the text, or why there is none."""
     try:
-        vector: NDArray[np.float32] = await embedder.embed_question(text)
+        vector: NDArray[np.float32] = await embedder.embed_question(text, owner=owner)
         return vector
     except (EmbeddingUnavailable, EmbeddingMismatch) as error:
         return error

@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
+from typing import Final
+
+
+class Subjects(Enum):
+    """A wanted subject that is neither one subject nor None."""
+
+    ALL = "all"
+
+
+ALL_SUBJECTS: Final = Subjects.ALL
+"""Items of every subject and those without one."""
+
+WantedSubject = str | Subjects | None
+"""One subject, `ALL_SUBJECTS`, or None: only items without a subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +28,8 @@ class IndexEntry:
     `time` is in UTC. Entries of one `group` (a conversation, a day's log) are neighbours in the order of `time`, then
     `order`; an empty group has none. `part` is the store's unit of reading (a file); `line` is counted from 1, None if
     unknown. `rest` is returned to the caller unchanged and not searched. `other_sources` are further sources of the
-    same text.
+    same text. `subject`, `replaces` and `retracts` are those of the item; an index hides entries as
+    `runtime.memory.succession` describes.
     """
 
     id: str
@@ -33,6 +49,9 @@ class IndexEntry:
     line: int | None = None
     rest: str = ""
     other_sources: tuple[str, ...] = ()
+    subject: str | None = None
+    replaces: str | None = None
+    retracts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +60,8 @@ class EntryFilter:
     `until` exclusive.
 
     `source` is the whole `source_uri` or another source of the entry. An entry has at least one of `tags_any`, and all
-    of `tags_all`.
+    of `tags_all`. `changes_of`: only entries that replace or retract one of these ids. `current`: without hidden
+    entries, see `runtime.memory.succession`.
     """
 
     agent: str | None = None
@@ -53,9 +73,12 @@ class EntryFilter:
     tags_all: frozenset[str] = frozenset()
     since: datetime | None = None
     until: datetime | None = None
+    subject: WantedSubject = ALL_SUBJECTS
+    changes_of: frozenset[str] = frozenset()
+    current: bool = False
 
     def wants(self, entry: IndexEntry) -> bool:
-        """True if an entry passes."""
+        """True if an entry passes. Other entries decide about `current`, which is not considered."""
         return (
             self.agent in (None, entry.agent)
             and self.project in (None, entry.project)
@@ -66,4 +89,6 @@ class EntryFilter:
             and self.tags_all.issubset(entry.tags)
             and (self.since is None or entry.time >= self.since)
             and (self.until is None or entry.time < self.until)
+            and self.subject in (ALL_SUBJECTS, entry.subject)
+            and (not self.changes_of or not self.changes_of.isdisjoint((entry.replaces, entry.retracts)))
         )

@@ -46,6 +46,9 @@ class Given(NamedTuple):
 
 def values(option: Setting) -> Iterator[Given]:
     """Return values for the option: at and beyond each bound, of every form, and the example."""
+    if option.type == "map":
+        yield from _maps(option)
+        return
     singles = [_single(option, value) for value in _plain(option)]
     if not option.many:
         yield from singles
@@ -54,6 +57,23 @@ def values(option: Setting) -> Iterator[Given]:
     for several in [*([one] for one in singles), *map(list, combinations(singles, 2))]:
         items = " ".join(one.written.partition(" ")[2] for one in several)
         yield Given(option.name, f"{option.name} [{items}]", tuple(one.value for one in several))
+
+
+_MAPS: tuple[Mapping[str, str], ...] = (
+    {"X-Team": "core"},
+    {"X-Team": "core", "X-Key": "secret://env/OPTION"},
+    {},
+    {"Host": "x"},
+    {"X-Team": "a\nb"},
+    {"X-Team": "ü"},
+    {"X-Team": ""},
+)
+
+
+def _maps(option: Setting) -> Iterator[Given]:
+    for value in _MAPS:
+        inside = " ".join(f"{key} {quoted(text)}" for key, text in value.items())
+        yield Given(option.name, f"{option.name} {{ {inside} }}", value)
 
 
 def _plain(option: Setting) -> Sequence[Any]:
@@ -120,9 +140,9 @@ def option_sets(row: CatalogEntry, beside: int = BESIDE) -> Iterator[list[Given]
 def settings(of: Iterable[Setting], depth: int = 0) -> Iterator[Given]:
     """Return values for each setting of a body except rows and names of blocks; two levels of groups."""
     for setting in of:
-        if setting.type == "group":
+        if setting.type == "group" and not setting.named:
             yield from _groups(setting, depth) if depth < 2 else ()
-        elif setting.type not in {"variant", "reference"}:
+        elif setting.type not in {"group", "variant", "reference"}:
             yield from values(setting)
 
 

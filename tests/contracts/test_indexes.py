@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from dslc.blocks.setting import settings_of
 from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
-from runtime.search.entry import EntryFilter
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
 from runtime.search.index.index import AppendedEntries, Index, IndexChange, IndexStats, Pending
@@ -406,6 +407,10 @@ FILTERS = {
     "since": (EntryFilter(since=WHEN + timedelta(days=1)), ["1", "2", "3"]),
     "until": (EntryFilter(until=WHEN + timedelta(days=1)), ["0"]),
     "a range of time": (EntryFilter(since=WHEN + timedelta(days=1), until=WHEN + timedelta(days=3)), ["1", "2"]),
+    "a subject": (EntryFilter(subject="s"), ["2"]),
+    "no subject": (EntryFilter(subject=None), ["0", "1"]),
+    "every subject": (EntryFilter(subject=ALL_SUBJECTS), ["0", "1", "2", "3"]),
+    "changes of an entry": (EntryFilter(changes_of=frozenset({"0", "x"})), ["1", "3"]),
     "several": (EntryFilter(agent="reviewer", project="p", type="episodic"), ["1"]),
     "what contradicts itself": (EntryFilter(agent="other", user="bob"), []),
 }
@@ -416,9 +421,29 @@ async def test_a_filter_holds_for_words_vectors_and_authors(index: Index, case: 
     wanted, expected = FILTERS[case]
     entries = [
         entry("0", "word zero", author="A"),
-        entry("1", "word one", author="B", project="p", user="bob", tags=("a", "b"), other_sources=("s", "s2")),
-        entry("2", "word two", author="C", project="p", type="semantic", source="s", tags=("a", "b", "c")),
-        entry("3", "word three", author="D", agent="other", project="q", type="semantic", source="", tags=("c",)),
+        entry(
+            "1",
+            "word one",
+            author="B",
+            project="p",
+            user="bob",
+            tags=("a", "b"),
+            other_sources=("s", "s2"),
+            replaces="x",
+        ),
+        entry("2", "word two", author="C", project="p", type="semantic", source="s", tags=("a", "b", "c"), subject="s"),
+        entry(
+            "3",
+            "word three",
+            author="D",
+            agent="other",
+            project="q",
+            type="semantic",
+            source="",
+            tags=("c",),
+            subject="t",
+            retracts="x",
+        ),
     ]
     entries = [replace(one, time=WHEN + timedelta(days=n)) for n, one in enumerate(entries)]
     assert [one.id for one in entries if wanted.wants(one)] == expected
@@ -429,6 +454,86 @@ async def test_a_filter_holds_for_words_vectors_and_authors(index: Index, case: 
     assert sorted(await said(index, "word", wanted)) == expected
     assert sorted(await near(index, "word", wanted)) == expected
     assert await index.authors(wanted) == ["ABCD"[int(name)] for name in expected]
+
+
+CHAIN = {
+    "lyon": entry("lyon", "word lyon"),
+    "oslo": entry("oslo", "word oslo", replaces="lyon"),
+    "rome": entry("rome", "word rome", replaces="oslo"),
+}
+CURRENT = EntryFilter(current=True)
+
+
+async def current(index: Index) -> list[str]:
+    """Return the entries that are not hidden, which words, vectors and lists must agree about."""
+    await embed(index)
+    found = sorted(await said(index, "word", CURRENT))
+    assert sorted(await near(index, "word", CURRENT)) == found
+    assert sorted(await newest(index, wanted=CURRENT)) == found
+    return found
+
+
+@pytest.mark.parametrize("order", list(permutations(CHAIN)))
+async def test_only_the_newest_of_a_chain_is_current_whichever_is_put_first(
+    index: Index, order: tuple[str, ...]
+) -> None:
+    await index.use_model("m", DIMENSION)
+    for name in order:
+        await index.put(name, "reviewer", "1", [replace(CHAIN[name], part=name)])
+        await embed(index)
+    assert await current(index) == ["rome"]
+    assert sorted(await newest(index)) == ["lyon", "oslo", "rome"]
+    await index.drop(["rome"])
+    assert await current(index) == ["oslo"]
+    await index.drop(["oslo"])
+    assert await current(index) == ["lyon"]
+
+
+async def test_a_retraction_hides_both_and_gives_back_what_was_replaced(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", [CHAIN["lyon"], CHAIN["oslo"]])
+    assert await current(index) == ["oslo"]
+    withdrawn = [entry("no", "word no", retracts="oslo", part="more")]
+    await index.grow("more", "reviewer", None, "1", withdrawn)
+    assert await current(index) == ["lyon"]
+    await index.put("log", "reviewer", "2", list(CHAIN.values()))
+    assert await current(index) == ["lyon", "rome"]
+    await index.drop(["more"])
+    assert await current(index) == ["rome"]
+
+
+@pytest.mark.parametrize("other", [{"user": "eve"}, {"agent": "eve"}, {"subject": "eve"}])
+async def test_what_another_user_agent_or_subject_says_hides_nothing(index: Index, other: dict[str, str]) -> None:
+    await index.use_model("m", DIMENSION)
+    entries = [
+        CHAIN["lyon"],
+        entry("1", "word", replaces="lyon", **other),
+        entry("2", "other", retracts="lyon", **other),
+    ]
+    await index.put("log", "reviewer", "1", entries)
+    assert await current(index) == ["1", "lyon"]
+    await index.put("log", "reviewer", "2", [*entries[:2], replace(CHAIN["oslo"], id="2")])
+    assert await current(index) == ["1", "2"]
+
+
+async def test_as_many_are_found_as_are_wanted_however_many_are_hidden(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    old = [entry(f"old{n}", "word", tags=("t",)) for n in range(50)]
+    new = [entry(f"new{n}", f"word {n}", replaces=f"old{n}") for n in range(50)]
+    await index.put("log", "reviewer", "1", [*old, *new])
+    await embed(index)
+    for found in (await said(index, "word", CURRENT, 10), await near(index, "word", CURRENT, 10)):
+        assert len(found) == 10
+        assert all(name.startswith("new") for name in found)
+    assert await said(index, "word", EntryFilter(current=True, tags_any=frozenset("t"))) == []
+
+
+async def test_an_entry_that_no_longer_replaces_another_hides_it_no_more(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", [CHAIN["lyon"], CHAIN["oslo"]])
+    assert await current(index) == ["oslo"]
+    await index.put("log", "reviewer", "2", [CHAIN["lyon"], replace(CHAIN["oslo"], replaces=None)])
+    assert await current(index) == ["lyon", "oslo"]
 
 
 async def test_a_source_that_an_entry_gains_or_loses_is_found_or_not_from_then_on(index: Index) -> None:

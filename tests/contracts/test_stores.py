@@ -25,9 +25,11 @@ from runtime.errors import UsageError
 from runtime.memory import STORES, StoreRow, identity_of, open_store
 from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported
-from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
+from runtime.memory.item import Item, MemoryType, Provenance, chunk_hash, delivery_uri, retraction_uri, run_uri
 from runtime.memory.store import LARGEST_TEXT, Store
 from runtime.memory.store_types import Append, Scan, position_of
+from runtime.memory.succession import HiddenItems, changes_among
+from runtime.search.entry import ALL_SUBJECTS
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh
 from tests.lanes import examples
@@ -157,12 +159,17 @@ async def test_what_is_appended_is_what_a_scan_yields(store: Store) -> None:
 
 ABOUT = Provenance(
     author="ann", session_id="s1", task="Review", confidence=0.75, risk_tier="YELLOW", git_commit="a109d56",
-    sources=("src/a.py", "https://example.com/1"),
+    sources=("src/a.py", "https://example.com/1"), run_id="r1", said_by="agent",
 )  # fmt: skip
 
 
 async def test_how_something_came_to_be_remembered_is_kept_with_it(store: Store) -> None:
-    given_items = [item(provenance=ABOUT), fact(provenance=ABOUT), fact("Only this", provenance=Provenance(author="b"))]
+    given_items = [
+        item(provenance=ABOUT),
+        fact(provenance=ABOUT),
+        fact("Only this", provenance=Provenance(author="b")),
+        fact("Newer", subject="a <customer> --> é", replaces="an id", retracts="another id"),
+    ]
     await store.append(given_items)
     found = {plain(one).text: plain(one) for one in await everything(store)}
     assert found == {one.text: one for one in given_items}
@@ -192,12 +199,17 @@ async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, openin
 
 def leaking() -> list[Item]:
     """Return items with a secret in each of their texts."""
-    about = Provenance(author=SECRET, session_id=SECRET, task=SECRET, git_commit=SECRET, sources=(SECRET,))
+    about = Provenance(
+        author=SECRET, session_id=SECRET, task=SECRET, git_commit=SECRET, sources=(SECRET,), run_id=SECRET
+    )
     fields: dict[str, Any] = {
         "project_id": SECRET,
         "user_id": SECRET,
         "source_memory_ids": (SECRET,),
         "provenance": about,
+        "subject": SECRET,
+        "replaces": SECRET,
+        "retracts": SECRET,
     }
     return [
         item(f"Title {SECRET}\n- {SECRET}", tags=(SECRET,), source_uri=f"https://bob:{SECRET}@example.com/", **fields),
@@ -283,6 +295,8 @@ async def test_a_scan_asks_for_every_part_of_the_payload(store: Store) -> None:
         item("One", user_id="ada", project_id="p", tags=("a", "A b", 'c"')),
         item("Two", user_id="bob", project_id="p", tags=("b",), source_uri=uri, other_sources=("file:///too",)),
         fact("Three", user_id="ada", project_id="q", tags=("a", "b"), source_uri="https://example.com/3"),
+        fact("Four", subject="s\0", replaces="old", provenance=Provenance(run_id="r")),
+        fact("Five", user_id="eve", subject="s", retracts="old"),
     ]
     ids = {one.text: one.memory_id for one in await store.append(given_items)}
 
@@ -300,6 +314,15 @@ async def test_a_scan_asks_for_every_part_of_the_payload(store: Store) -> None:
     assert await texts(tags_any={'c"', "x"}) == {"One"}
     assert await texts(tags={"a", "b"}) == {"Three"}
     assert await texts(tags={"a"}, tags_any={"b", "A b"}, limit=1) <= {"One", "Three"}
+    assert await texts(subject="s\0") == {"Four"}
+    assert await texts(subject="s") == {"Five"}
+    assert await texts(subject=None) == {"One", "Two", "Three"}
+    assert await texts(subject=ALL_SUBJECTS) == {"One", "Two", "Three", "Four", "Five"}
+    assert await texts(run_id="r") == {"Four"}
+    assert await texts(chunk_hash=chunk_hash("Three")) == {"Three"}
+    assert await texts(changes_of={"old", "none"}) == {"Four", "Five"}
+    assert await texts(changes_of={"none"}) == set()
+    assert await texts(changes=True) == {"Four", "Five"}
 
 
 async def test_each_agents_memory_is_its_own(store: Store) -> None:
@@ -560,6 +583,92 @@ async def test_what_another_user_has_changes_nothing_in_what_is_kept(store: Stor
         assert written == [one for one in await everything(store, Scan(agent_id=agent)) if one.user_id == "bob"]
         counts.append(len(written))
     assert counts[0] == counts[1] > 0
+
+
+@pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
+async def test_what_another_subject_has_changes_nothing_in_what_is_kept(store: Store, memory_type: MemoryType) -> None:
+    ones = item("The launch is codenamed Bluebird", memory_type, subject="one")
+    counts, ids = [], set()
+    for agent, others in (("alone", ()), ("beside", ("two", None))):
+        await store.append([ones.changed(agent_id=agent, subject=subject) for subject in others])
+        written = [each for _ in range(2) for each in await store.append([ones.changed(agent_id=agent)])]
+        found = await everything(store, Scan(agent_id=agent))
+        assert written == [each for each in found if each.subject == "one"]
+        counts.append(len(written))
+        ids |= {each.memory_id for each in found}
+    assert counts[0] == counts[1] > 0
+    assert len(ids) == 2 * counts[0] + 2
+
+
+async def replacing(store: Store, *texts: str) -> list[Item]:
+    """Append items of which each replaces the one before."""
+    chain: list[Item] = []
+    for text in texts:
+        older = chain[-1].memory_id if chain else None
+        chain += await store.append([fact(text, replaces=older)])
+    assert len(chain) == len(texts)
+    return chain
+
+
+def current(found: list[Item]) -> list[str]:
+    """Return the texts of the items that are not hidden."""
+    hidden = HiddenItems(changes_among(found))
+    return [one.text for one in found if one not in hidden]
+
+
+async def test_a_fact_that_becomes_true_again_is_written_again(store: Store, opening: Opening) -> None:
+    chain = await replacing(store, "Lives in Lyon", "Lives in Oslo", "Lives in Lyon", "Lives in Rome")
+    assert len({one.memory_id for one in chain}) == len(chain)
+    (again,) = await store.append([fact("Lives in Lyon")])
+    assert again.memory_id not in {one.memory_id for one in chain}
+    reopened = await opening()
+    assert sorted(current(await everything(reopened))) == ["Lives in Lyon", "Lives in Rome"]
+    await reopened.close()
+
+
+async def test_a_fact_that_was_withdrawn_may_be_written_again(store: Store) -> None:
+    (first,) = await store.append([fact("Lives in Lyon")])
+    withdrawn = fact("Withdrawn", retracts=first.memory_id, source_uri=retraction_uri(first.memory_id))
+    assert len(await store.append([withdrawn])) == 1
+    assert await store.append([withdrawn]) == ()
+    assert current(await everything(store)) == []
+    assert len(await store.append([fact("Lives in Lyon")])) == 1
+    assert current(await everything(store)) == ["Lives in Lyon"]
+
+
+async def test_what_a_run_wrote_is_written_once(store: Store) -> None:
+    one = fact("Lives in Lyon", source_uri=run_uri("r1", "3"))
+    assert len(await store.append([one])) == 1
+    assert await store.append([one]) == ()
+    assert await store.append([one.changed(text="Lives in Oslo", chunk_hash="")]) == ()
+    assert len(await store.append([fact("Lives in Rome", source_uri=run_uri("r1", "4"))])) == 1
+    episodes = [item("Deployed", source_uri=run_uri("r1", "5"))] * 2
+    assert len(await store.append(episodes)) == 1
+
+
+@pytest.mark.parametrize("number", range(4))
+async def test_the_newest_of_a_chain_stays_the_only_current_one_when_another_is_deleted(
+    store: Store, number: int
+) -> None:
+    if "delete" not in store.capabilities:
+        pytest.skip("the store is append-only")
+    texts = ["Lives in Lyon", "Lives in Oslo", "Lives in Lyon", "Lives in Rome"]
+    chain = await replacing(store, *texts)
+    await store.append([fact("Other")])
+    await store.delete(chain[number].memory_id, agent_id="reviewer")
+    found = await everything(store)
+    assert sorted(one.text for one in found) == sorted(["Other", *texts[:number], *texts[number + 1 :]])
+    assert sorted(current(found)) == sorted(["Other", "Lives in Lyon" if number == 3 else "Lives in Rome"])
+
+
+@pytest.mark.parametrize("number", range(3))
+async def test_a_chain_holds_when_one_of_it_is_edited(store: Store, number: int) -> None:
+    if "edit" not in store.capabilities:
+        pytest.skip("the store is append-only")
+    chain = await replacing(store, "Lives in Lyon", "Lives in Oslo", "Lives in Rome")
+    edited = await store.edit(chain[number].memory_id, "Lived in Bern", agent_id="reviewer")
+    assert edited.replaces == chain[number].replaces
+    assert current(await everything(store)) == ["Lived in Bern" if number == 2 else "Lives in Rome"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a descriptor stands for is asked of /proc")

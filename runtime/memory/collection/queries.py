@@ -32,11 +32,12 @@ from runtime.database.schema import item_parts, item_sources, items
 from runtime.memory.agent_name import legal
 from runtime.memory.collection.interface import CollectionCounts
 from runtime.memory.collection.parts import TYPES, part_name
-from runtime.memory.collection.row_codec import COLUMNS, Codec, read, source_key, tags_of, tags_text, ticks, written
+from runtime.memory.collection.row_codec import COLUMNS, Codec, hash_key, read, tags_of, tags_text, ticks, written
 from runtime.memory.collection.transactions import KEPT
 from runtime.memory.item import Item
 from runtime.memory.item import chunk_hash as hash_of
 from runtime.memory.store_types import Part, Scan, StoreProblem, StoreStats
+from runtime.search.entry import ALL_SUBJECTS
 
 PAGE: Final = 256
 """Number of items that are read at once; other tasks wait for that time at most."""
@@ -251,12 +252,29 @@ def _conditions(memory: str, agent: str, wanted: Scan) -> list[ColumnElement[boo
     found += [_tagged(tag) for tag in sorted(wanted.tags)]
     if wanted.tags_any:
         found.append(or_(*map(_tagged, sorted(wanted.tags_any))))
+    return [*found, *_origin_conditions(wanted)]
+
+
+def _origin_conditions(wanted: Scan) -> list[ColumnElement[bool]]:
+    column = items.c
+    found: list[ColumnElement[bool]] = []
+    if wanted.subject is not ALL_SUBJECTS:
+        found.append(column.subject_key.is_not_distinct_from(hash_key(wanted.subject)))
+    if wanted.run_id is not None:
+        found.append(column.run_id == written(wanted.run_id))
+    if wanted.chunk_hash is not None:
+        found.append(column.chunk_hash == wanted.chunk_hash)
+    if wanted.changes_of:
+        named = sorted(map(written, wanted.changes_of))
+        found.append(or_(column.replaces.in_(named), column.retracts.in_(named)))
+    if wanted.changes:
+        found.append(or_(column.replaces.is_not(None), column.retracts.is_not(None)))
     return found
 
 
 def _from(memory: str, agent: str, wanted: Scan) -> CompoundSelect[Any]:
     """Select the ids of items from a source."""
-    key, there = source_key(wanted.source_uri), item_sources.c
+    key, there = hash_key(wanted.source_uri), item_sources.c
     first = select(items.c.id).where(*_owned(items, memory, agent, wanted.user_id), items.c.source_key == key)
     return union(first, select(there.item_id).where(there.memory == memory, there.source_key == key))
 

@@ -21,7 +21,7 @@ from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
 
 META: Final = (
     "memory", "id", "user_id", "agent_id", "project_id", "memory_type", "timestamp", "source_uri", "source_key",
-    "chunk_hash", "tags", "part", "position",
+    "chunk_hash", "tags", "part", "position", "subject", "subject_key", "replaces", "retracts", "run_id",
 )  # fmt: skip
 """The columns in the clear, in the order in which rows are written and read."""
 COLUMNS: Final = (*META, "content")
@@ -48,6 +48,11 @@ class ItemRow(NamedTuple):
     tags: str
     part: int
     position: int
+    subject: str | None = None
+    subject_key: str | None = None
+    replaces: str | None = None
+    retracts: str | None = None
+    run_id: str | None = None
     content: bytes = b""
 
 
@@ -65,15 +70,20 @@ class Codec:
             item.memory_id,
             written(item.user_id),
             item.agent_id,
-            None if item.project_id is None else written(item.project_id),
+            _maybe_written(item.project_id),
             item.memory_type,
             ticks(item.timestamp),
-            None if item.source_uri is None else written(item.source_uri),
-            source_key(item.source_uri),
+            _maybe_written(item.source_uri),
+            hash_key(item.source_uri),
             item.chunk_hash,
             tags_text(item.tags),
             part,
             position,
+            _maybe_written(item.subject),
+            hash_key(item.subject),
+            _maybe_written(item.replaces),
+            _maybe_written(item.retracts),
+            _maybe_written(item.provenance.run_id),
             self.seal(item),
         )
 
@@ -90,25 +100,29 @@ class Codec:
     def item(self, row: Sequence[Any], other_sources: Sequence[str] = ()) -> Item:
         """Return the item of a row and of its other sources. Raises `Unsealable` for content that was changed or
         belongs to another row."""
-        (_, memory_id, user, agent, project, kind, time, source, _, chunk_hash, tags, _, _, content) = row
+        (_, memory_id, user, agent, project, kind, time, source, _, chunk_hash, tags, _, _, *more, content) = row
+        subject, _, replaces, retracts, _ = more
         user = read(user)
         opened = msgspec.json.decode(self._seal.open(content, row=self._place(memory_id), user_id=user))
         about = opened.get("about")
         # Not validated: it was valid when written, and `verify` compares its hash.
         return Item.model_construct(
             memory_id=memory_id,
-            project_id=None if project is None else read(project),
+            project_id=_maybe_read(project),
             agent_id=agent,
             user_id=user,
             memory_type=kind,
             timestamp=_EPOCH + time * _TICK,
-            source_uri=None if source is None else read(source),
+            source_uri=_maybe_read(source),
             other_sources=tuple(sorted(map(read, other_sources))),
             chunk_hash=chunk_hash,
             tags=tags_of(tags),
             text=opened["text"],
             source_memory_ids=tuple(opened.get("of", ())),
             provenance=NOTHING_KNOWN if about is None else Provenance.model_validate(about),
+            subject=_maybe_read(subject),
+            replaces=_maybe_read(replaces),
+            retracts=_maybe_read(retracts),
         )
 
     def _place(self, memory_id: str) -> str:
@@ -132,10 +146,18 @@ def ticks(time: datetime) -> int:
     return (time - _EPOCH) // _TICK
 
 
+def _maybe_written(text: str | None) -> str | None:
+    return None if text is None else written(text)
+
+
+def _maybe_read(text: str | None) -> str | None:
+    return None if text is None else read(text)
+
+
 @lru_cache(maxsize=1024)
-def source_key(source_uri: str | None) -> str | None:
-    """Return the key by which a source_uri is found."""
-    return None if source_uri is None else hashlib.sha256(source_uri.encode()).hexdigest()[:32]
+def hash_key(text: str | None) -> str | None:
+    """Return the key by which a source_uri or a subject, which may be long, is found: half of its SHA-256."""
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @lru_cache(maxsize=1024)

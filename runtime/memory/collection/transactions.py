@@ -14,18 +14,19 @@ from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.schema import item_parts, item_sources, items
 from runtime.memory.collection.parts import PartTable
-from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, read, source_key, tags_of, written
+from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, hash_key, read, tags_of, written
 from runtime.memory.errors import NoSuchItem, RefusedItem
-from runtime.memory.item import PATTERN, Item, delivery_key, is_id, is_summary_uri
+from runtime.memory.item import PATTERN, Item, idempotency_key, is_id, is_summary_uri
 from runtime.memory.markdown.long_term import of_entry
 from runtime.memory.store import redacted_item
 from runtime.memory.store_types import Append, Upserted
+from runtime.memory.succession import HiddenItems, ItemChange, SubjectScope, changes_among, is_change
 
 _BY_ID: Final = ("memory", "id")
 _BY_CHUNK: Final = ("memory", "agent_id", "user_id", "chunk_hash")
 _BY_SOURCE: Final = ("memory", "agent_id", "user_id", "source_key")
 _REST_OF_ID: Final = tuple(name for name in COLUMNS if name not in _BY_ID)
-_SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "content")
+_SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "run_id", "content")
 """The columns that an upsert may change."""
 _SOURCE: Final = ("memory", "item_id", "source_key", "user_id", "source_uri")
 _ENTRIES: Final = 256
@@ -45,11 +46,12 @@ class ItemIdentity(NamedTuple):
     user_id: str
     project_id: str | None
     chunk_hash: str
+    subject: str | None = None
 
 
 def identity_of(item: Item) -> ItemIdentity:
     """Return the item's identity in an upsert."""
-    return ItemIdentity(item.agent_id, item.user_id, item.project_id, item.chunk_hash)
+    return ItemIdentity(item.agent_id, item.user_id, item.project_id, item.chunk_hash, item.subject)
 
 
 class CollectionTransaction:
@@ -73,15 +75,17 @@ class CollectionTransaction:
         """Add new items: see `Store.append`. An id that an item already has is preserved unless it is in use."""
         taken = self._taken(given)
         deliveries = self._deliveries(given)
-        long_term = self._long_term_facts(given)
+        changes = changes_among(given)
+        hidden = HiddenItems(changes)
+        long_term = self._long_term_facts(given, changes)
         new: list[Item] = []
         for item in given:
-            delivery, fact = _delivery(item), _fact(item)
+            delivery, fact = _delivery(item), None if is_change(item) or item in hidden else _fact(item)
             if delivery in deliveries or fact in long_term or taken.get(item.memory_id) == identity_of(item):
                 continue
             if delivery is not None:
                 deliveries.add(delivery)
-            if fact is not None:
+            if item not in hidden and (fact := _fact(item)) is not None:
                 long_term.add(fact)
             new.append(self._identified(item, taken))
         self._insert(new)
@@ -137,10 +141,19 @@ class CollectionTransaction:
         self._delete(self._row(memory_id, agent_id))
 
     def _delete(self, row: ItemRow) -> None:
+        self._close_chain(row)
         part = self._parts.of(row.part)
         self._connection.execute(delete(items).where(items.c.memory == self._memory, items.c.id == row.id))
         part.count(row, -1)
         part.changed = True
+
+    def _close_chain(self, row: ItemRow) -> None:
+        """Have the items that replace a row replace what it had replaced."""
+        for newer in self._changes(("replaces",), [row.id]):
+            if _scope_in(newer) == _scope_in(row):
+                this = items.c.memory == self._memory, items.c.id == newer.id
+                self._connection.execute(items.update().where(*this).values(replaces=row.replaces))
+                self._parts.of(newer.part).changed = True
 
     def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
         """Remove a source from an item, and delete the item if it has no other; True if it was deleted."""
@@ -253,23 +266,43 @@ class CollectionTransaction:
         ]
         return sorted(found, key=lambda row: (row.timestamp, row.id))
 
+    def _changes(self, fields: Sequence[str], memory_ids: Sequence[str]) -> list[ItemRow]:
+        """Return the rows, without their content, that name one of these ids in one of these fields."""
+        return [row for name in fields for row in self._found(("memory", name), ((each,) for each in memory_ids))]
+
+    def _current(self, rows: list[ItemRow], changes: Sequence[ItemChange] = ()) -> list[ItemRow]:
+        """Return the rows that neither stored changes nor these hide."""
+        found = self._changes(("replaces", "retracts"), [row.id for row in rows])
+        found += self._changes(("retracts",), [row.id for row in found])
+        hidden = HiddenItems([*changes, *map(_change_in, found)])
+        return [row for row in rows if row.retracts is None and not hidden.names(_scope_in(row), row.id)]
+
     def _same_chunks(self, given: Sequence[Item]) -> dict[ItemIdentity, ItemRow]:
+        """Return the items that are the same chunks: current ones, and hidden ones from the same source, because a
+        source that is pushed again says nothing new."""
         rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in given))
         found: dict[ItemIdentity, ItemRow] = {}
-        for row in rows:
+        for row in self._current(rows):
             found.setdefault(_identity_in(row), row)
+        again = {(identity_of(item), item.source_uri) for item in given if item.source_uri is not None}
+        for row in rows:
+            if (_identity_in(row), _source_in(row)) in again:
+                found.setdefault(_identity_in(row), row)
         return found
 
     def _deliveries(self, given: Sequence[Item]) -> set[tuple[str, ...] | None]:
-        wanted = ((each[0], written(each[1]), source_key(each[2])) for each in map(_delivery, given) if each)
+        wanted = ((each[0], written(each[1]), hash_key(each[2])) for each in map(_delivery, given) if each)
         return {
             (row.agent_id, read(row.user_id), read(row.source_uri or "")) for row in self._found(_BY_SOURCE, wanted)
         }
 
-    def _long_term_facts(self, given: Sequence[Item]) -> set[tuple[object, ...] | None]:
+    def _long_term_facts(
+        self, given: Sequence[Item], changes: Sequence[ItemChange] = ()
+    ) -> set[tuple[object, ...] | None]:
         long_term = [item for item in given if item.memory_type != "episodic"]
         rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in long_term))
-        return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}
+        current = self._current(rows, changes)
+        return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in current}
 
     def _identified(self, item: Item, taken: dict[str, ItemIdentity]) -> Item:
         """Return the item with its id, which is in use from now on."""
@@ -295,7 +328,7 @@ class CollectionTransaction:
 
     def _add_sources(self, these: Sequence[Item]) -> None:
         rows = [
-            (self._memory, each.memory_id, source_key(source), written(each.user_id), written(source))
+            (self._memory, each.memory_id, hash_key(source), written(each.user_id), written(source))
             for each in these
             for source in each.other_sources
             if source != each.source_uri
@@ -382,7 +415,20 @@ def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
 
 def _identity_in(row: ItemRow) -> ItemIdentity:
     project = None if row.project_id is None else read(row.project_id)
-    return ItemIdentity(row.agent_id, read(row.user_id), project, row.chunk_hash)
+    return ItemIdentity(row.agent_id, read(row.user_id), project, row.chunk_hash, _scope_in(row).subject)
+
+
+def _scope_in(row: ItemRow) -> SubjectScope:
+    return SubjectScope(row.agent_id, read(row.user_id), None if row.subject is None else read(row.subject))
+
+
+def _change_in(row: ItemRow) -> ItemChange:
+    return ItemChange(
+        _scope_in(row),
+        row.id,
+        None if row.replaces is None else read(row.replaces),
+        None if row.retracts is None else read(row.retracts),
+    )
 
 
 def _source_in(row: ItemRow) -> str | None:
@@ -402,7 +448,7 @@ def _from_both(old: Item, new: Item) -> Item:
 
 
 def _delivery(item: Item) -> tuple[str, str, str] | None:
-    key = item.source_uri if is_summary_uri(item.source_uri) else delivery_key(item.source_uri)
+    key = item.source_uri if is_summary_uri(item.source_uri) else idempotency_key(item.source_uri)
     return None if key is None else (item.agent_id, item.user_id, key)
 
 

@@ -36,16 +36,21 @@ def _entry(part: Part, item: Item, place: ItemLocation | None, order: int) -> In
         line=None if place is None else place.line,
         rest=_rest(item, place),
         other_sources=item.other_sources,
+        subject=item.subject,
+        replaces=item.replaces,
+        retracts=item.retracts,
     )
 
 
 def group_of(part: Part, item: Item) -> str:
-    """Return the group of items that are its neighbours: its user and project, and its session or else the day's log.
+    """Return the group of items that are its neighbours: its user, project, subject, and its session or the day's log.
 
-    Long-term items without a session have none: their order in a file has no meaning. Another user's items never affect
-    how an item is found or scored.
+    Long-term items without a session have none: their order in a file has no meaning. Items of another user or subject
+    never affect how an item is found or scored.
     """
     whose = repr(item.user_id) if item.project_id is None else f"{item.user_id!r}/{item.project_id!r}"
+    if item.subject is not None:
+        whose = f"{whose}/{item.project_id is None}/{item.subject!r}"
     if item.provenance.session_id:
         return f"{item.agent_id}/{whose}/{item.provenance.session_id}"
     return f"{part.name}/{whose}" if item.memory_type == "episodic" else ""
@@ -65,6 +70,9 @@ def item_of(entry: IndexEntry) -> Item:
         other_sources=entry.other_sources,
         tags=entry.tags,
         text=entry.text,
+        subject=entry.subject,
+        replaces=entry.replaces,
+        retracts=entry.retracts,
         **more,
     )
 

@@ -21,14 +21,16 @@ from runtime.clock import Clock, utc
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreBusy, StoreError
 from runtime.memory.files.agent_folder import held, opened
 from runtime.memory.files.folder import Folder, naming, sync
-from runtime.memory.item import Item, delivery_key
+from runtime.memory.item import Item, idempotency_key
 from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.log_state import LogState
+from runtime.memory.markdown.relinking import relinked
 from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days, entry_of
 from runtime.memory.markdown.text.document import MarkdownDocument, section_of
 from runtime.memory.markdown.text.literal_blocks import Inseparable
 from runtime.memory.store_types import Append, Part
+from runtime.memory.succession import HiddenItems, changes_among, is_change
 
 MEMORY = "memory.md"
 LOGS = "logs"
@@ -128,23 +130,23 @@ class AgentMemory:
     ) -> None:
         def add(document: MarkdownDocument, otherwise: datetime) -> MarkdownDocument:
             there = long_term_items(self.agent_id, document, otherwise)
-            keys = {delivery_key(item.source_uri) for item in there} - {None}
-            # A set for each user: one user's items neither suppress nor reveal another's.
-            known = {(section_of(item), item.chunk_hash, item.user_id) for item in there}
-            alike = Counter((section_of(item), item.chunk_hash, item.user_id) for item in there)
+            keys = {idempotency_key(item.source_uri) for item in there} - {None}
+            hidden = HiddenItems(changes_among(there))
+            # A set for each user and subject: one's items neither suppress nor reveal another's.
+            known = {_fact(item) for item in there if item not in hidden}
+            alike = Counter((section_of(item), item.twins) for item in there)
             new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
             for number in numbers:
-                item, section, key = items[number], section_of(items[number]), delivery_key(items[number].source_uri)
+                item, section, key = items[number], section_of(items[number]), idempotency_key(items[number].source_uri)
                 written[number] = None
-                if key in keys or (section, item.chunk_hash, item.user_id) in known:
+                if key in keys or (_fact(item) in known and not is_change(item)):
                     continue
-                known.add((section, item.chunk_hash, item.user_id))
+                known.add(_fact(item))
                 keys |= {key} - {None}
                 tags = tuple(tag for tag in item.tags if tag not in section.tags)
                 new[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
-                own = section, item.chunk_hash, item.user_id
-                written[number] = item.identified(section.name, alike[own])
-                alike[own] += 1
+                written[number] = item.identified(section.name, alike[section, item.twins])
+                alike[section, item.twins] += 1
             return document.stamped(self.agent_id, self.now(), otherwise).adding(new) if new else document
 
         self.rewrite(folder, add)
@@ -156,13 +158,13 @@ class AgentMemory:
         self, logs: Folder, day: date, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
     ) -> None:
         log_state = self._log_state(day)
-        elsewhere = self._neighbours(logs, day) if any(delivery_key(items[n].source_uri) for n in numbers) else []
+        elsewhere = self._neighbours(logs, day) if any(idempotency_key(items[n].source_uri) for n in numbers) else []
         repeated: set[str] = set()
 
         def entries() -> bytes:
             pieces = []
             for number in numbers:
-                item, key = items[number], delivery_key(items[number].source_uri)
+                item, key = items[number], idempotency_key(items[number].source_uri)
                 written[number] = None
                 if key is not None:
                     there = next((each.name for each in (log_state, *elsewhere) if key in each.keys), None)
@@ -171,9 +173,8 @@ class AgentMemory:
                         continue
                     log_state.keys.add(key)
                 pieces.append(entry_of(item, log_state.newline))
-                own = item.chunk_hash, item.user_id
-                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", log_state.occurrences[own])
-                log_state.occurrences[own] += 1
+                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", log_state.occurrences[item.twins])
+                log_state.occurrences[item.twins] += 1
             return b"".join(pieces)
 
         step = log_state.append(logs, entries)
@@ -268,10 +269,11 @@ class AgentMemory:
             with naming_item(place, name):
                 log = log.without(entry) if text is None else log.replacing(entry, text)
             return log.data, None if text is None else log_items(self.agent_id, log)[number]
-        document = MarkdownDocument.parse(before)
-        _, bullet = document.items[number]
+        old = MarkdownDocument.parse(before)
+        _, bullet = old.items[number]
         with naming_item(place, name):
-            document = document.without(bullet) if text is None else document.replacing(bullet, text)
+            document = old.without(bullet) if text is None else old.replacing(bullet, text)
+            document = relinked(self.agent_id, old, document, number if text is None else None)
         document = document.stamped(self.agent_id, self.now(), _written(place.status(name)) or self.now())
         return document.data, None if text is None else long_term_items(self.agent_id, document, self.now())[number]
 
@@ -306,6 +308,11 @@ def naming_item(folder: Folder, name: str) -> Iterator[None]:
         raise StoreError(
             f"cannot change {folder.path / name}: {error}", hint="close that block, and try again"
         ) from None
+
+
+def _fact(item: Item) -> tuple[object, ...]:
+    """Return the key of a long-term item in the set of its section."""
+    return section_of(item), item.chunk_hash, item.user_id, item.subject
 
 
 def _written(status: os.stat_result | None) -> datetime | None:

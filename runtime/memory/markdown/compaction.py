@@ -26,6 +26,7 @@ from runtime.memory.markdown.text.document import MarkdownDocument
 from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.store import redacted_item
 from runtime.memory.store_types import Compaction, StoreProblem
+from runtime.memory.succession import HiddenItems, changes_among
 
 
 @dataclass(frozen=True)
@@ -122,14 +123,19 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Rea
         nonlocal count
         items = long_term_items(agent_memory.agent_id, document, otherwise)
         sections = [section.name for section, _ in document.items]
-        there = {(name, item.user_id, item.chunk_hash) for name, item in zip(sections, items, strict=True)}
+        hidden = HiddenItems(changes_among(items))
+        there = {
+            (name, item.user_id, item.subject, item.chunk_hash)
+            for name, item in zip(sections, items, strict=True)
+            if item not in hidden
+        }
         known = promoted.read(document)
         said = {day: known.get(day, set()) | {one.key for one in found.lasting} for day, found in readings.items()}
         new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
         for day, found in sorted(readings.items()):
             for one in found.lasting:
                 item = redacted_item(one.item)
-                place = one.section.name, item.user_id, item.chunk_hash
+                place = one.section.name, item.user_id, item.subject, item.chunk_hash
                 if one.key in known.get(day, ()) or place in there:
                     continue
                 there.add(place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 
-from runtime.memory.item import OWNER, Item, MemoryType, Provenance
+from runtime.memory.item import OWNER, Item, MemoryType, Provenance, Twins
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog
 from runtime.memory.markdown.text.document import MarkdownDocument
@@ -18,12 +18,12 @@ def long_term_items(agent_id: str, document: MarkdownDocument, otherwise: dateti
 
     A bullet without a time of its own has that of the header's `Updated:`, or without a header the time `otherwise`.
     """
-    seen: Counter[tuple[str, str, str]] = Counter()
+    seen: Counter[tuple[str, Twins]] = Counter()
     updated, items = document.updated_at or otherwise, []
     for section, bullet in document.items:
         note = bullet.annotation
         item = _item(agent_id, section.memory_type, bullet.text, note.at or updated, (*section.tags, *note.tags), note)
-        key = section.name, item.chunk_hash, item.user_id
+        key = section.name, item.twins
         items.append(item.identified(section.name, seen[key]))
         seen[key] += 1
     return items
@@ -31,13 +31,12 @@ def long_term_items(agent_id: str, document: MarkdownDocument, otherwise: dateti
 
 def log_items(agent_id: str, log: DailyLog) -> list[Item]:
     """Return the items of a day's log, one for each of `log.entries`."""
-    seen: Counter[tuple[str, str]] = Counter()
+    seen: Counter[Twins] = Counter()
     items = []
     for entry in log.entries:
         item = _item(agent_id, "episodic", entry.text, entry.at, entry.annotation.tags, entry.annotation)
-        key = item.chunk_hash, item.user_id
-        items.append(item.identified(f"logs/{log.day.isoformat()}", seen[key]))
-        seen[key] += 1
+        items.append(item.identified(f"logs/{log.day.isoformat()}", seen[item.twins]))
+        seen[item.twins] += 1
     return items
 
 
@@ -57,4 +56,7 @@ def _item(
         user_id=OWNER if note.user is None else note.user,
         source_memory_ids=note.sources,
         provenance=_NOTHING_KNOWN if note.provenance is None else note.provenance.provenance,
+        subject=note.subject,
+        replaces=note.replaces,
+        retracts=note.retracts,
     )

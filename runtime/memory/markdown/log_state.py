@@ -1,4 +1,4 @@
-"""The known content of one day's log: the deliveries in it, and how often each text occurs.
+"""The known content of one day's log: the idempotency keys in it, and how often each text occurs.
 
 The state is valid while inode, size and time of change are the same. Of a log that another process has only appended
 to, only the new part is read; after any other change, all of it.
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runtime.memory.files.folder import Folder, naming, read_all, revision, sync, write_all
-from runtime.memory.item import OWNER, chunk_hash
-from runtime.memory.markdown.text.annotation import delivery_keys
+from runtime.memory.item import Twins, chunk_hash
+from runtime.memory.markdown.text.annotation import idempotency_keys
 from runtime.memory.markdown.text.daily_log import DailyLog, closing_of, header
 
 _WINDOW = 4096
@@ -40,9 +40,9 @@ class LogState:
 
     def _forget(self) -> None:
         self.keys: set[str] = set()
-        """The idempotency keys of deliveries with a complete entry in the log."""
-        self.occurrences: Counter[tuple[str, str]] = Counter()
-        """The number of entries of each chunk_hash and user."""
+        """The idempotency keys of complete entries in the log."""
+        self.occurrences: Counter[Twins] = Counter()
+        """The number of equal entries."""
         self.newline = "\n"
         self._seen: tuple[int, int, int] | None = None
         self._window = b""
@@ -131,10 +131,9 @@ class LogState:
 
     def _enter(self, data: bytes) -> None:
         self._window = data[-_WINDOW:]
-        self.keys.update(delivery_keys(data.decode("utf-8", "replace")))
+        self.keys.update(idempotency_keys(data.decode("utf-8", "replace")))
         entries = DailyLog.parse(self.day, data).entries
-        users = (OWNER if entry.annotation.user is None else entry.annotation.user for entry in entries)
-        self.occurrences.update(zip((chunk_hash(entry.text) for entry in entries), users, strict=True))
+        self.occurrences.update(entry.annotation.twins(chunk_hash(entry.text)) for entry in entries)
 
 
 def _from_outside(status: os.stat_result) -> tuple[int, int, int]:

@@ -117,13 +117,17 @@ def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
         user_id=note.user or entry.user_id,
         source_memory_ids=note.sources or entry.source_memory_ids,
         provenance=origin,
+        subject=note.subject or entry.subject,
+        replaces=None,
+        retracts=None,
     )
-    return MarkedBullet(section, item, key(section, item.text, item.user_id))
+    return MarkedBullet(section, item, key(section, item.text, item.user_id, item.subject))
 
 
-def key(section: MarkdownSection, text: str, user_id: str) -> str:
-    """Return the key of a user's text in a section: 16 hex digits of a sha256."""
-    return sha256(f"{section.name}\n{chunk_hash(text)}\n{user_id}".encode()).hexdigest()[:16]
+def key(section: MarkdownSection, text: str, user_id: str, subject: str | None = None) -> str:
+    """Return the key of a user's text in a section, of a subject if any: 16 hex digits of a sha256."""
+    whose = user_id if subject is None else f"{user_id}\n{subject}"
+    return sha256(f"{section.name}\n{chunk_hash(text)}\n{whose}".encode()).hexdigest()[:16]
 
 
 class _Bullet(NamedTuple):

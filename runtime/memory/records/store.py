@@ -18,11 +18,11 @@ from runtime.clock import SYSTEM, Clock, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.files.store import FileStore
-from runtime.memory.item import Item, is_id
+from runtime.memory.item import Item, is_id, retraction_uri
 from runtime.memory.records import gates as gate
 from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.outbox import Note
-from runtime.memory.records.files.record import delivery_id, fields_of
+from runtime.memory.records.files.record import fields_of, fixed_id
 from runtime.memory.records.operations import Cleanup, Done, Forget, Mark, OperationFailure, Write, WriteRequest
 from runtime.memory.records.options import RecordsOptions
 from runtime.memory.records.reader import RecordReader
@@ -152,10 +152,17 @@ class RecordsStore(FileStore[RecordReader]):
         if not self._options.gates and not given:
             return [{} for _ in items]
         try:
-            return await self._in_thread(lambda: [gate.check(self._options.gates, given, item) for item in items])
+            return await self._in_thread(lambda: [self._check(given, item) for item in items])
         except gate.GateOpen as refused:
             await self._write_failure(items[0], refused)
             raise
+
+    def _check(self, given: Mapping[str, str], item: Item) -> dict[str, str]:
+        """Return what closes the gates for an item. A retraction that undo writes passes: it adds nothing, and clients
+        cannot write its source_uri. Raises GateOpen."""
+        if item.retracts is not None and item.source_uri == retraction_uri(item.retracts):
+            return {}
+        return gate.check(self._options.gates, given, item)
 
     async def _write_failure(self, item: Item, error: StoreError) -> None:
         """Note a failed write in `STATE.json`, if possible."""
@@ -187,7 +194,7 @@ class RecordsStore(FileStore[RecordReader]):
         refused: gate.GateOpen | None = None
         for item in items:
             try:
-                closed.append(gate.check(self._options.gates, gates, item))
+                closed.append(self._check(gates, item))
             except gate.GateOpen as error:
                 if not error.gates:
                     raise
@@ -196,7 +203,7 @@ class RecordsStore(FileStore[RecordReader]):
         return closed, refused
 
     def _likely_id(self, item: Item) -> str:
-        return delivery_id(item) or (item.memory_id if is_id(item.memory_id) else uuid7(self._clock))
+        return fixed_id(item) or (item.memory_id if is_id(item.memory_id) else uuid7(self._clock))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         return (await self._group(legal(agent_id)).put(Forget(user_id))).forgotten

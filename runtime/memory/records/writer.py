@@ -27,7 +27,7 @@ from runtime.memory.records.files.atomic_files import discard, flush, publish, s
 from runtime.memory.records.files.day_tail import DayTail
 from runtime.memory.records.files.folder_index import FolderIndex, is_current
 from runtime.memory.records.files.name_index import STAMP, RecordNameIndex
-from runtime.memory.records.files.record import DamagedRecord, decode, delivery_id, encode, fields_of, name_of
+from runtime.memory.records.files.record import DamagedRecord, decode, encode, fields_of, fixed_id, name_of
 from runtime.memory.records.files.recovery import recover
 from runtime.memory.records.operations import (
     Cleanup,
@@ -221,7 +221,7 @@ class RecordWriter:
         The id of an item that has one (from an export) is preserved, unless it is in use or was derived from a position
         (a UUID of version 5): records of one moment are ordered by their ids.
         """
-        own = delivery_id(item)
+        own = fixed_id(item)
         if own is not None:
             return None if own in ids or own in self.name_index.ids else item.changed(memory_id=own)
         wanted = item.memory_id

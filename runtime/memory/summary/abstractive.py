@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from runtime.memory.item import Item, rfc3339
 from runtime.memory.sentences import sentences
 from runtime.memory.summary.extractive import CUT
-from runtime.models.model import Model
+from runtime.models.calls.call import CallOwner
+from runtime.models.client import ModelClient
 
 MOST_CHARACTERS: Final = 20_000
 """Maximum characters of all notes in a prompt: some 5,000 to 7,000 tokens of English."""
@@ -31,17 +32,32 @@ _CHARACTERS_A_WORD: Final = 40
 _NOT_SHOWN: Final = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
+class Written(NamedTuple):
+    """A summary, and the row and model that wrote it, as `ollama/llama3.1:8b`."""
+
+    text: str
+    author: str
+
+
 async def write(
-    model: Model, items: Sequence[Item], *, project_id: str, start: datetime, end: datetime, max_words: int
-) -> str:
+    model: ModelClient,
+    items: Sequence[Item],
+    *,
+    project_id: str,
+    start: datetime,
+    end: datetime,
+    max_words: int,
+    owner: CallOwner,
+) -> Written:
     """Return the model's summary of the items, `max_words` words at most; empty if it answers nothing.
 
     Raises ModelUnavailable, ModelRefused.
     """
     prompt = prompt_of(items, project_id=project_id, start=start, end=end)
     tokens = max_words * _TOKENS_A_WORD + _TOKENS_BESIDES
-    answer = await model.generate(prompt, system=_SYSTEM.format(max_words=max_words), max_tokens=tokens)
-    return bounded(answer, max_words)
+    system = _SYSTEM.format(max_words=max_words)
+    reply = await model.generate(prompt, system=system, max_tokens=tokens, owner=owner, purpose="summary")
+    return Written(bounded(reply.text, max_words), reply.model)
 
 
 def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: datetime) -> str:

@@ -14,10 +14,13 @@ from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, summary_u
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Scan
-from runtime.memory.summary.abstractive import bounded, write
+from runtime.memory.succession import HiddenItems, changes_among
+from runtime.memory.summary.abstractive import Written, bounded, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key
-from runtime.models.model import Model, ModelRefused, ModelUnavailable
+from runtime.models.calls.call import CallOwner
+from runtime.models.client import ModelClient
+from runtime.models.model import ModelRefused, ModelUnavailable
 
 Strategy = Literal["auto", "abstractive", "extractive"]
 
@@ -49,6 +52,8 @@ class Wanted:
     memory_type: MemoryType = "episodic"
     tags: tuple[str, ...] = ()
     """An item must have one or more of them."""
+    subject: str | None = None
+    """The subject of the items and of the summary; None: none. A summary never mixes subjects."""
     limit: int = 50
     strategy: Strategy = "auto"
     provider: str | None = None
@@ -95,8 +100,9 @@ class Summary(NamedTuple):
     not_configured: bool = False
 
 
-async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summary:
-    """Return the stored summary for these criteria; create and store it if missing.
+async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime, *, owner: CallOwner) -> Summary:
+    """Return the stored summary for these criteria; create and store it if missing. `owner`: for whom a model is
+    called.
 
     An existing one is returned however it was made, unless an item has changed since, or the call asks for another
     strategy, provider, model or number of words: then its text is made again, and its id stays. Raises
@@ -120,7 +126,7 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
         fresh = there is not None and there.provenance.task == content
         if there is not None and fresh and _is_made_as(there, wanted):
             return Summary(there, _made(there), left_out=left_out)
-        written = await _written(memory, items, wanted, most)
+        written = await _written(memory, items, wanted, most, owner)
         if there is not None and fresh and written.fell_back is not None:
             return Summary(there, _made(there), written.fell_back, left_out=left_out)
         summary = _summary(wanted, key, items, written, content, now)
@@ -131,12 +137,15 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
 
 async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
     """Yield the items to summarize, oldest first, and one more than the limit if there is one. Summaries are left out
-    unless their tag is asked for."""
+    unless their tag is asked for, and items that a newer one replaced or that were withdrawn always."""
     # Items written by agents name no project and belong to the default one.
     project = None if wanted.project_id == PROJECT else wanted.project_id
+    mine = Scan(agent_id=wanted.collection, user_id=wanted.seen, subject=wanted.subject, changes=True)
+    hidden = HiddenItems(changes_among([item async for item in memory.store.scan(mine)]))
     scan = Scan(
         agent_id=wanted.collection,
         user_id=wanted.seen,
+        subject=wanted.subject,
         project_id=project,
         memory_type=wanted.memory_type,
         tags_any=frozenset(wanted.tags),
@@ -147,6 +156,8 @@ async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
     async for item in memory.store.scan(scan):
         if found > wanted.limit:
             return
+        if item in hidden:
+            continue
         if (item.project_id or PROJECT) == wanted.project_id and (TAG in wanted.tags or not is_summary(item.tags)):
             found += 1
             yield item
@@ -155,7 +166,13 @@ async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
 async def _existing(memory: OpenMemory, wanted: Wanted, key: str) -> Item | None:
     """Return the user's summary of exactly these items, found by its source or, as that may have been changed, by its
     tag."""
-    mine = Scan(agent_id=wanted.collection, user_id=wanted.user_id, project_id=wanted.project_id, limit=1)
+    mine = Scan(
+        agent_id=wanted.collection,
+        user_id=wanted.user_id,
+        project_id=wanted.project_id,
+        subject=wanted.subject,
+        limit=1,
+    )
     for only in ({"source_uri": summary_uri(key)}, {"tags": frozenset({key_tag(key)})}):
         found = await anext(memory.store.scan(mine.model_copy(update=only)), None)
         if found is not None:
@@ -192,16 +209,16 @@ class _Written(NamedTuple):
     fell_back: str | None = None
 
 
-async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_words: int) -> _Written:
+async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_words: int, owner: CallOwner) -> _Written:
     """Raises ModelUnavailable, ModelRefused if a model is required."""
     fell_back = None
     if not wanted.without_model:
         try:
             chosen = _chosen(memory, wanted)
             if chosen is not None:
-                return _Written(
-                    await _abstract(chosen, items, wanted, max_words), MadeSummary(chosen.name, chosen.model)
-                )
+                text, author = await _abstract(chosen, items, wanted, max_words, owner)
+                provider, _, model = author.partition("/")
+                return _Written(text, MadeSummary(provider, model))
         except (ModelUnavailable, ModelRefused) as error:
             if wanted.strategy == "abstractive":
                 raise
@@ -218,7 +235,7 @@ def _is_configured(memory: OpenMemory) -> bool:
     return memory.block.summarize.model is not None
 
 
-def _chosen(memory: OpenMemory, wanted: Wanted) -> Model | None:
+def _chosen(memory: OpenMemory, wanted: Wanted) -> ModelClient | None:
     """Return the model to use, or None. Raises ModelUnavailable."""
     model = memory.summarizer
     if not wanted.by_model and (model is None or not _is_configured(memory)):
@@ -232,19 +249,28 @@ def _chosen(memory: OpenMemory, wanted: Wanted) -> Model | None:
         raise ModelUnavailable(
             f"the model {wanted.provider} is not the one configured for this memory", hint=f"that is {model.name}"
         )
-    return model if wanted.model is None else model.with_model(wanted.model)
+    if wanted.provider is None and wanted.model is None:
+        return model
+    # A call that names a provider or a model gets no fallback.
+    return model.alone(wanted.model)
 
 
-async def _abstract(model: Model, items: list[Item], wanted: Wanted, max_words: int) -> str:
+async def _abstract(model: ModelClient, items: list[Item], wanted: Wanted, max_words: int, owner: CallOwner) -> Written:
     """Return the model's summary of the items. Raises ModelUnavailable, ModelRefused."""
     if not await model.reachable():
         raise ModelUnavailable(f"the model {model.name} does not answer", hint="check that it is running")
-    text = await write(
-        model, items, project_id=wanted.project_id, start=wanted.start, end=wanted.end, max_words=max_words
+    written = await write(
+        model,
+        items,
+        project_id=wanted.project_id,
+        start=wanted.start,
+        end=wanted.end,
+        max_words=max_words,
+        owner=owner,
     )
-    if not text:
+    if not written.text:
         raise ModelUnavailable(f"the model {model.name} ({model.model}) gave an empty answer", hint="try another model")
-    return text
+    return written
 
 
 def _summary(wanted: Wanted, key: str, items: list[Item], written: _Written, content: str, now: datetime) -> Item:
@@ -260,6 +286,7 @@ def _summary(wanted: Wanted, key: str, items: list[Item], written: _Written, con
         text=written.text,
         source_memory_ids=tuple(item.memory_id for item in items),
         provenance=Provenance(author=written.made.author(), task=content),
+        subject=wanted.subject,
     )
 
 

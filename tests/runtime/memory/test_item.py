@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from runtime.memory.item import (
     Item,
     Provenance,
+    Twins,
     chunk_hash,
-    delivery_key,
     delivery_uri,
+    idempotency_key,
     memory_id,
     normalised,
     rfc3339,
@@ -111,12 +112,15 @@ def test_a_lone_surrogate_as_json_allows_it_becomes_a_replacement_character() ->
 
 def test_an_id_says_where_and_what_an_item_is() -> None:
     places = [
-        ("a", "Facts", "h", 0, "owner"),
-        ("b", "Facts", "h", 0, "owner"),
-        ("a", "Procedures", "h", 0, "owner"),
-        ("a", "Facts", "i", 0, "owner"),
-        ("a", "Facts", "h", 1, "owner"),
-        ("a", "Facts", "h", 0, "ada"),
+        ("a", "Facts", 0, Twins("h")),
+        ("b", "Facts", 0, Twins("h")),
+        ("a", "Procedures", 0, Twins("h")),
+        ("a", "Facts", 0, Twins("i")),
+        ("a", "Facts", 1, Twins("h")),
+        ("a", "Facts", 0, Twins("h", "ada")),
+        ("a", "Facts", 0, Twins("h", subject="ada")),
+        ("a", "Facts", 0, Twins("h", replaces="ada")),
+        ("a", "Facts", 0, Twins("h", "ada", "ada")),
     ]
     assert len({memory_id(*place) for place in places}) == len(places)
 
@@ -124,8 +128,8 @@ def test_an_id_says_where_and_what_an_item_is() -> None:
 def test_a_delivery_and_its_parts_are_different_keys_and_nothing_else_is_one() -> None:
     keys = {delivery_uri("a"), delivery_uri("a", "1"), delivery_uri("a#1"), delivery_uri("a/1"), delivery_uri("é")}
     assert len(keys) == 5
-    assert all(delivery_key(key) == key and key.isascii() for key in keys)
-    assert delivery_key("https://example.com/") is None
+    assert all(idempotency_key(key) == key and key.isascii() for key in keys)
+    assert idempotency_key("https://example.com/") is None
 
 
 def test_a_plain_text_is_normalised_as_any_other() -> None:

@@ -78,6 +78,8 @@ def provenances() -> st.SearchStrategy[Provenance]:
         risk_tier=st.sampled_from([None, "GREEN", "YELLOW", "RED"]),
         git_commit=st.none() | texts,
         sources=st.lists(texts, max_size=2).map(tuple),
+        run_id=st.none() | texts,
+        said_by=st.sampled_from([None, "person", "agent", "tool", "payload"]),
     )
 
 
@@ -94,4 +96,7 @@ def items(draw: st.DrawFn) -> Item:
         user_id=draw(st.just("owner") | texts),
         source_memory_ids=draw(st.lists(texts, max_size=2)),
         provenance=draw(st.just(Provenance()) | provenances()),
+        subject=draw(st.none() | texts),
+        replaces=draw(st.none() | texts),
+        retracts=draw(st.none() | texts),
     )

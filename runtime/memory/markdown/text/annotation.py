@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from runtime.memory.item import OWNER, Item, Provenance, RiskTier, delivery_key, rfc3339
+from runtime.memory.item import OWNER, Item, Provenance, RiskTier, SaidBy, Twins, idempotency_key, rfc3339
 
 MARK = "<!-- symbi"
 """The beginning of every annotation."""
@@ -34,6 +34,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     risk_tier: RiskTier | None = None
     git_commit: str | None = None
     sources: tuple[str, ...] = ()
+    run_id: str | None = None
+    said_by: SaidBy | None = None
 
     @classmethod
     def of(cls, provenance: Provenance) -> Origin | None:
@@ -60,7 +62,14 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     user: str | None = None
     sources: tuple[str, ...] = ()
     provenance: Origin | None = None
+    subject: str | None = None
+    replaces: str | None = None
+    retracts: str | None = None
     text: str | None = None
+
+    def twins(self, chunk_hash: str) -> Twins:
+        """Return the `twins` of the item with this chunk_hash and annotation."""
+        return Twins(chunk_hash, OWNER if self.user is None else self.user, self.subject, self.replaces)
 
     def saying(self, *, at: datetime | None, text: str | None) -> Annotation:
         """Return it with this time and this exact text."""
@@ -93,6 +102,9 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
         user=item.user_id if item.user_id != OWNER else None,
         sources=item.source_memory_ids,
         provenance=Origin.of(item.provenance),
+        subject=item.subject,
+        replaces=item.replaces,
+        retracts=item.retracts,
     )
 
 
@@ -120,10 +132,10 @@ def with_time(line: str, at: datetime) -> str | None:
     return f"{line[:start]}{annotation.saying(at=at, text=annotation.text).render()}{line[end:]}"
 
 
-def delivery_keys(text: str) -> Iterator[str]:
+def idempotency_keys(text: str) -> Iterator[str]:
     """Yield the idempotency keys of every complete annotation in a text, in order."""
     for _start, _end, annotation in _comments(text):
-        key = delivery_key(annotation.source)
+        key = idempotency_key(annotation.source)
         if key is not None:
             yield key
 

@@ -105,16 +105,17 @@ class MarkdownDocument:
                 document = document._with_items(section, lines)
         return document
 
-    def replacing(self, bullet: Bullet, text: str) -> MarkdownDocument:
-        """Return the document with another text in this bullet; its marker and its annotation stay. Raises
-        Inseparable."""
+    def replacing(self, bullet: Bullet, text: str, annotation: Annotation | None = None) -> MarkdownDocument:
+        """Return the document with another text in this bullet, and if given with another annotation; its marker stays.
+        Raises Inseparable."""
         number = next(number for number, (_, each) in enumerate(self.items) if each.start == bullet.start)
+        note = bullet.annotation if annotation is None else annotation
         wanted = self._said()
-        wanted[number] = wanted[number]._replace(text=text)
+        wanted[number] = wanted[number]._replace(text=text, annotation=note)
         marker, end = bullets.marker_of(self.lines[bullet.start]), newline(self.lines)
 
         def lines(*, guarded: bool) -> list[str]:
-            written = bullets.write(text, bullet.annotation, end, marker, guarded=guarded)
+            written = bullets.write(text, note, end, marker, guarded=guarded)
             if not self.lines[bullet.end - 1].endswith("\n"):
                 written[-1] = written[-1].rstrip("\r\n")
             return written

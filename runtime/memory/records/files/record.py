@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
-from runtime.memory.item import PATTERN, Item, delivery_key, rfc3339
+from runtime.memory.item import PATTERN, Item, idempotency_key, rfc3339
 
 STATUS = ("store_location", "remote_store_attempted", "remote_store_error")
 UNSIGNED = frozenset({"checksum", *STATUS})
@@ -76,9 +76,9 @@ def read_name(name: str) -> Name | None:
         return None
 
 
-def delivery_id(item: Item) -> str | None:
-    """Return the fixed id of an item left behind by a delivery, so that it is found again; None for other items."""
-    key = delivery_key(item.source_uri)
+def fixed_id(item: Item) -> str | None:
+    """Return the fixed id of an item with an idempotency key, so that it is found again; None for other items."""
+    key = idempotency_key(item.source_uri)
     return None if key is None else str(uuid5(_DELIVERIES, f"{item.agent_id}\n{key}"))
 
 
@@ -116,8 +116,17 @@ def fields_of(item: Item, gates: Mapping[str, str], *, remote: bool) -> dict[str
         "chunk_hash": item.chunk_hash,
         "source_memory_ids": list(item.source_memory_ids),
     }
+    # Records without these fields are as those of earlier versions.
     if item.other_sources:
         fields["other_sources"] = list(item.other_sources)
+    later = {
+        "run_id": about.run_id,
+        "said_by": about.said_by,
+        "subject": item.subject,
+        "replaces": item.replaces,
+        "retracts": item.retracts,
+    }
+    fields |= {name: value for name, value in later.items() if value is not None}
     fields["checksum"] = checksum_of(fields)
     return fields
 
@@ -218,6 +227,11 @@ def _item(fields: Mapping[str, Any], agent_id: str) -> Item:
                 "risk_tier": fields.get("risk_tier"),
                 "git_commit": fields.get("git_commit"),
                 "sources": fields.get("sources") or (),
+                "run_id": fields.get("run_id"),
+                "said_by": fields.get("said_by"),
             },
+            "subject": fields.get("subject"),
+            "replaces": fields.get("replaces"),
+            "retracts": fields.get("retracts"),
         }
     )

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runtime.search.entry import EntryFilter
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter
 from runtime.search.index.embedded.schema import (
     AGENT,
     AUTHOR,
     GROUP,
     PROJECT,
+    REPLACES,
+    RETRACTS,
     SOURCE,
+    SUBJECT,
     TIME,
     TYPE,
     USER,
@@ -33,8 +36,22 @@ QUESTION_MARKS = "?？؟"
 """Of Latin, Chinese and Arabic scripts and those derived from them."""
 
 _FIRST = 1024
-_CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
-_EMPTIED = ("id", *_CODED, "part", "time", "order", "author", "group", "before", "after", "text_size", "about_size")
+_CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE, "subject": SUBJECT}
+_NAMING = {"replaces": REPLACES, "retracts": RETRACTS}
+_EMPTIED = (
+    "id",
+    *_CODED,
+    *_NAMING,
+    "part",
+    "time",
+    "order",
+    "author",
+    "group",
+    "before",
+    "after",
+    "text_size",
+    "about_size",
+)
 _HANDLE = 32  # the low bits of a handle; the bits above contain the time at which its key was assigned
 _lives = count(1)
 
@@ -50,6 +67,7 @@ class Rows:
     def __init__(self) -> None:
         self.id = _numbers(_FIRST)
         self.agent, self.user, self.project, self.type, self.source = (_numbers(_FIRST) for _ in range(5))
+        self.subject, self.replaces, self.retracts = (_numbers(_FIRST) for _ in range(3))
         self.author, self.group, self.part, self.time, self.order = (_numbers(_FIRST) for _ in range(5))
         self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
         # Handles of a deleted index are invalid in the one that replaces it.
@@ -61,6 +79,7 @@ class Rows:
         self.end = 1
         self._author_numbers: dict[str | None, int] = {None: 0}
         self._size: Keys | None = None
+        self._hidden: Keys | None = None
 
     def new_keys(self, count: int) -> list[int]:
         """Return free keys, the lowest first; they are taken when they are `put`."""
@@ -88,6 +107,8 @@ class Rows:
         self.id[at] = list(map(hash, ids))
         for name, column in _CODED.items():
             getattr(self, name)[at] = list(map(hash, columns[column]))
+        for name, column in _NAMING.items():
+            getattr(self, name)[at] = [hash(named) if named is not None else 0 for named in columns[column]]
         self.time[at], self.part[at], self.order[at], self.asks[at] = columns[TIME], parts, orders, asking
         whose = zip(columns[AGENT], columns[GROUP], strict=True)
         self.group[at] = [hash(group) if group[1] else 0 for group in whose]
@@ -95,7 +116,7 @@ class Rows:
         self.alive[at] = True
         self.before[at] = self.after[at] = 0
         self.end = max(self.end, int(at.max()) + 1)
-        self._size = None
+        self._size = self._hidden = None
         if link:
             self._link_neighbours(np.concatenate((touched, self.group[at])))
 
@@ -132,6 +153,7 @@ class Rows:
             getattr(self, name)[at] = 0
         self.alive[at] = self.embedded[at] = self.asks[at] = False
         self.given[at] += 1
+        self._hidden = None
         self._link_neighbours(touched)
 
     def wanted(self, filters: EntryFilter) -> Mask:
@@ -145,7 +167,42 @@ class Rows:
             mask &= self.time[: self.end] >= microseconds(filters.since)
         if filters.until is not None:
             mask &= self.time[: self.end] < microseconds(filters.until)
+        return self._of_changes(mask, filters)
+
+    def _of_changes(self, mask: Mask, filters: EntryFilter) -> Mask:
+        if filters.subject is not ALL_SUBJECTS:
+            mask &= self.subject[: self.end] == hash(filters.subject)
+        if filters.changes_of:
+            named = np.fromiter(map(hash, filters.changes_of), np.int64, len(filters.changes_of))
+            mask &= np.isin(self.replaces[: self.end], named) | np.isin(self.retracts[: self.end], named)
+        if filters.current:
+            mask[self.hidden()] = False
         return mask
+
+    def hidden(self) -> Keys:
+        """Return the keys of hidden entries, see `runtime.memory.succession`."""
+        if self._hidden is None:
+            retractions, retracted = self._named(self.retracts)
+            replacing, replaced = self._named(self.replaces)
+            replaced = replaced[~np.isin(replacing, retracted)]
+            hidden = np.unique(np.concatenate((retractions, retracted, replaced)))
+            self._hidden = hidden[hidden > 0]
+        return self._hidden
+
+    def _named(self, column: Keys) -> tuple[Keys, Keys]:
+        """Return the keys that name another entry in this column, and the keys of those entries; 0 where that is
+        missing or belongs to another agent, user or subject."""
+        naming = np.flatnonzero(column[: self.end])
+        ids = self.id[: self.end]
+        there = np.flatnonzero(np.isin(ids, column[naming])) if naming.size else naming
+        if there.size == 0:
+            return naming, np.zeros_like(naming)
+        there = there[np.argsort(ids[there])]
+        named = there[np.minimum(np.searchsorted(ids[there], column[naming]), there.size - 1)]
+        same = ids[named] == column[naming]
+        for scope in (self.agent, self.user, self.subject):
+            same &= scope[named] == scope[naming]
+        return naming, np.where(same, named, 0)
 
     def size(self) -> Keys:
         """Return the words of each entry with its context, by key up to `end`."""

@@ -160,7 +160,7 @@ class IndexInMemory:
         if len(keys) > limit:
             # Ids are stored only in the file: they are read for entries that may be among the newest.
             keys = keys[time[keys] >= np.partition(time[keys], -limit)[-limit]]
-        ids = self._ids([*keys.tolist(), *tied.tolist()])
+        ids = self.ids([*keys.tolist(), *tied.tolist()])
         order = sorted(((int(time[key]), name, key) for key, name in ids.items()), reverse=True)
         if before is not None:
             order = [row for row in order if row[:2] < (at, before[1])]
@@ -215,7 +215,8 @@ class IndexInMemory:
         rows = self.file.reading.execute(_ENTRIES, (_listed(keys),))
         return {key: entry_of(row, part) for key, part, *row in rows}
 
-    def _ids(self, keys: Sequence[int]) -> dict[int, str]:
+    def ids(self, keys: Sequence[int]) -> dict[int, str]:
+        """Return the ids of the entries under these keys."""
         sql = "SELECT key, id FROM entries WHERE key IN (SELECT value FROM json_each(?))"
         return dict(self.file.reading.execute(sql, (_listed(keys),)))
 

@@ -12,7 +12,7 @@ import msgspec
 
 from runtime.search.entry import IndexEntry
 
-VERSION = 5
+VERSION = 6
 """Stored as `user_version`: a file of another version is created again."""
 
 TOKENIZE = "porter unicode61"
@@ -72,12 +72,19 @@ StoredRow = tuple[Any, ...]
 """The values of COLUMNS."""
 ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
 
-Said = tuple[str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...], tuple[str, ...]]
-"""An entry's agent, user, project, type, time in microseconds, source, author, group, other sources and tags: one
-column, in MessagePack. Filters work in memory, and a column of its own costs more to write than its content."""
+Said = tuple[
+    str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...], tuple[str, ...],
+    str | None, str | None, str | None,
+]  # fmt: skip
+"""An entry's agent, user, project, type, time in microseconds, source, author, group, other sources, tags, subject, and
+the ids that it replaces and retracts: one column, in MessagePack. Filters work in memory, and a column of its own costs
+more to write than its content."""
 AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP = range(8)
 OTHER_SOURCES: Final = 8
 TAGS: Final = 9
+SUBJECT: Final = 10
+REPLACES: Final = 11
+RETRACTS: Final = 12
 Place = tuple[int | None, int, str]
 """Its line, its order and the rest, as one column, too."""
 
@@ -106,7 +113,7 @@ def said_by(entry: IndexEntry) -> Said:
     time = microseconds(entry.time)
     return (
         *(entry.agent, entry.user, entry.project, entry.type, time, entry.source, entry.author, entry.group),
-        *(entry.other_sources, entry.tags),
+        *(entry.other_sources, entry.tags, entry.subject, entry.replaces, entry.retracts),
     )
 
 
@@ -118,7 +125,8 @@ def row_of(entry: IndexEntry, said: Said, part: int) -> StoredRow:
 
 def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
     """Return the entry of a row, in the part with that name."""
-    agent, user, project, kind, time, source, author, group, other_sources, tags = said_of(row[SAID])
+    said = said_of(row[SAID])
+    agent, user, project, kind, time, source, author, group, other_sources, tags, subject, replaces, retracts = said
     line, order, rest = place_of(row[PLACE])
     return IndexEntry(
         id=row[ID],
@@ -138,6 +146,9 @@ def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
         line=line,
         rest=rest,
         other_sources=other_sources,
+        subject=subject,
+        replaces=replaces,
+        retracts=retracts,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.search.entry import EntryFilter
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter
 from runtime.search.index.embedded.schema import microseconds
 from runtime.search.index.postgres.stemming import code, to_postgres
 
@@ -40,6 +40,18 @@ class Where:
             self.add("p.tags && ?::bigint[]", [code(tag) for tag in filters.tags_any])
         if filters.tags_all:
             self.add("p.tags @> ?::bigint[]", [code(tag) for tag in filters.tags_all])
+        return self._of_changes(filters)
+
+    def _of_changes(self, filters: EntryFilter) -> Where:
+        if filters.subject is None:
+            self._conditions.append("p.subject IS NULL")
+        elif filters.subject is not ALL_SUBJECTS:
+            self.add("p.subject = ?::text", to_postgres(str(filters.subject)))
+        if filters.changes_of:
+            named = "SELECT key FROM changes WHERE replaces = ANY(?::text[]) OR retracts = ANY(?::text[])"
+            self.add(f"p.key IN ({named})", list(map(to_postgres, filters.changes_of)))
+        if filters.current:
+            self._conditions.append("NOT p.hidden")
         return self
 
     def scope(self, agent: str | None, user: str | None) -> Where:

@@ -21,8 +21,9 @@ _PENDING = "SELECT id, hash, text FROM waiting JOIN entries USING (key) ORDER BY
 _NEIGHBOURS = "SELECT key, before, after, author, time, asks FROM places WHERE key = ANY($1::bigint[])"
 _ENTRIES = """
 SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
-    p."order", parts.name, e.line, e.rest, e.other_sources
-FROM entries e JOIN places p USING (key) JOIN parts ON parts.key = e.part WHERE e.key = ANY($1::bigint[])"""
+    p."order", parts.name, e.line, e.rest, e.other_sources, p.subject, c.replaces, c.retracts
+FROM entries e JOIN places p USING (key) LEFT JOIN changes c USING (key) JOIN parts ON parts.key = e.part
+WHERE e.key = ANY($1::bigint[])"""
 _NEWEST = """
 WITH found AS (
     (SELECT key, time FROM places p WHERE {where} AND {older}
@@ -108,6 +109,9 @@ def _entry(row: Any) -> IndexEntry:
         line,
         rest,
         other_sources,
+        subject,
+        replaces,
+        retracts,
     ) = row
     return IndexEntry(
         id=from_postgres(identity),
@@ -127,6 +131,9 @@ def _entry(row: Any) -> IndexEntry:
         line=line,
         rest=from_postgres(rest),
         other_sources=tuple(map(from_postgres, other_sources)),
+        subject=_maybe(subject),
+        replaces=_maybe(replaces),
+        retracts=_maybe(retracts),
     )
 
 

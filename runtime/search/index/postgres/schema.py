@@ -11,10 +11,10 @@ import asyncpg
 from runtime.search.errors import IndexFailed
 from runtime.search.index.postgres.stemming import code
 
-VERSION = "2"
+VERSION = "3"
 """Stored in `meta`: tables of another version are dropped and created again."""
 
-_TABLES = ("meta", "parts", "entries", "places", "words", "vectors", "waiting", "totals")
+_TABLES = ("meta", "parts", "entries", "places", "words", "vectors", "waiting", "totals", "changes")
 _CONTENT = ", ".join(table for table in _TABLES if table != "meta")
 
 MAKE = """
@@ -37,11 +37,13 @@ CREATE TABLE places (
     other_sources bigint[] NOT NULL, author text, time bigint NOT NULL, "order" bigint NOT NULL,
     tags bigint[] NOT NULL, asks boolean NOT NULL,
     circle bigint, before bigint NOT NULL DEFAULT 0, after bigint NOT NULL DEFAULT 0,
-    text_size integer NOT NULL, about_size integer NOT NULL, size integer NOT NULL
+    text_size integer NOT NULL, about_size integer NOT NULL, size integer NOT NULL,
+    subject text, hidden boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 85);
 CREATE INDEX places_of_circle ON places (circle, time, "order") WHERE circle IS NOT NULL;
 CREATE INDEX places_of_agent ON places USING hash (agent);
 CREATE INDEX places_of_user ON places USING hash ("user");
+CREATE INDEX places_of_subject ON places USING hash (subject);
 CREATE INDEX places_of_project ON places USING hash (project);
 CREATE INDEX places_of_source ON places USING hash (source);
 CREATE INDEX places_of_other_source ON places USING gin (other_sources);
@@ -52,6 +54,9 @@ CREATE TABLE vectors (key bigint PRIMARY KEY, vector vector NOT NULL);
 ALTER TABLE vectors ALTER COLUMN vector SET STORAGE MAIN;
 CREATE TABLE waiting (key bigint PRIMARY KEY, time bigint NOT NULL);
 CREATE INDEX waiting_newest ON waiting (time DESC, key);
+CREATE TABLE changes (key bigint PRIMARY KEY, replaces text, retracts text);
+CREATE INDEX changes_replaces ON changes USING hash (replaces);
+CREATE INDEX changes_retracts ON changes USING hash (retracts);
 CREATE TABLE totals (
     agent text NOT NULL, "user" text NOT NULL, author text, entries bigint NOT NULL, size bigint NOT NULL
 );
@@ -79,7 +84,8 @@ CREATE TRIGGER removed AFTER DELETE ON places REFERENCING OLD TABLE AS stale
 `words` has each entry's stems without positions, and in `often` the counts of stems that occur more than once: counts
 of the text times 2^32, plus those of the metadata. `places` has the filtered columns, the neighbours, and the number of
 words; a `circle` is an agent's group, and `tags` and `other_sources` are hashes, so that their length does not matter
-to an index. `totals` has what was added and removed, so that no search counts entries.
+to an index. `changes` has the entries that replace or retract others, and `places.hidden` follows from it (see
+`runtime.memory.succession`). `totals` has what was added and removed, so that no search counts entries.
 """
 
 CLEAR = f"TRUNCATE {_CONTENT}"

@@ -38,30 +38,57 @@ ON CONFLICT (key) DO UPDATE SET (
 _PLACES = """
 INSERT INTO places (
     key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags,
-    other_sources, size
+    other_sources, subject, size
 )
 SELECT key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size,
-    tags::bigint[], other_sources::bigint[], text_size + about_size
+    tags::bigint[], other_sources::bigint[], subject, text_size + about_size
 FROM unnest(
     $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-    $10::boolean[], $11::bigint[], $12::integer[], $13::integer[], $14::text[], $15::text[]
+    $10::boolean[], $11::bigint[], $12::integer[], $13::integer[], $14::text[], $15::text[],
+    $16::text[]
 ) AS fresh (
     key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags,
-    other_sources
+    other_sources, subject
 )
 ON CONFLICT (key) DO UPDATE SET (
     agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags,
-    other_sources, size, before, after
+    other_sources, subject, size, before, after
 ) = (
     excluded.agent, excluded."user", excluded.project, excluded.type, excluded.source, excluded.author, excluded.time,
     excluded."order", excluded.asks, excluded.circle, excluded.text_size, excluded.about_size, excluded.tags,
-    excluded.other_sources, excluded.size, 0, 0
+    excluded.other_sources, excluded.subject, excluded.size, 0, 0
 )"""
 _WORDS = """
 INSERT INTO words (key, words, often)
 SELECT key, array_to_tsvector(stems::text[]), often::jsonb
 FROM unnest($1::bigint[], $2::text[], $3::text[]) AS fresh (key, stems, often)
 ON CONFLICT (key) DO UPDATE SET (words, often) = (excluded.words, excluded.often)"""
+_CHANGES = """
+INSERT INTO changes (key, replaces, retracts)
+SELECT key, replaces, retracts FROM unnest($1::bigint[], $2::text[], $3::text[]) AS fresh (key, replaces, retracts)
+ON CONFLICT (key) DO UPDATE SET (replaces, retracts) = (excluded.replaces, excluded.retracts)"""
+_NAMED = """
+SELECT DISTINCT unnest(ARRAY[c.replaces, c.retracts]) FROM changes c JOIN entries e USING (key)
+WHERE e.id = ANY($1::text[])"""
+_HIDE = """
+WITH affected AS MATERIALIZED (
+    SELECT p.key, e.id, p.agent, p."user", p.subject FROM places p JOIN entries e USING (key)
+    WHERE e.id = ANY($1::text[])
+), verdicts AS (
+    SELECT a.key, EXISTS (SELECT FROM changes c WHERE c.key = a.key AND c.retracts IS NOT NULL)
+    OR EXISTS (
+        SELECT FROM changes c JOIN places n USING (key) WHERE c.retracts = a.id
+        AND (n.agent, n."user") = (a.agent, a."user") AND n.subject IS NOT DISTINCT FROM a.subject
+    ) OR EXISTS (
+        SELECT FROM changes c JOIN places n USING (key) JOIN entries e USING (key) WHERE c.replaces = a.id
+        AND (n.agent, n."user") = (a.agent, a."user") AND n.subject IS NOT DISTINCT FROM a.subject
+        AND NOT EXISTS (
+            SELECT FROM changes r JOIN places w USING (key) WHERE r.retracts = e.id
+            AND (w.agent, w."user") = (a.agent, a."user") AND w.subject IS NOT DISTINCT FROM a.subject
+        )
+    ) AS hidden FROM affected a
+)
+UPDATE places p SET hidden = v.hidden FROM verdicts v WHERE p.key = v.key AND p.hidden <> v.hidden"""
 _WAITING = """
 INSERT INTO waiting (key, time) SELECT key, time FROM unnest($1::bigint[], $2::bigint[]) AS fresh (key, time)
 ON CONFLICT (key) DO UPDATE SET time = excluded.time"""
@@ -81,7 +108,8 @@ _REMOVE = """
 WITH no_entries AS (DELETE FROM entries WHERE key = ANY($1::bigint[])),
     no_words AS (DELETE FROM words WHERE key = ANY($1::bigint[])),
     no_vectors AS (DELETE FROM vectors WHERE key = ANY($1::bigint[])),
-    no_waiting AS (DELETE FROM waiting WHERE key = ANY($1::bigint[]))
+    no_waiting AS (DELETE FROM waiting WHERE key = ANY($1::bigint[])),
+    no_changes AS (DELETE FROM changes WHERE key = ANY($1::bigint[]))
 DELETE FROM places WHERE key = ANY($1::bigint[])"""
 _EXISTING = "SELECT key, id, hash, says, stands, circle FROM entries WHERE "
 _FOLD = """
@@ -137,9 +165,11 @@ async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict
     key = await _part(connection, part, agent, revision)
     there = await _existing(connection, "part = $1::bigint", key)
     gone = [one for one in there.values() if one.id not in fresh]
+    touched = await _touched(connection, [one.id for one in gone])
     await _remove(connection, [one.key for one in gone])
     groups = {one.group for one in gone}
     changed, same = await _merge(connection, key, fresh, there, groups)
+    await _hide(connection, touched)
     return IndexChange(changed, same, len(gone))
 
 
@@ -160,7 +190,9 @@ async def drop(connection: Any, parts: Sequence[str]) -> int:
     names = [to_postgres(part) for part in parts]
     rows = await connection.fetch("DELETE FROM parts WHERE name = ANY($1::text[]) RETURNING key", names)
     gone = await _existing(connection, "part = ANY($1::bigint[])", [key for (key,) in rows])
+    touched = await _touched(connection, list(gone))
     await _remove(connection, [one.key for one in gone.values()])
+    await _hide(connection, touched)
     await _link_neighbours(connection, {one.group for one in gone.values()})
     return len(gone)
 
@@ -252,8 +284,13 @@ async def _merge(
     sql = "SELECT nextval('keys') FROM generate_series(1, $1)"
     given = iter([row[0] for row in await connection.fetch(sql, new)] if new else [])
     keyed = [(next(given) if found is None else found.key, one, found) for one, found in written]
+    touched = await _touched(
+        connection, [found.id for _, one, found in keyed if found and found.content != one.content]
+    )
     for begin in range(0, len(keyed), _AT_ONCE):
         await _write(connection, part, keyed[begin : begin + _AT_ONCE])
+    said = [to_postgres(one.entry.id) for _, one, found in keyed if not found or found.content != one.content]
+    await _hide(connection, touched | await _touched(connection, said))
     groups |= {found.group for _, _, found in keyed if found is not None} | {one.group for _, one, _ in keyed}
     await _link_neighbours(connection, groups)
     changed = sum(found is None or found.content != one.content for one, found in pairs)
@@ -281,8 +318,10 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry
         [one.counted.text for _, one, _ in keyed], [one.counted.about for _, one, _ in keyed],
         [array(str(code(tag)) for tag in entry.tags) for entry in entries],
         [array(str(code(source)) for source in entry.other_sources) for entry in entries],
+        [_maybe(entry.subject) for entry in entries],
     )  # fmt: skip
     said = [(key, one) for key, one, found in keyed if found is None or found.content != one.content]
+    await _write_changes(connection, [(key, one.entry) for key, one in said])
     if said:
         stems = [one.counted.stems for _, one in said]
         await connection.execute(_WORDS, [key for key, _ in said], list(map(array, stems)), list(map(_often, stems)))
@@ -311,6 +350,31 @@ async def _remove(connection: Any, keys: list[int]) -> None:
         await connection.execute(_REMOVE, keys)
         # Counts that cancel out must not name deleted users or authors either.
         await fold(connection)
+
+
+async def _write_changes(connection: Any, written: Sequence[tuple[int, IndexEntry]]) -> None:
+    naming = [(key, entry) for key, entry in written if entry.replaces is not None or entry.retracts is not None]
+    if len(naming) < len(written):
+        others = [key for key, entry in written if entry.replaces is None and entry.retracts is None]
+        await connection.execute("DELETE FROM changes WHERE key = ANY($1::bigint[])", others)
+    if naming:
+        replaces, retracts = (
+            [_maybe(getattr(entry, name)) for _, entry in naming] for name in ("replaces", "retracts")
+        )
+        await connection.execute(_CHANGES, [key for key, _ in naming], replaces, retracts)
+
+
+async def _touched(connection: Any, ids: Sequence[str]) -> set[str]:
+    """Return these ids and those that their entries name, if any entry names another one."""
+    if not ids or not await connection.fetchval("SELECT EXISTS (SELECT FROM changes)"):
+        return set()
+    return {*ids, *(name for (name,) in await connection.fetch(_NAMED, list(ids)) if name is not None)}
+
+
+async def _hide(connection: Any, ids: set[str]) -> None:
+    """Set which entries are hidden, of those with these ids and those that these name."""
+    if ids:
+        await connection.execute(_HIDE, list(await _touched(connection, list(ids)) | ids))
 
 
 async def _link_neighbours(connection: Any, groups: set[int | None]) -> None:

@@ -191,10 +191,15 @@ class Collection:
         return [(str(record.id), dict(record.payload or {})) for record in records], more
 
     async def nearest(
-        self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, besides: list[str]
+        self,
+        vector: NDArray[np.float32],
+        wanted: EntryFilter,
+        limit: int,
+        besides: list[str],
+        hidden: Sequence[str] = (),
     ) -> list[tuple[str, float]]:
         """Return the `memory_id` and cosine of the points nearest to `vector`, best first, and then of the wanted
-        points among `besides`."""
+        points among `besides`. `hidden`: points that are left out."""
         from qdrant_client import models
 
         def asked(within: models.Filter | None, most: int, *, exact: bool) -> models.QueryRequest:
@@ -207,7 +212,7 @@ class Collection:
                 with_vector=False,
             )
 
-        requests = [asked(filter_of(wanted), limit, exact=self._server.exact)] if limit > 0 else []
+        requests = [asked(filter_of(wanted, hidden), limit, exact=self._server.exact)] if limit > 0 else []
         if besides:
             requests.append(asked(among(wanted, besides), len(besides), exact=True))
         if not requests:

@@ -154,8 +154,9 @@ class QdrantIndex(EmbeddedIndex):
                 await self._collection.look()
                 return Scored(np.zeros(0, np.int64), np.zeros(0, np.float32))
             besides = [] if also is None else [point_id(name) for name in await self._sync_state.ids(also)]
+            hidden = [point_id(name) for name in await self._sync_state.hidden(wanted)]
             try:
-                found = await self._collection.nearest(query, wanted, limit, besides)
+                found = await self._collection.nearest(query, wanted, limit, besides, hidden)
             except CollectionGone:
                 self._prepared = None
                 await self._ready(None)

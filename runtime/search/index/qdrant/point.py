@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from runtime.search.entry import EntryFilter, IndexEntry
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter, IndexEntry
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 INDEXED: Final = {
     **dict.fromkeys(("project_id", "memory_type", "tags"), "keyword"),
     "timestamp": "datetime",
-    **dict.fromkeys(("chunk_hash", "agent_id", "user_id", "source_uri", "other_sources"), "keyword"),
+    **dict.fromkeys(("chunk_hash", "agent_id", "user_id", "source_uri", "other_sources", "subject"), "keyword"),
 }
 """The filtered fields of a payload, each with the kind of its payload index."""
 
@@ -47,12 +48,16 @@ def payload_of(entry: IndexEntry) -> dict[str, Any]:
         "tags": list(entry.tags),
         "text": entry.text,
         "author": entry.author,
+        "subject": entry.subject,
+        "replaces": entry.replaces,
+        "retracts": entry.retracts,
     }
     return {**more_of(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
 
 
-def filter_of(wanted: EntryFilter) -> models.Filter | None:
-    """Return the filter for Qdrant; None: no filter."""
+def filter_of(wanted: EntryFilter, hidden: Sequence[str] = ()) -> models.Filter | None:
+    """Return the filter for Qdrant, without the points `hidden`; None: no filter. Which entries are hidden, only the
+    index's own file knows."""
     from qdrant_client import models
 
     said = {
@@ -70,7 +75,16 @@ def filter_of(wanted: EntryFilter) -> models.Filter | None:
     if wanted.since is not None or wanted.until is not None:
         span = models.DatetimeRange(gte=wanted.since, lt=wanted.until)
         must.append(models.FieldCondition(key="timestamp", range=span))
-    return models.Filter(must=must) if must else None
+    if wanted.subject is None:
+        must.append(models.IsEmptyCondition(is_empty=models.PayloadField(key="subject")))
+    elif wanted.subject is not ALL_SUBJECTS:
+        must.append(_is("subject", str(wanted.subject)))
+    if wanted.changes_of:
+        either = models.MatchAny(any=sorted(wanted.changes_of))
+        names = ("replaces", "retracts")
+        must.append(models.Filter(should=[models.FieldCondition(key=name, match=either) for name in names]))
+    must_not: list[models.Condition] | None = [models.HasIdCondition(has_id=list(hidden))] if hidden else None
+    return models.Filter(must=must, must_not=must_not) if must or must_not else None
 
 
 def among(wanted: EntryFilter, points: list[str]) -> models.Filter:

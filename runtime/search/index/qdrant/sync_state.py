@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -265,6 +266,18 @@ class SyncState:
             return Scored(rows.handles(chosen[order]), scores[order]), int(np.count_nonzero(mask))
 
         return await self._access.read(look)
+
+    async def hidden(self, wanted: EntryFilter) -> list[str]:
+        """Return the ids of the hidden entries that the filter leaves out but would otherwise want."""
+
+        def look(loaded: IndexInMemory) -> list[str]:
+            keys = loaded.rows.hidden()
+            if not keys.size:
+                return []
+            mask = loaded.wanted(replace(wanted, current=False)) & loaded.rows.embedded[: loaded.rows.end]
+            return list(loaded.ids(keys[mask[keys]].tolist()).values())
+
+        return await self._access.read(look) if wanted.current else []
 
     def index_stats(self, stats: IndexStats) -> IndexStats:
         """Return the statistics of the index from those of its file: marks count as vectors of the server."""

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.errors import GiveUp
 from runtime.memory.errors import RefusedItem
-from runtime.memory.item import Provenance
+from runtime.memory.item import Provenance, retraction_uri
 from runtime.memory.records.gates import GATES, GateOpen
 from runtime.memory.records.store import RecordsStore
 from tests.runtime.memory.records.pieces import everything, last_write, only_record, record_files, tree
@@ -117,6 +117,16 @@ async def test_a_gate_that_does_not_exist_is_refused_by_name(store: RecordsStore
     with pytest.raises(RefusedItem, match="tdd_prof") as caught:
         await store.append([fact()], gates={"tdd_prof": "na:x"})
     assert "tdd_proof" in (caught.value.hint or "")
+
+
+async def test_only_a_retraction_of_undo_passes_open_gates(store: RecordsStore) -> None:
+    (kept,) = await store.append([fact()])
+    store.configure({"gates": GATES})
+    retraction = fact("Withdrawn", retracts=kept.memory_id)
+    with pytest.raises(GateOpen):
+        await store.append([retraction])
+    await store.append([retraction.changed(source_uri=retraction_uri(kept.memory_id))])
+    assert len(await everything(store)) == 2
 
 
 async def test_one_item_that_fails_a_gate_keeps_all_of_them_out(store: RecordsStore) -> None:

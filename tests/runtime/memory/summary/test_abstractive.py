@@ -6,9 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dslc.blocks.model import LanguageModel
+from dslc.blocks.variant import Variant
 from runtime.memory.item import Item
 from runtime.memory.summary.abstractive import MOST_CHARACTERS, bounded, prompt_of, write
+from runtime.models.calls.call import BACKGROUND
+from runtime.models.calls.counted_calls import CallContext
+from runtime.models.client import CountedModel, ModelClient
 from runtime.models.model import Model
+from runtime.models.request import Reply, Request
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 END = datetime(2025, 1, 7, 23, 59, 59, tzinfo=UTC)
@@ -24,9 +30,10 @@ class Noting(Model):
         self.answer = answer
         self.asked: list[tuple[str, str, int]] = []
 
-    async def generate(self, prompt: str, *, system: str = "", max_tokens: int) -> str:
-        self.asked.append((system, prompt, max_tokens))
-        return self.answer
+    async def reply(self, request: Request) -> Reply:
+        system, prompt = request.messages
+        self.asked.append((system.text, prompt.text, request.max_tokens))
+        return Reply(text=self.answer)
 
     async def reachable(self) -> bool:
         return True
@@ -45,10 +52,14 @@ def prompt(*texts: str, project_id: str = "default") -> str:
 
 async def test_the_model_is_told_the_words_of_the_design() -> None:
     model = Noting("Two things happened.")
-    told = await write(model, items("A.", "B."), project_id="web", start=START, end=END, max_words=120)
+    client = ModelClient(
+        CountedModel(LanguageModel(name="notes", service=Variant(name="ollama")), model, {}, CallContext())
+    )
+    given = items("A.", "B.")
+    told = await write(client, given, project_id="web", start=START, end=END, max_words=120, owner=BACKGROUND)
 
     ((system, asked, tokens),) = model.asked
-    assert told == "Two things happened."
+    assert told == ("Two things happened.", "noting/noting-1")
     assert system == (
         "You summarize developer activity into concise, factual bullet points. Prefer neutral tone. Avoid "
         "speculation. Include dates if present. Return at most 120 words. Output a single paragraph."

@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 from hypothesis import strategies as st
 
-from runtime.search.entry import EntryFilter, IndexEntry
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter, IndexEntry
 from tests.runtime.search.index.entries import WHEN, entry, vector
 
 WORDS = ("alpha", "beta", "gamma", "delta", "zebra")
@@ -86,18 +86,36 @@ class Plain:
         at = group.index(one.id)
         return group[at - 1], group[at + 1]
 
+    def hidden(self) -> set[str]:
+        """Return the ids of hidden entries."""
+
+        def named(one: IndexEntry, name: str | None) -> bool:
+            other = self.entries.get(name or "")
+            return other is not None and (other.agent, other.user, other.subject) == (one.agent, one.user, one.subject)
+
+        retractions = [one for one in self.entries.values() if one.retracts is not None]
+        retracted = {one.retracts for one in retractions if named(one, one.retracts)}
+        replaced = {
+            one.replaces for one in self.entries.values() if named(one, one.replaces) and one.id not in retracted
+        }
+        return {one.id for one in retractions} | {name for name in retracted | replaced if name is not None}
+
+    def wants(self, wanted: EntryFilter, one: IndexEntry) -> bool:
+        """True if an entry passes, with regard to hidden ones."""
+        return wanted.wants(one) and not (wanted.current and one.id in self.hidden())
+
     def keyword(self, word: str, wanted: EntryFilter) -> set[str]:
         """Return the ids of all entries with a word."""
         found = set()
         for one in self.entries.values():
             neighbours = [self.entries[other] for other in self.neighbours(one) if other is not None]
-            if wanted.wants(one) and any(word in other.text.split() for other in (one, *neighbours)):
+            if self.wants(wanted, one) and any(word in other.text.split() for other in (one, *neighbours)):
                 found.add(one.id)
         return found
 
     def nearest(self, text: str, wanted: EntryFilter, limit: int) -> list[float]:
         """Return the highest cosines."""
-        there = [one for one in self.entries.values() if one.id in self.embedded and wanted.wants(one)]
+        there = [one for one in self.entries.values() if one.id in self.embedded and self.wants(wanted, one)]
         return sorted((float(np.dot(vector(one.text), vector(text))) for one in there), reverse=True)[:limit]
 
     def pending(self) -> list[float]:
@@ -109,6 +127,7 @@ class Plain:
 
 texts = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
 numbers = st.integers(0, 14)
+changed = st.one_of(st.none(), st.none(), numbers.map("id{}".format))
 
 
 @st.composite
@@ -129,6 +148,9 @@ def entries_(draw: st.DrawFn) -> list[IndexEntry]:
             author=draw(st.sampled_from([None, "Ann", "Bob"])),
             group=draw(st.sampled_from(["", "g", "h"])),
             line=draw(st.sampled_from([None, 1, 2])),
+            subject=draw(st.sampled_from([None, None, "", "x"])),
+            replaces=draw(changed),
+            retracts=draw(changed),
         )
         for number in draw(st.lists(numbers, max_size=6))
     ]
@@ -154,4 +176,7 @@ filters = st.builds(
     tags_all=st.frozensets(st.sampled_from(["t", "u"]), max_size=2),
     since=st.one_of(st.none(), numbers.map(lambda number: WHEN + timedelta(hours=number))),
     until=st.one_of(st.none(), numbers.map(lambda number: WHEN + timedelta(hours=number))),
+    subject=st.sampled_from([ALL_SUBJECTS, ALL_SUBJECTS, None, "", "x"]),
+    changes_of=st.frozensets(numbers.map("id{}".format), max_size=1),
+    current=st.booleans(),
 )

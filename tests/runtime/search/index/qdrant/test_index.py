@@ -99,7 +99,17 @@ async def test_payload_indexes_are_made_before_any_point(index: Index, server: Q
     asked = [each.replace(f"/collections/{NAME}", "") for each in server.asked]
     assert asked == ["GET ", "PUT ", *["PUT /index"] * len(INDEXED), "POST /points/count", "PUT /points"]
     made = {name: info.data_type.value for name, info in server.indexed[NAME].items()}
-    keywords = ("project_id", "memory_type", "tags", "chunk_hash", "agent_id", "user_id", "source_uri", "other_sources")
+    keywords = (
+        "project_id",
+        "memory_type",
+        "tags",
+        "chunk_hash",
+        "agent_id",
+        "user_id",
+        "source_uri",
+        "other_sources",
+        "subject",
+    )
     assert made == {"timestamp": "datetime"} | dict.fromkeys(keywords, "keyword")
     vectors_ = (await server.local.get_collection(NAME)).config.params.vectors
     assert isinstance(vectors_, models.VectorParams)

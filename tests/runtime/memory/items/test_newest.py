@@ -12,7 +12,7 @@ import pytest
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.memory.item import Item
-from runtime.memory.newest import newest
+from runtime.memory.items.newest import newest
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.memory.store_types import position_of
 from runtime.search.entry import EntryFilter

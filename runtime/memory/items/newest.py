@@ -30,7 +30,7 @@ async def newest(
 
 
 def scan_of(wanted: EntryFilter) -> Scan:
-    """Return the scan that yields the items that pass a filter of the index."""
+    """Return the scan that yields the items that pass a filter of the index; `current` is not considered."""
     return Scan(
         agent_id=wanted.agent,
         user_id=wanted.user,
@@ -41,4 +41,6 @@ def scan_of(wanted: EntryFilter) -> Scan:
         tags_any=wanted.tags_any,
         since=wanted.since,
         until=wanted.until,
+        subject=wanted.subject,
+        changes_of=wanted.changes_of,
     )

@@ -1,0 +1,59 @@
+"""Withdrawal of the changes that one run made to blocks."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from sqlalchemy import select
+
+from runtime.database.schema import block_versions
+from runtime.memory.core.block import Block, BlockVersion, Origin
+from runtime.memory.core.changes import VersionConflict
+from runtime.memory.core.store import BlockStore
+
+Outcome = Literal["restored", "unchanged", "edited", "too_old"]
+"""`restored`: it has the text from before the run. `unchanged`: it had that text already. `edited`: it was changed
+since, or in between, and is left as it is. `too_old`: the text from before the run is not stored any more."""
+
+
+class UndoneBlock(NamedTuple):
+    """What was done with a block that the run had changed. `version`: its newest version now."""
+
+    block: Block
+    outcome: Outcome
+    version: int
+
+
+async def undo_blocks(store: BlockStore, user_id: str, run_id: str, origin: Origin) -> list[UndoneBlock]:
+    """Give each block of the user that the run changed the text from before the run, unless it was edited since.
+
+    May be interrupted and repeated. Raises `Unavailable`.
+    """
+    query = select(block_versions.c.block_id).where(
+        block_versions.c.run_id == run_id, block_versions.c.user_id == user_id
+    )
+    async with store.database.read() as connection:
+        ids = {row.block_id for row in await connection.execute(query)}
+    return [await _undo(store, block, run_id, origin) for block in await store.by_id(user_id, ids)]
+
+
+async def _undo(store: BlockStore, block: Block, run_id: str, origin: Origin) -> UndoneBlock:
+    versions = await store.versions(block)
+    mine = [each for each in versions if each.run_id == run_id]
+    before = next((each for each in versions if mine and each.version == mine[-1].version - 1), None)
+    if before is None:
+        return UndoneBlock(block, "too_old", block.version)
+    if block.value == before.value:
+        return UndoneBlock(block, "unchanged", block.version)
+    if not _untouched(versions, mine):
+        return UndoneBlock(block, "edited", block.version)
+    try:
+        changed = await store.change(block, lambda _: before.value, origin, block.version)
+    except VersionConflict as conflict:
+        return UndoneBlock(block, "edited", conflict.version)
+    return UndoneBlock(changed.block, "restored", changed.block.version)
+
+
+def _untouched(versions: list[BlockVersion], mine: list[BlockVersion]) -> bool:
+    """True if the newest versions are the run's, without others in between."""
+    return [each.version for each in versions[: len(mine)]] == [each.version for each in mine]

@@ -1,0 +1,1 @@
+"""Recall: what was said in threads, as a store that is searched like every other."""

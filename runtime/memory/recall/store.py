@@ -1,0 +1,196 @@
+"""The store of what was said in threads. It writes nothing: its items are messages and summaries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from typing import Final
+
+from sqlalchemy import distinct, func, select
+
+from runtime.clock import SYSTEM, Clock, utc
+from runtime.crypto import Unsealable
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.database.schema import threads
+from runtime.memory.collection.errors import StoreAway
+from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
+from runtime.memory.item import Item
+from runtime.memory.recall.items import items_of
+from runtime.memory.store import Store
+from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreStats, position_of
+from runtime.threads import message_parts
+from runtime.threads.deletion import DELETED, delete_of_user
+from runtime.threads.message_parts import MessagePart
+from runtime.threads.messages import Messages
+from runtime.threads.summaries import Summaries
+from runtime.threads.thread import Thread, Threads
+
+LISTED_SECONDS: Final = 20.0
+"""Seconds for which the listed parts of an agent are used again; until then only threads are listed again that changed
+in this process."""
+
+
+class RecallStore(Store):
+    """The messages and summaries of all threads of a database. An item is a chunk of a message, with the thread as its
+    project and session.
+
+    Reasoning, calls of tools and events have no items. A deleted message, thread or user has none any more.
+    """
+
+    def __init__(self, database: Database, clock: Clock = SYSTEM) -> None:
+        super().__init__(clock)
+        self._database = database
+        self._sources = Threads(database, clock), Messages(database, clock), Summaries(database, clock)
+        self._listed: dict[str, _Listed] = {}
+        self._listing = asyncio.Lock()
+
+    @property
+    def identity(self) -> str:
+        return f"recall:{self._database.id}"
+
+    @property
+    def index_key(self) -> bytes:
+        return self._database.master_key.derive("index", self.identity)
+
+    def changed(self, thread: Thread) -> None:
+        """Note that messages or summaries of this thread were added or deleted."""
+        if thread.agent in self._listed:
+            self._listed[thread.agent].changed[thread.id] = thread
+        self._notify_change({thread.agent})
+
+    def deleted(self, thread: Thread) -> None:
+        """Note that this thread was deleted."""
+        self._listed.pop(thread.agent, None)
+        self._notify_change({thread.agent})
+
+    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
+        """Return every part, of one agent or of all.
+
+        For one agent, changes by other processes may be missed for some seconds after the last call without `agent_id`.
+        """
+        with _store_errors():
+            if agent_id is None:
+                self._listed.clear()
+                return await self._list(None)
+            async with self._listing:
+                return await self._of_agent(agent_id)
+
+    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
+        with _store_errors():
+            found = await message_parts.read(self._sources, MessagePart(*part))
+            # Decrypted in the event loop, a part at a time; chunks and secrets are found in a thread.
+            items = await asyncio.to_thread(items_of, part.agent_id, found)
+            return [(item, None) for item in items]
+
+    async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
+        wanted = wanted or Scan()
+        found = [
+            item
+            for part in await self.parts(wanted.agent_id)
+            for item, _ in await self.read(part)
+            if wanted.wants(item)
+        ]
+        found.sort(key=position_of, reverse=wanted.newest_first)
+        for item in found[: wanted.limit]:
+            yield item
+
+    async def stats(self, agent_id: str | None = None) -> StoreStats:
+        query = select(func.count(distinct(threads.c.agent)), func.min(threads.c.created_at)).where(_BEGUN)
+        query = query.add_columns(func.max(threads.c.updated_at))
+        if agent_id is not None:
+            query = query.where(threads.c.agent == agent_id)
+        with _store_errors():
+            async with self._database.read() as connection:
+                agents, oldest, newest = (await connection.execute(query)).one()
+        return StoreStats(agents, 0, 0, _day(oldest), _day(newest))
+
+    async def agents(self) -> tuple[str, ...]:
+        query = select(threads.c.agent).where(_BEGUN).distinct().order_by(threads.c.agent)
+        with _store_errors():
+            async with self._database.read() as connection:
+                return tuple((await connection.execute(query)).scalars())
+
+    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
+        return {}
+
+    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
+        day = day or utc(self._clock.now()).date()
+        return Inspection(agent_id, day, None, None, "threads of the database", "threads of the database")
+
+    async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
+        raise Unsupported("nothing can be appended to what was said", hint="append a message to a thread")
+
+    async def _forget_user(self, user_id: str, agent_id: str) -> int:
+        """Delete the user's threads with this agent. Returns how many threads that were."""
+        with _store_errors():
+            return await delete_of_user(self._database, user_id, agent_id)
+
+    async def _list(self, agent: str | None) -> tuple[Part, ...]:
+        return tuple([_part(part) async for part in message_parts.parts(self._database, agent=agent)])
+
+    async def _of_agent(self, agent: str) -> tuple[Part, ...]:
+        listed = self._listed.get(agent)
+        if listed is not None and self._clock.monotonic() - listed.at <= LISTED_SECONDS:
+            changed, listed.changed = listed.changed, {}
+            if await self._listed_again(listed, changed.values()):
+                return tuple(listed.parts.values())
+        # Before listing: what changes meanwhile is listed again by the next call.
+        self._listed[agent] = listed = _Listed(self._clock.monotonic())
+        try:
+            parts = await self._list(agent)
+        except BaseException:
+            self._listed.pop(agent, None)
+            raise
+        listed.parts = {part.name: part for part in parts}
+        return parts
+
+    async def _listed_again(self, listed: _Listed, changed: Iterable[Thread]) -> bool:
+        """List the parts of these threads again. False: there may be other changes, as after a deletion."""
+        for thread in changed:
+            try:
+                now = [_part(part) async for part in message_parts.parts(self._database, thread=thread)]
+            except BaseException:
+                self._listed.pop(thread.agent, None)
+                raise
+            if not any(message_parts.is_beginning(part.name) for part in now):
+                return False
+            listed.parts.update((part.name, part) for part in now)
+        return True
+
+
+class _Listed:
+    """The parts of an agent as they were listed, and the threads that changed since."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.parts: dict[str, Part] = {}
+        self.changed: dict[str, Thread] = {}
+
+
+_BEGUN: Final = (threads.c.kind != DELETED) & (threads.c.length > 0)
+
+
+def _part(part: MessagePart) -> Part:
+    return Part(part.name, part.agent, part.revision)
+
+
+def _day(milliseconds: int | None) -> date | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).date()
+
+
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    """Raise an error of the database as StoreError: `StoreAway`, or FsyncFailed if its disk fails."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Unavailable as error:
+        if error.fatal:
+            raise FsyncFailed(f"messages may not be on disk: {error}") from error
+        raise StoreAway(f"messages cannot be read at the moment: {error}", hint=error.hint) from error
+    except Unsealable as error:
+        raise StoreError(f"a message cannot be decrypted: {error}", hint=error.hint) from error
