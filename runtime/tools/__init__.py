@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from runtime.extension_table import table_of
+from runtime.tools.agent.blocks import (
+    agent_block_edit,
+    agent_block_history,
+    agent_block_list,
+    agent_block_restore,
+    agent_block_show,
+)
+from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
+from runtime.tools.agent.recall import conversation_search
+from runtime.tools.archival.memory import archival_insert, archival_replace, archival_search
 from runtime.tools.collection.items import forget, get, update
 from runtime.tools.collection.overview import get_collections, metrics, new_collection
 from runtime.tools.collection.push import push
@@ -121,6 +131,73 @@ TOOLS = table_of(
                     }
                 ]
             },
+        ),
+        Tool(
+            memory_replace,
+            "write",
+            indexes=False,
+            keyed=True,
+            example={"agent": "assistant", "label": "human", "old": "Lives in Lyon.", "new": "Lives in Oslo."},
+        ),
+        Tool(
+            memory_append,
+            "write",
+            indexes=False,
+            keyed=True,
+            example={"agent": "assistant", "label": "human", "content": "Prefers short answers."},
+        ),
+        Tool(
+            memory_insert,
+            "write",
+            indexes=False,
+            keyed=True,
+            example={"agent": "assistant", "label": "human", "content": "Name: Ada", "line": 1},
+        ),
+        Tool(
+            archival_insert,
+            "write",
+            keyed=True,
+            example={"agent": "assistant", "content": "Ada lives in Lyon.", "tags": ["home"]},
+        ),
+        Tool(
+            archival_search,
+            "read",
+            example={"agent": "assistant", "query": "where does Ada live", "tags": ["home"], "limit": 5},
+        ),
+        Tool(
+            archival_replace,
+            "write",
+            keyed=True,
+            example={
+                "agent": "assistant",
+                "memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60",
+                "content": "Ada lives in Oslo.",
+            },
+        ),
+        Tool(conversation_search, "read", example={"query": "which restaurant did they like", "limit": 5}),
+        Tool(agent_block_list, "read", indexes=False, example={"agent": "assistant"}),
+        Tool(agent_block_show, "read", indexes=False, example={"agent": "assistant", "label": "human"}),
+        Tool(
+            agent_block_edit,
+            "write",
+            indexes=False,
+            idempotent=True,
+            keyed=True,
+            example={"agent": "assistant", "label": "human", "value": "Name: Ada\nLives in Oslo.", "version": 3},
+        ),
+        Tool(
+            agent_block_history,
+            "read",
+            indexes=False,
+            example={"agent": "assistant", "label": "human", "limit": 10},
+        ),
+        Tool(
+            agent_block_restore,
+            "write",
+            indexes=False,
+            idempotent=True,
+            keyed=True,
+            example={"agent": "assistant", "label": "human", "version": 1},
         ),
         Tool(
             push,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.identity.caller import Caller
+from runtime.memory.core.block import DeclaredBlock
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
+from runtime.memory.open_memory import OpenMemory
+from runtime.models.calls.call import CallOwner
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
@@ -20,13 +24,28 @@ def no_progress(_what: str, _done: int, _total: int) -> None:
     """Ignore progress, for callers that report none."""
 
 
+def no_blocks(_agent: str) -> Sequence[DeclaredBlock]:
+    """Return no blocks, for contexts without a program."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """The agent that calls a tool, with its run and thread. Set by the agent's turn, never by the model."""
+    """The agent that calls a tool, with its run and thread. Set by the agent's turn, never by the model.
+
+    `subject`: of a keyed thread with a memory of its own. `attempt`: of the run, the fence of what the call writes.
+    `hides_subjects`: the agent has a memory for each subject, and this run belongs to none: it reads no subject's
+    threads. `key`: identifies the call within the run, the same on every attempt; None: the call is not one of its
+    steps.
+    """
 
     agent: str
     run_id: str
     thread_id: str | None
+    subject: str | None = None
+    hides_subjects: bool = False
+    attempt: int | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +69,24 @@ class Context:
     """The calling agent; None for a person or a client."""
     progress: Progress = no_progress
     """Called with the progress of long work."""
+    declared_blocks: Callable[[str], Sequence[DeclaredBlock]] = no_blocks
+    """Returns the blocks of core memory that the program declares for an agent."""
+    recall: OpenMemory | None = None
+    """Searches what was said in threads; None if no agent has a model."""
+
+    def of_call(self, key: str) -> Self:
+        """Return the context of one call of the acting agent, see `Acting.key`. ValueError without an agent."""
+        if self.acting is None:
+            raise ValueError("no agent acts in this context")
+        return replace(self, acting=replace(self.acting, key=key))
+
+    @property
+    def call_owner(self) -> CallOwner:
+        """Return whose the calls of models are that a tool makes."""
+        user_id, acting = self.caller.user_id, self.acting
+        if acting is None:
+            return CallOwner(user_id)
+        return CallOwner(user_id, acting.agent, acting.thread_id, acting.run_id)
 
 
 OpenContext = Callable[[Caller, Progress], AbstractAsyncContextManager[Context]]

@@ -72,11 +72,13 @@ class Tool:
         indexes: bool = True,
         read_only: bool | None = None,
         long: bool = False,
+        keyed: bool = False,
     ) -> None:
         """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
         it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
         description. `indexes`: it may read indexes of memories, which must be open. `read_only`: it changes nothing;
-        true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress."""
+        true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress. `keyed`:
+        calls in a run with the same key (`Acting.key`) happen once."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -86,6 +88,7 @@ class Tool:
         self.example = example
         self.indexes = indexes
         self.long = long
+        self.keyed = keyed
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
 
@@ -99,6 +102,11 @@ class Tool:
         """The tool's annotations."""
         title = self.name.replace("-", " ").replace("_", " ").capitalize()
         return Annotations(title, self.read_only, self.destructive, self.idempotent)
+
+    @property
+    def repeatable(self) -> bool:
+        """True if a call of an agent that may have happened can be made again with the same key."""
+        return self.idempotent or self.keyed
 
     @cached_property
     def parameters(self) -> type[BaseModel]:

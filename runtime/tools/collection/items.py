@@ -21,7 +21,7 @@ from runtime.tools.collection.types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory.access import user_filter
+from runtime.tools.memory.access import subject_filter, user_filter
 
 _turns = KeyedLock()
 
@@ -83,10 +83,10 @@ async def forget(context: Context, memory_id: ItemId) -> Forgotten:
 
 
 async def _found(context: Context, memory_id: str) -> tuple[Item, Collection]:
-    """Return the item and its collection. Another user's item is treated as missing. Raises NotFound."""
-    whose = user_filter(context, None)
+    """Return the item and its collection. An item of another user or subject is treated as missing. Raises NotFound."""
+    whose, subject = user_filter(context, None), subject_filter(context)
     for memory in await collection_memories(context):
-        item = await memory.find(memory_id, whose)
+        item = await memory.find(memory_id, whose, subject)
         if item is not None:
             return item, Collection(memory, item.agent_id)
     raise _none(memory_id)
@@ -97,4 +97,10 @@ def _none(memory_id: str) -> NotFound:
 
 
 def _kept(item: Item) -> KeptMemory:
-    return KeptMemory(**fields_of(item, item.agent_id), provenance=item.provenance)
+    return KeptMemory(
+        **fields_of(item, item.agent_id),
+        provenance=item.provenance,
+        subject=item.subject,
+        replaces=item.replaces,
+        retracts=item.retracts,
+    )

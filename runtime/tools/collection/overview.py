@@ -11,6 +11,7 @@ from runtime.errors import SymbiontError
 from runtime.memory.collection.interface import CollectionCounts
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.open_memory import OpenMemory
+from runtime.models.calls.call import CallOwner
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index import DEFAULT as DEFAULT_INDEX
 from runtime.search.index.index import IndexStats
@@ -36,7 +37,7 @@ from runtime.tools.collection.types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory.access import sees_all, user_filter
+from runtime.tools.memory.access import need_all_subjects, sees_all, user_filter
 
 LOOK_SECONDS: Final = 5.0
 """Seconds for which statistics of an index are awaited."""
@@ -45,6 +46,7 @@ READY: Final = "ready"
 
 async def get_collections(context: Context) -> Collections:
     """List the collections, their number of items, and how each is searched."""
+    need_all_subjects(context)
     found: list[CollectionState] = []
     for memory in await collection_memories(context):
         state: dict[str, Any] = {
@@ -70,7 +72,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
         memory, there = (await find_collection(context, name)).memory, True
     except NoSuchCollection:
         memory, there = await default_memory(context), False
-    known = await _asserted(memory, dimension, notes)
+    known = await _asserted(memory, dimension, notes, context.call_owner)
     created = not there and await store_of(memory).create(name, context.caller.user_id)
     return MadeCollection(
         name=name, memory=memory.name, created=created, embedding=memory.embedding, dimension=known, notes=notes
@@ -79,6 +81,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
 
 async def metrics(context: Context, collection: AnyCollection = None) -> MetricsReport:
     """Count the items of each collection or of one, and one's own calls of each tool."""
+    need_all_subjects(context)
     only = None if collection is None else await find_collection(context, collection)
     memories = await collection_memories(context) if only is None else [only.memory]
     found: list[CollectionMetrics] = []
@@ -184,7 +187,7 @@ def _visible_problem(problem: str | None, instead: str, *, shown: bool) -> str |
     return problem if shown or problem is None else instead
 
 
-async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str]) -> int | None:
+async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str], owner: CallOwner) -> int | None:
     """Return the dimension of the memory's vectors. Raises WrongParameters if another one is wanted,
     EmbeddingMismatch if the model does not make the declared one, EmbeddingUnavailable if it is needed and unknown."""
     embedder = memory.embedder
@@ -193,7 +196,7 @@ async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str]) ->
             notes.append(f"there are no vectors of dimension {wanted}: searches use keywords only")
         return None
     try:
-        vector = await embedder.embed_question("dimension")
+        vector = await embedder.embed_question("dimension", owner=owner)
     except EmbeddingMismatch as error:
         hint = "; ".join(filter(None, (error.hint, "or set EMBEDDING_DIMENSION if the program does not set it")))
         raise EmbeddingMismatch(str(error), hint=hint) from None

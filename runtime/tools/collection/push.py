@@ -38,6 +38,8 @@ from runtime.tools.collection.types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import code_of, wrong
+from runtime.tools.memory.access import own_subject, with_origin
+from runtime.tools.memory.types import OwnSubject
 from runtime.tools.tool import WrongParameters, aliases_of, in_full
 from runtime.tools.validation_errors import problem_of
 
@@ -57,6 +59,7 @@ async def push(
     memory_type: NewType = None,
     tags: Tags = None,
     source_uri: SourceUri = None,
+    subject: OwnSubject = None,
     collection: CollectionArgument = None,
     replace: Replace = False,
 ) -> Pushed:
@@ -72,14 +75,22 @@ async def push(
         raise wrong("text", what)
     if replace and items is None and source_uri is None:
         raise wrong("replace", "it requires source_uri, which identifies the chunks to replace")
-    common = {"project_id": project_id, "memory_type": memory_type, "tags": tags, "source_uri": source_uri}
+    common = {
+        "project_id": project_id,
+        "memory_type": memory_type,
+        "tags": tags,
+        "source_uri": source_uri,
+        "subject": subject,
+    }
     known = {name: value for name, value in common.items() if value is not None}
     target = await find_collection(context, collection)
     options = target.store.chunking
     work = _Push(context, target, options.chunk_size, options.chunk_overlap, replace=replace, alone=items is None)
     if items is None:
         assert text is not None
-        one = PushedItem(text=text, project_id=project_id, memory_type=memory_type, tags=tags, source_uri=source_uri)
+        one = PushedItem(
+            text=text, project_id=project_id, memory_type=memory_type, tags=tags, source_uri=source_uri, subject=subject
+        )
         await work.cut(0, one)
     else:
         await work.cut_each(items, known)
@@ -119,8 +130,8 @@ class _Push:
     removed: int = 0
     failed: dict[int, FailedItem] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    sources: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    """Hashes that stay, for each source and project that is replaced."""
+    sources: dict[tuple[str, str, str | None], set[str]] = field(default_factory=dict)
+    """Hashes that stay, for each source, project and subject that is replaced."""
 
     async def cut_each(self, items: Sequence[Any], known: dict[str, Any]) -> None:
         """Split the valid items; report the others."""
@@ -141,7 +152,8 @@ class _Push:
             if not self.replace or given.source_uri is None:
                 raise wrong("text", "it is blank: there is nothing to store")
             # The file is empty now: its former chunks are deleted.
-            self.sources.setdefault((redact(given.source_uri), given.project_id or PROJECT), set())
+            whole = redact(given.source_uri), given.project_id or PROJECT, own_subject(self.context, given.subject)
+            self.sources.setdefault(whole, set())
             return
         if len(given.text) > LARGEST_TEXT:
             raise wrong("text", f"it has {len(given.text):,} characters; the maximum is {LARGEST_TEXT:,}")
@@ -156,7 +168,7 @@ class _Push:
             items = await asyncio.to_thread(lambda: RedactedItems(map(redacted_item, items)))
             for item in items:
                 assert item.source_uri is not None
-                stays = self.sources.setdefault((item.source_uri, item.project_id or PROJECT), set())
+                stays = self.sources.setdefault((item.source_uri, item.project_id or PROJECT, item.subject), set())
                 stays.add(item.chunk_hash)
         keep = _keeps(given, len(items))
         self.waiting += [_Chunk(number, item, keep) for item in items]
@@ -167,7 +179,8 @@ class _Push:
         if len(parts) > 1:
             whole = hashlib.sha256(given.text.encode(errors="replace")).hexdigest()[:16]
             about = Provenance(session_id=given.source_uri or f"text:{whole}")
-        now = utc(self.context.clock.now())
+        about = with_origin(self.context, about, "tool")
+        now, subject = utc(self.context.clock.now()), own_subject(self.context, given.subject)
         return [
             Item(
                 project_id=given.project_id or PROJECT,
@@ -179,6 +192,7 @@ class _Push:
                 tags=tuple(given.tags or ()),
                 text=part,
                 provenance=about,
+                subject=subject,
             )
             for part in parts
         ]
@@ -223,12 +237,12 @@ class _Push:
     async def forget_replaced(self) -> None:
         """Delete stored chunks of the sources that are no longer in them. Comes last: an interrupted push has both."""
         broken = {each.source_uri for each in self.failed.values()}
-        for (source, project), stays in self.sources.items():
+        for (source, project, subject), stays in self.sources.items():
             if source in broken:
                 # It is unknown which chunks the source no longer has.
                 self.notes.append(f"no chunk of {source} was deleted: one of its items is invalid")
                 continue
-            gone = [item.memory_id async for item in self._of(source, project) if item.chunk_hash not in stays]
+            gone = [item.memory_id async for item in self._of(source, project, subject) if item.chunk_hash not in stays]
             for number, memory_id in enumerate(gone):
                 # Another process may have deleted it meanwhile.
                 with suppress(NoSuchItem):
@@ -236,9 +250,9 @@ class _Push:
                     self.removed += 1
                 self.context.progress("deleting", number + 1, len(gone))
 
-    def _of(self, source: str, project: str) -> AsyncIterator[Item]:
+    def _of(self, source: str, project: str, subject: str | None) -> AsyncIterator[Item]:
         user = self.context.caller.user_id
-        wanted = Scan(agent_id=self.target.name, user_id=user, project_id=project, source_uri=source)
+        wanted = Scan(agent_id=self.target.name, user_id=user, project_id=project, source_uri=source, subject=subject)
         return self.target.memory.store.scan(wanted)
 
     async def answer(self) -> Pushed:

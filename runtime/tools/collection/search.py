@@ -27,9 +27,9 @@ from runtime.tools.collection.types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory.access import user_filter
+from runtime.tools.memory.access import subject_filter, user_filter
 from runtime.tools.memory.read import shown_notes
-from runtime.tools.memory.types import Threshold, scores_of
+from runtime.tools.memory.types import Threshold, WantedSubject, scores_of
 from runtime.tools.time_range import Within
 
 LONGEST_LINE: Final = 1200
@@ -48,6 +48,7 @@ async def search(
     tags_all: AllTags = [],  # noqa: B006
     time_range: Within = None,
     source_uri: WantedSource = None,
+    subject: WantedSubject = None,
     limit: Limit = 10,
     score_threshold: Threshold = None,
     collection: Collection = None,
@@ -69,13 +70,15 @@ async def search(
         tags_all=frozenset(tags_all),
         since=None if time_range is None else time_range.start,
         until=None if time_range is None else time_range.until,
+        subject=subject_filter(context, subject),
+        current=True,
     )
     memory, now = target.memory, utc(context.clock.now())
     try:
         question = Question(text=query_text, now=now, limit=limit, wanted=wanted, threshold=score_threshold or 0.0)
     except UsageError as error:
         raise wrong("query_text", str(error), hint=error.hint) from None
-    found = await memory.search(question, context.progress)
+    found = await memory.search(question, context.progress, owner=context.call_owner)
     hits = [CollectionHit(**fields_of(hit.item, target.name), **scores_of(hit)) for hit in found.hits]
     return SearchResult(
         hits=hits,

@@ -17,7 +17,7 @@ from runtime.tools.collection.access import collection_notes, find_collection
 from runtime.tools.collection.types import Collection, NewProject, WantedTags
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory.access import sees_all, user_filter
+from runtime.tools.memory.access import own_subject, sees_all, user_filter
 from runtime.tools.time_range import EXAMPLE, Moment, TimeRange
 from runtime.tools.tool import ParameterAlias
 
@@ -146,10 +146,11 @@ async def summarize(
         provider=provider,
         model=model,
         max_words=max_words,
+        subject=own_subject(context, None),
     )
     context.progress("summarizing", 0, 1)
     try:
-        done = await consolidate(target.memory, wanted, utc(context.clock.now()))
+        done = await consolidate(target.memory, wanted, utc(context.clock.now()), owner=context.call_owner)
     except NothingToSummarise as error:
         raise wrong("time_range", str(error), hint=error.hint) from None
     except (ModelRefused, ModelUnavailable) as error:

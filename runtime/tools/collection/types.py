@@ -16,7 +16,7 @@ from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import RESERVED, Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
-from runtime.tools.memory.types import Scores
+from runtime.tools.memory.types import OwnSubject, Scores
 from runtime.tools.patterns import AGENT, UUID
 from runtime.tools.tool import ParameterAlias, schema_of
 
@@ -145,6 +145,7 @@ class PushedItem(_Strict):
     memory_type: NewType = None
     tags: Tags = None
     source_uri: SourceUri = None
+    subject: OwnSubject = None
 
 
 Items = Annotated[
@@ -210,9 +211,12 @@ class Payload(_Result):
 
 
 class KeptMemory(Payload):
-    """An item and its origin."""
+    """An item, its origin, and the items that it changed."""
 
     provenance: Provenance
+    subject: str | None = Field(None, description="The subject of keyed threads to which it belongs.")
+    replaces: str | None = Field(None, description="The id of the older item that it replaces.")
+    retracts: str | None = Field(None, description="The id of the item that it withdraws.")
 
 
 class CollectionHit(Payload, Scores):

@@ -10,12 +10,14 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from pathlib import PurePath
 
-from runtime.errors import NotFound
+from runtime.errors import NotFound, UsageError
 from runtime.identity import users
 from runtime.identity.caller import Forbidden
-from runtime.memory.item import Item
+from runtime.memory.item import Item, Provenance, SaidBy
 from runtime.memory.open_memory import OpenMemory
+from runtime.memory.store import redacted_subject
 from runtime.memory.store_types import ItemLocation, Scan
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.memory.types import KeptItem
@@ -47,6 +49,38 @@ async def asked_user(context: Context, name: str | None) -> str | None:
     if name not in {f"{users.ID}{own}", (await users.names(context.database)).get(own)}:
         raise Forbidden("admin")
     return own
+
+
+def subject_filter(context: Context, asked: str | None = None) -> WantedSubject:
+    """Return the subject whose items are visible: that of the acting agent, whatever was asked for; without an agent
+    the asked one, or all."""
+    if context.acting is None and asked is None:
+        return ALL_SUBJECTS
+    return own_subject(context, asked)
+
+
+def own_subject(context: Context, asked: str | None) -> str | None:
+    """Return the subject to which a new item belongs: that of the acting agent, whatever was asked for; without an
+    agent the asked one. Raises RefusedItem if it cannot be redacted."""
+    subject = asked if context.acting is None else context.acting.subject
+    return None if subject is None else redacted_subject(subject)
+
+
+def need_all_subjects(context: Context) -> None:
+    """Raise UsageError if the acting agent is bound to one subject, for tools on the items of all."""
+    if context.acting is not None and context.acting.subject is not None:
+        raise UsageError(
+            "this tool is not limited to one subject, and the calling agent is",
+            hint="use archival_search or memory_list",
+        )
+
+
+def with_origin(context: Context, provenance: Provenance, otherwise: SaidBy) -> Provenance:
+    """Return the provenance with where a call's item comes from: the acting agent's run, or `otherwise` without an
+    agent."""
+    if context.acting is None:
+        return provenance.model_copy(update={"said_by": otherwise})
+    return provenance.model_copy(update={"said_by": "agent", "run_id": context.acting.run_id})
 
 
 def named(context: Context, memory: str | None) -> list[OpenMemory]:

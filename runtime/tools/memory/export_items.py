@@ -11,9 +11,10 @@ from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Part
+from runtime.search.entry import ALL_SUBJECTS
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory.access import asked_user, named, places, sees_all, user_filter
+from runtime.tools.memory.access import asked_user, named, places, sees_all, subject_filter, user_filter
 from runtime.tools.memory.import_items import Equality, equality
 from runtime.tools.memory.types import (
     LONGEST_CURSOR,
@@ -45,6 +46,7 @@ async def memory_export(
     the equal items before one, so that an import can distinguish two equal items from a repeated one.
     """
     whose = user_filter(context, await asked_user(context, user))
+    subject = subject_filter(context)
     begin = None if cursor is None else _Place.read(cursor)
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
     page = _Page(limit)
@@ -55,7 +57,11 @@ async def memory_export(
             continue
         try:
             # A cursor never contains counts or names of other users' data.
-            items = [item for item, _ in await where.store.read(part) if whose in (None, item.user_id)]
+            items = [
+                item
+                for item, _ in await where.store.read(part)
+                if whose in (None, item.user_id) and subject in (ALL_SUBJECTS, item.subject)
+            ]
         except FsyncFailed:
             raise
         except StoreError as error:
@@ -71,7 +77,7 @@ async def memory_export(
             break
     if more is None and sees_all(context):
         page.problems += await _left_out(memories, agent, {problem.message for problem in page.problems})
-    total = await _total(memories, agent, whose)
+    total = await _total(memories, agent, whose) if subject is ALL_SUBJECTS else None
     return ExportedItems(items=page.items, total=total, problems=page.problems, next_cursor=more)
 
 

@@ -39,7 +39,7 @@ async def memory_import(
 
     Items keep their times and other fields. The result lists the outcome of each, in order. Existing items are not
     written again, so a repeated import changes nothing. With the scope `admin` items also keep their ids, in
-    collections and records. If an id changes, items that name it as a source get the new one.
+    collections and records. If an id changes, items that name it get the new one.
     """
     work = _Import(context, gates)
     lines: list[_Line] = []
@@ -108,19 +108,44 @@ def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | 
         fields["memory_id"] = ""
     if agent is not None:
         fields["agent_id"] = agent
+    if context.acting is not None:
+        fields["subject"] = context.acting.subject
     return _Line(number, redacted_item(Item(**fields)), name or None, copies, own_id)
 
 
 def _in_turn(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
-    """Yield the lines in groups; each group follows the items that its items name as sources."""
+    """Yield the lines in groups; each group follows the items that its items name.
+
+    A fact that was stored again after an equal one was replaced follows the item that replaced that one: before it, a
+    store that holds facts as a set would not store it.
+    """
     waiting = list(lines)
+    after = _written_after(lines)
     while waiting:
         ids = {line.own_id for line in waiting}
-        ready = [line for line in waiting if ids.isdisjoint(set(line.item.source_memory_ids) - {line.own_id})]
+        ready = [line for line in waiting if ids.isdisjoint(after[line.number] - {line.own_id})]
         # Items that name one another have no order.
         yield ready or waiting
         numbers = {line.number for line in ready or waiting}
         waiting = [line for line in waiting if line.number not in numbers]
+
+
+def _written_after(lines: Sequence[_Line]) -> dict[int, set[str]]:
+    """Return, by the number of each line, the ids of the items that must be stored first."""
+    newer = {line.item.replaces: line.own_id for line in lines if line.item.replaces is not None}
+    of_fact: dict[Equality, set[str]] = defaultdict(set)
+    for line in lines:
+        if line.own_id in newer:
+            of_fact[_said(line.item)].add(newer[line.own_id])
+    return {
+        line.number: _named_by(line.item) | (set() if line.own_id in newer else of_fact[_said(line.item)])
+        for line in lines
+    }
+
+
+def _named_by(item: Item) -> set[str]:
+    """Return the ids of the items that it names: its sources, and what it replaces or retracts."""
+    return {each for each in (*item.source_memory_ids, item.replaces, item.retracts) if each is not None}
 
 
 async def _target(context: Context, memory: str | None, agent: str) -> OpenMemory:
@@ -145,11 +170,15 @@ class _Import:
         """New ids of items whose id changed."""
 
     def mapped(self, line: _Line) -> _Line:
-        """Return the line with the new ids of its item's sources."""
-        sources = tuple(self._changed.get(each, each) for each in line.item.source_memory_ids)
-        if sources == line.item.source_memory_ids:
+        """Return the line with the new ids of the items that its item names."""
+        item, new = line.item, self._changed
+        if new.keys().isdisjoint(_named_by(item)):
             return line
-        return line._replace(item=line.item.model_copy(update={"source_memory_ids": sources}))
+        fields = {
+            "source_memory_ids": tuple(new.get(each, each) for each in item.source_memory_ids),
+            **{name: new.get(getattr(item, name), getattr(item, name)) for name in ("replaces", "retracts")},
+        }
+        return line._replace(item=item.model_copy(update=fields))
 
     def refuse(self, number: int, error: SymbiontError) -> None:
         """Record that a line was refused. Messages of the store about files and the database are for administrators
@@ -282,8 +311,9 @@ def equality(item: Item) -> Equality:
     return (
         *(item.agent_id, item.user_id, item.memory_type, item.project_id, item.timestamp, item.source_uri),
         *(item.chunk_hash, item.tags, item.source_memory_ids, item.provenance),
+        *(item.subject, item.replaces, item.retracts),
     )
 
 
 def _said(item: Item) -> Equality:
-    return item.user_id, item.memory_type, item.project_id, item.chunk_hash
+    return item.user_id, item.memory_type, item.project_id, item.chunk_hash, item.subject

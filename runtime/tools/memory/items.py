@@ -9,7 +9,8 @@ from typing import Any
 from runtime.errors import Conflict, NotFound, UsageError
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.memory.item import Item
-from runtime.memory.newest import newest
+from runtime.memory.items.newest import newest
+from runtime.memory.items.validity import Validity, validity_of
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Capability
 from runtime.memory.store_types import Position, position_of
@@ -17,7 +18,16 @@ from runtime.search.entry import EntryFilter
 from runtime.search.index.index import WHOLE_ID
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory.access import asked_user, kept, moment, named, places, shown, tags_of, user_filter
+from runtime.tools.memory.access import (
+    asked_user,
+    moment,
+    named,
+    places,
+    shown,
+    subject_filter,
+    tags_of,
+    user_filter,
+)
 from runtime.tools.memory.types import (
     TYPES,
     AllTags,
@@ -26,6 +36,7 @@ from runtime.tools.memory.types import (
     Cursor,
     EditedItem,
     ForgottenItem,
+    ListedItem,
     MemoryId,
     MemoryIdOrBeginning,
     MemoryItems,
@@ -37,6 +48,7 @@ from runtime.tools.memory.types import (
     Since,
     Until,
     User,
+    WantedSubject,
     WantedSummary,
 )
 
@@ -55,10 +67,14 @@ async def memory_list(
     since: Since = None,
     until: Until = None,
     user: User = None,
+    subject: WantedSubject = None,
     memory: MemoryName = None,
     cursor: Cursor = None,
 ) -> MemoryItems:
-    """List the items of one agent or of all, newest first."""
+    """List the items of one agent or of all, newest first.
+
+    Items that were replaced by a newer one or withdrawn are among them, and say so.
+    """
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
     wanted = EntryFilter(
         agent=agent,
@@ -68,6 +84,7 @@ async def memory_list(
         tags_all=tags_of(all_tags, tags),
         since=moment(context, since, "since"),
         until=moment(context, until, "until"),
+        subject=subject_filter(context, subject),
     )
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
     last = None if cursor is None else _last(*read_cursor(cursor, int, str, str))
@@ -79,7 +96,7 @@ async def memory_list(
     found.sort(key=lambda row: (position_of(row[0]), row[1].name), reverse=True)
     page = found[:limit]
     more = _cursor(*page[-1]) if len(found) > limit else None
-    return MemoryItems(items=[kept(item, where) for item, where in page], next_cursor=more)
+    return MemoryItems(items=await _listed(page), next_cursor=more)
 
 
 async def memory_show(
@@ -89,7 +106,8 @@ async def memory_show(
     item, where = (await _found(context, memory_id, agent, memory))[0]
     place = (await where.store.locate([item])).get(item.memory_id)
     file, line = shown(context, item.agent_id, place)
-    return ShownItem(item=kept(item, where), file=file, line=line)
+    (listed,) = await _listed([(item, where)])
+    return ShownItem(item=listed, file=file, line=line)
 
 
 async def memory_edit(
@@ -105,7 +123,8 @@ async def memory_edit(
         edited = await where.edit(item.memory_id, text, item.agent_id)
     except NoSuchItem:
         raise _none(memory_id) from None
-    return EditedItem(item=kept(edited, where), previous_id=item.memory_id)
+    (listed,) = await _listed([(edited, where)])
+    return EditedItem(item=listed, previous_id=item.memory_id)
 
 
 async def memory_forget(
@@ -140,7 +159,7 @@ async def _found(
 ) -> Sequence[tuple[Item, OpenMemory]]:
     """Return the item with this id or unique prefix, in every memory that has it; items of other users do not exist
     for the caller. Raises NotFound, and UsageError for several matches."""
-    wanted = EntryFilter(agent=agent, user=user_filter(context, None))
+    wanted = EntryFilter(agent=agent, user=user_filter(context, None), subject=subject_filter(context))
     found: list[tuple[Item, OpenMemory]] = []
     for each in named(context, memory):
         found += [(item, each) for item in await newest(each, wanted, 2, prefix=begins)]
@@ -149,6 +168,25 @@ async def _found(
     if len({item.memory_id for item, _ in found}) > 1:
         raise UsageError(f"several ids begin with {begins}", hint="give a longer one: `symbi memory list` shows ids")
     return found
+
+
+async def _listed(page: Sequence[tuple[Item, OpenMemory]]) -> list[ListedItem]:
+    by_memory: dict[str, tuple[OpenMemory, list[Item]]] = {}
+    for item, where in page:
+        by_memory.setdefault(where.name, (where, []))[1].append(item)
+    known = {name: await validity_of(where, items) for name, (where, items) in by_memory.items()}
+    return [_listed_item(item, where, known[where.name][item.memory_id]) for item, where in page]
+
+
+def _listed_item(item: Item, where: OpenMemory, validity: Validity) -> ListedItem:
+    newer = validity.replaced_by
+    return ListedItem.model_construct(
+        **dict(item),
+        memory=where.name,
+        valid_until=None if newer is None else newer.timestamp,
+        replaced_by=None if newer is None else newer.memory_id,
+        retracted=validity.retracted,
+    )
 
 
 def _none(memory_id: str) -> NotFound:

@@ -13,7 +13,15 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Scan, StoreProblem
 from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context
-from runtime.tools.memory.access import asked_user, everywhere, items_of, named, places, user_filter
+from runtime.tools.memory.access import (
+    asked_user,
+    everywhere,
+    items_of,
+    named,
+    need_all_subjects,
+    places,
+    user_filter,
+)
 from runtime.tools.memory.types import (
     Agent,
     AgentMemoryState,
@@ -42,6 +50,7 @@ async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryN
 
     Without the scope `admin`, only one's own items are counted.
     """
+    need_all_subjects(context)
     whose = user_filter(context, None)
     if whose is not None:
         owned = [await _own(each, name, whose) for each, name in await everywhere(context, agent, memory)]
@@ -86,6 +95,7 @@ async def memory_purge(
     With `user` only the items of that user are deleted, those of one agent or, without `agent`, of all agents. This
     includes records, which are otherwise never deleted.
     """
+    need_all_subjects(context)
     if user is not None:
         return await _purge_user(context, agent, user, memory, dry_run=dry_run)
     if agent is None:

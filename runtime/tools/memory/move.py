@@ -22,6 +22,7 @@ from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
+from runtime.tools.memory.access import need_all_subjects
 from runtime.tools.memory.types import AnyAgent, DryRun
 
 log = structlog.get_logger("symbiont.memory")
@@ -79,6 +80,7 @@ async def memory_move(
     Items keep their ids, times and other fields. Existing items are not copied again, so the same call resumes an
     interrupted move. The source memory does not change.
     """
+    need_all_subjects(context)
     origin, goal = await _named(context, "source", source), await _named(context, "target", target)
     if origin is goal or origin.store.identity == goal.store.identity:
         raise wrong("target", f"it is {source}, the memory to copy", hint="name another memory")
@@ -144,8 +146,8 @@ async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> l
     return list(dict.fromkeys(problems))
 
 
-_Text = tuple[str, str | None, str, str]
-"""Key of equal items of one agent: user, project, hash and type."""
+_Text = tuple[str, str | None, str, str, str | None]
+"""Key of equal items of one agent: user, project, hash, type and subject."""
 
 
 class _Seen(NamedTuple):
@@ -302,7 +304,8 @@ def _all_seen(items: Sequence[Item]) -> list[_Seen]:
 def _seen(item: Item) -> _Seen:
     payload = json.dumps(item.model_dump(mode="json"), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(f"{item.memory_id}\n{item.user_id}\n{item.chunk_hash}\n{payload}".encode()).digest()
-    return _Seen(item.memory_id, digest, (item.user_id, item.project_id, item.chunk_hash, item.memory_type))
+    same_text = item.user_id, item.project_id, item.chunk_hash, item.memory_type, item.subject
+    return _Seen(item.memory_id, digest, same_text)
 
 
 def _sha256(digests: dict[str, bytes]) -> str:

@@ -14,7 +14,17 @@ from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from runtime.tools.context import Context
-from runtime.tools.memory.access import asked_user, kept, moment, places, sees_all, shown, tags_of, user_filter
+from runtime.tools.memory.access import (
+    asked_user,
+    kept,
+    moment,
+    places,
+    sees_all,
+    shown,
+    subject_filter,
+    tags_of,
+    user_filter,
+)
 from runtime.tools.memory.types import (
     TYPES,
     Agent,
@@ -35,6 +45,7 @@ from runtime.tools.memory.types import (
     Threshold,
     Until,
     User,
+    WantedSubject,
     WantedSummary,
     scores_of,
 )
@@ -56,6 +67,7 @@ async def memory_search(
     project: Project = None,
     source: Source = None,
     user: User = None,
+    subject: WantedSubject = None,
     score_threshold: Threshold = None,
     memory: MemoryName = None,
 ) -> MemoryHits:
@@ -64,7 +76,7 @@ async def memory_search(
     The score of a hit orders the hits of one memory. `parts` are the contributions of meaning (`vector`), words
     (`keyword`), neighbouring items (`neighbours`), `author` and `date` to it. `relevance`, from 0 to 1, is how well the
     hit itself fits: with a `score_threshold` of 0.55 a question about an unknown topic finds nothing. `notes` report
-    limitations, for instance that vectors were not available.
+    limitations, for instance that vectors were not available. Items that a newer one replaced are not found.
     """
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
     wanted = EntryFilter(
@@ -77,13 +89,15 @@ async def memory_search(
         tags_all=tags_of(all_tags, tags),
         since=moment(context, since, "since"),
         until=moment(context, until, "until"),
+        subject=subject_filter(context, subject),
+        current=True,
     )
     now = utc(context.clock.now())
     asked = Question(text=query, now=now, limit=limit, wanted=wanted, threshold=score_threshold or 0.0)
     hits: list[tuple[float, OpenMemory, FoundHit]] = []
     notes: dict[str, None] = {}
     for each in await places(context, agent, memory):
-        found = await each.search(asked, context.progress)
+        found = await each.search(asked, context.progress, owner=context.call_owner)
         # Scores of different memories are not comparable. Each memory's hits keep their order; its first hit is sorted
         # by the highest of its relevances, its second by the next one.
         by_relevance = sorted((hit.relevance for hit in found.hits), reverse=True)
@@ -95,6 +109,9 @@ async def memory_search(
 
 async def memory_inspect(context: Context, agent: Agent, day: Day = None, memory: MemoryToInspect = None) -> Inspected:
     """Show the memory file of an agent and its log of a day, unchanged."""
+    if context.acting is not None:
+        # A file has the items of all subjects.
+        raise UsageError("an agent cannot read memory files", hint="use archival_search or memory_list")
     wanted = _day(context, day)
     where = (await places(context, agent, memory))[0]
     seen = await where.store.inspect(agent, wanted)

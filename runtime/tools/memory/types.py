@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -104,6 +104,20 @@ Owner = Annotated[
         "users require the scope `admin`."
     ),
 ]
+WantedSubject = Annotated[
+    _Long | None,
+    Field(
+        description="Only items of this subject of keyed threads, such as a customer's number; without it, those of "
+        "all subjects and those without one."
+    ),
+]
+OwnSubject = Annotated[
+    _Long | None,
+    Field(
+        description="The subject of keyed threads to which the item belongs, such as a customer's number; without it, "
+        "none."
+    ),
+]
 Since = Annotated[
     Annotated[str, Field(max_length=40)] | None,
     Field(
@@ -183,6 +197,14 @@ class KeptItem(Item):
     memory: str
 
 
+class ListedItem(KeptItem):
+    """An item, its memory, and what became of it."""
+
+    valid_until: datetime | None = Field(None, description="The time from which another item replaces it; null: valid.")
+    replaced_by: str | None = Field(None, description="The id of that item.")
+    retracted: bool = Field(False, description="It was withdrawn, so that searches do not find it.")
+
+
 class ExportedItem(KeptItem):
     """An item, its memory, and the number of equal items before it."""
 
@@ -240,7 +262,7 @@ class MemoryHits(_Result):
 class ShownItem(_Result):
     """An item and its location."""
 
-    item: KeptItem
+    item: ListedItem
     file: str | None = Field(description="Its location; only the last parts of the path without the scope `admin`.")
     line: int | None
 
@@ -248,7 +270,7 @@ class ShownItem(_Result):
 class EditedItem(_Result):
     """The edited item."""
 
-    item: KeptItem
+    item: ListedItem
     previous_id: str = Field(description="The previous id; the same as the item's id if that stayed.")
 
 
@@ -263,7 +285,7 @@ class ForgottenItem(_Result):
 class MemoryItems(_Result):
     """The items, newest first."""
 
-    items: list[KeptItem]
+    items: list[ListedItem]
     next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
 
 

@@ -11,7 +11,7 @@ from runtime.memory.item import RESERVED, Item, Provenance
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
-from runtime.tools.memory.access import asked_user, home, kept, sees_all, tags_of
+from runtime.tools.memory.access import asked_user, home, kept, own_subject, sees_all, tags_of, with_origin
 from runtime.tools.memory.types import (
     TYPES,
     Agent,
@@ -23,6 +23,7 @@ from runtime.tools.memory.types import (
     Gates,
     MemoryToWrite,
     Owner,
+    OwnSubject,
     Project,
     Risk,
     SessionId,
@@ -53,6 +54,7 @@ async def memory_write(
     sources: Evidence = [],  # noqa: B006
     gates: Gates = {},  # noqa: B006
     user: Owner = None,
+    subject: OwnSubject = None,
     memory: MemoryToWrite = None,
     dry_run: DryRun = False,
 ) -> WrittenItem:
@@ -77,15 +79,20 @@ async def memory_write(
         source_uri=source_uri,
         tags=tuple(tags_of(tags, more)),
         text=text,
-        provenance=Provenance(
-            author=author,
-            session_id=session_id,
-            task=task,
-            confidence=confidence,
-            risk_tier=risk_tier,
-            git_commit=git_commit,
-            sources=tuple(sources),
+        provenance=with_origin(
+            context,
+            Provenance(
+                author=author,
+                session_id=session_id,
+                task=task,
+                confidence=confidence,
+                risk_tier=risk_tier,
+                git_commit=git_commit,
+                sources=tuple(sources),
+            ),
+            "person",
         ),
+        subject=own_subject(context, subject),
     )
     if gates and "gates" not in where.store.capabilities:
         raise UsageError(f"the memory {where.name} has no gates", hint=f"leave out {', '.join(sorted(gates))}")

@@ -205,7 +205,7 @@ async def test_a_bound_parameter_is_ignored_in_the_items_of_a_list_too(tmp_path:
     bound: dict[str, Any] = {name: "mine", "tags": ["note"]}
     tools = ALL_TOOLS.bind(**bound).only(["push"])
     each = tools["push"].schema["properties"]["items"]["anyOf"][0]["items"]
-    assert set(each["properties"]) == {"text", "memory_type", "type", "source_uri"}
+    assert set(each["properties"]) == {"text", "memory_type", "type", "source_uri", "subject"}
     assert "tags" not in str(tools["push"].schema["properties"]["items"]["examples"])
     async with asking(tmp_path, collection("notes")) as ask:
         context = ask.app.context(caller("write"))

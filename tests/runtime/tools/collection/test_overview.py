@@ -14,6 +14,7 @@ from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.identity.caller import Caller
 from runtime.memory.item import Item
+from runtime.models.calls.call import CallOwner
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools.collection.access import default_memory
@@ -134,7 +135,7 @@ class Telling:
         self.dimension = self.answer
         return [[0.0] * self.answer for _ in texts]
 
-    async def embed_question(self, text: str) -> Any:
+    async def embed_question(self, text: str, *, owner: CallOwner) -> Any:
         return (await self.embed([text]))[0]
 
 

@@ -22,7 +22,8 @@ from runtime.memory.item import Item
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.summary import consolidation
 from runtime.memory.summary.extractive import extract
-from runtime.models import open_model
+from runtime.models.calls.counted_calls import TRIES
+from runtime.models.client import open_client
 from runtime.tools import TOOLS
 from runtime.tools.failure import Failure, failure_of
 from tests.clocks import ManualClock
@@ -30,6 +31,7 @@ from tests.conftest import KEY
 from tests.databases import migrated
 from tests.runtime.api.app import App, told
 from tests.runtime.models.services import SAID, Service, never, says, serving, text
+from tests.runtime.outbound.test_http import Sleepless
 from tests.runtime.tools.asking import line
 
 DAY = {"start": "2026-02-14T00:00:00Z", "end": "2026-02-14T23:59:59Z"}
@@ -71,6 +73,12 @@ def by_ollama(service: Service, **options: Any) -> Variant:
 async def app_of(database: Database, clock: ManualClock, root: Path, *blocks: Memory) -> AsyncIterator[App]:
     async with App(database, clock).remembering(root, *blocks) as opened:
         yield opened
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that does not wait before a call is repeated."""
+    return Sleepless()
 
 
 @pytest.fixture
@@ -225,7 +233,7 @@ async def test_an_answer_is_bounded_to_the_words_that_are_wanted(app: App, ollam
     done = await summarize(app, max_words=20)
 
     assert len(done["summary"].split()) == 20
-    assert "at most 20 words" in ollama.bodies[0]["system"]
+    assert "at most 20 words" in ollama.bodies[0]["messages"][0]["content"]
 
 
 async def test_the_memory_says_how_many_words_where_the_call_does_not(
@@ -424,7 +432,7 @@ async def test_a_summary_of_an_item_that_was_changed_since_says_what_it_says_now
     assert second["summary"] == "We deploy on Monday."
     assert {each["upserted_memory_id"] for each in (first, by_model, second)} == {first["upserted_memory_id"]}
     await call(app, "update", {"memory_id": changed, "text": "We deploy on Sunday."})
-    ollama.answers.append(says(503, {"error": "busy"}))
+    ollama.answers += [says(503, {"error": "busy"})] * TRIES
     # Without a model to write it again, an outdated summary is not returned.
     assert (await summarize(app))["summary"] == "We deploy on Sunday."
 
@@ -454,7 +462,7 @@ async def test_a_model_that_nobody_configured_is_asked_only_by_a_call_that_wants
 ) -> None:
     async with app_of(sqlite, clock, tmp_path, block()) as app:
         # As in the daemon: whatever listens at Ollama's default address on this machine.
-        app.memories["notes"].summarizer = await open_model(by_ollama(ollama), {"url": ollama.url})
+        app.memories["notes"].summarizer = await open_client(by_ollama(ollama), {"url": ollama.url})
         await push(app, *NOTES)
         plain = await summarize(app)
         assert (plain["strategy"], plain["summary"], plain["notes"]) == ("extractive", EXTRACT, [])
@@ -468,7 +476,7 @@ async def test_a_model_that_nobody_configured_is_asked_only_by_a_call_that_wants
 async def test_a_model_that_is_away_does_not_worsen_the_summary_that_is_there(app: App, ollama: Service) -> None:
     await push(app, *NOTES)
     first = await summarize(app)
-    ollama.answers.append(says(503, {"error": "busy"}))
+    ollama.answers += [says(503, {"error": "busy"})] * TRIES
     second = await summarize(app, model="mistral")
 
     assert second["summary"] == first["summary"]
@@ -658,14 +666,14 @@ async def test_a_model_that_never_answers_is_gone_without(
     slow = by_ollama(ollama, timeout=timedelta(seconds=1))
     async with app_of(sqlite, clock, tmp_path, block(model=slow)) as app:
         await push(app, *NOTES)
-        ollama.answers.append(never)
+        ollama.answers += [never] * TRIES
 
         assert (await summarize(app))["strategy"] == "extractive"
 
 
 async def test_only_an_administrator_is_told_which_host_is_away(app: App, ollama: Service) -> None:
     await push(app, *NOTES, user="bob")
-    ollama.answers += [says(500, {"error": "boom"})] * 2
+    ollama.answers += [says(500, {"error": "boom"})] * (2 * TRIES)
     asked = summarize(app, "bob", "read", "write", strategy="abstractive")
     failed = await failing(asked, caller=Caller("bob", frozenset({"write"})))
     fallen = await summarize(app, "bob", "read", "write")

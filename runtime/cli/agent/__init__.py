@@ -1,0 +1,22 @@
+"""`symbi agent`: agents, their runs and their core memory. Each command is imported when it is called."""
+
+from __future__ import annotations
+
+import click
+
+from dslc.cli.lazy_group import LazyGroup
+
+COMMANDS = {
+    "list": "runtime.cli.agent.overview:list_",
+    "show": "runtime.cli.agent.overview:show",
+    "context": "runtime.cli.agent.context:context",
+    "runs": "runtime.cli.agent.runs:runs",
+    "cancel": "runtime.cli.agent.runs:cancel",
+    "block": "runtime.cli.agent.block:block",
+}
+"""The location of every command, in the order of the help."""
+
+
+@click.group(cls=LazyGroup, places=COMMANDS)
+def agent() -> None:
+    """Look at agents and their runs, and edit their core memory."""

@@ -1,0 +1,77 @@
+"""`symbi agent list` and `symbi agent show`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.terminal.output import json_option, local_time, print_json, print_table, printable, root_option
+
+RECORDER = "none (records)"
+
+
+@click.command("list", short_help="List the agents of the program.")
+@click.option("--user", metavar="NAME", help="Show the last runs for this user.  [default: owner]")
+@root_option
+@json_option
+def list_(user: str | None, root: Path | None, as_json: bool) -> None:
+    """List the agents of the program, with their models and last runs."""
+    answer = call(find_root(root), "agents.list", {"user": user})
+    if as_json:
+        print_json(answer)
+        return
+    columns = ("agent", "model", "memory", "thread", "last run", "ended")
+    rows = [
+        (
+            row["agent"] if row["enabled"] else f"{row['agent']} (disabled)",
+            row["model"] or RECORDER,
+            row["memory"] or "-",
+            row["thread"] if row["model"] else "-",
+            *_last(row["last_run"]),
+        )
+        for row in answer["agents"]
+    ]
+    print_table(columns, rows, empty="There are no agents.")
+
+
+@click.command(short_help="Show the settings of an agent.")
+@click.argument("agent")
+@click.option("--user", metavar="NAME", help="Show the last run for this user.  [default: owner]")
+@root_option
+@json_option
+def show(agent: str, user: str | None, root: Path | None, as_json: bool) -> None:
+    """Show the settings of AGENT, and its last run."""
+    answer = call(find_root(root), "agents.show", {"agent": agent, "user": user})
+    if as_json:
+        print_json(answer)
+        return
+    when, ended = _last(answer["last_run"])
+    lines = {
+        "agent": answer["agent"] if answer["enabled"] else f"{answer['agent']} (disabled)",
+        "declared": answer["declared"] or "no: it only records",
+        "model": answer["model"] or RECORDER,
+        "memory": answer["memory"] or "the default",
+    }
+    if answer["model"]:
+        lines |= {
+            "thread": answer["thread"],
+            "tools": ", ".join(answer["tools"]) or "memory tools",
+            "tool calling": answer["tool_calling"],
+            "steps": f"at most {answer['max_steps']:,}",
+            "context": f"at most {answer['max_tokens']:,} tokens",
+            "summarizer": answer["summarizer"] or "its model",
+            "blocks": ", ".join(("persona", "human", *answer["blocks"])),
+        }
+    lines |= {"last run": f"{when} {ended}".strip() if answer["last_run"] else "none"}
+    for name, value in lines.items():
+        click.echo(f"{click.style(name.ljust(12), bold=True)}  {printable(value)}")
+    if answer["instruction"]:
+        click.echo(f"\n{printable(answer['instruction'].strip())}")
+
+
+def _last(run: Mapping[str, Any] | None) -> tuple[str, str]:
+    return ("-", "-") if run is None else (local_time(run["started"]), run["ended"] or run["state"])

@@ -1,0 +1,1 @@
+"""The tools on the core memory of agents."""

@@ -1,0 +1,99 @@
+"""The core memory that a call acts on, and where its changes come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runtime.clock import utc
+from runtime.errors import NotFound
+from runtime.memory.core.block import Block, BlockScope, ChangedBy, DeclaredBlock, Origin
+from runtime.memory.core.changes import ChangedBlock
+from runtime.memory.core.store import BlockStore, named_block
+from runtime.suggestions import unknown_name
+from runtime.tools.agent.types import AgentBlock, BlockSummary, EditedBlock
+from runtime.tools.context import Context
+from runtime.tools.memory.access import asked_user
+
+_BEGINNING = 200
+
+
+class CoreMemory(NamedTuple):
+    """Core memory for one call: `declared` are the blocks of the program. `known`: the program has the agent."""
+
+    store: BlockStore
+    scope: BlockScope
+    declared: Sequence[DeclaredBlock]
+    known: bool
+
+    async def ensure(self) -> None:
+        """Create the blocks of a first use. Raises NotFound."""
+        if self.known:
+            await self.store.ensure(self.scope, self.declared)
+
+    async def blocks(self) -> list[Block]:
+        """Return the blocks, those of a first use included, without creating them."""
+        found = await self.store.blocks(self.scope, self.declared)
+        return found if self.known else [each for each in found if each.id]
+
+    async def read(self, label: str) -> Block:
+        """Return one of `blocks`. Raises NotFound with the nearest labels."""
+        return named_block(await self.blocks(), label)
+
+
+async def core_memory(context: Context, agent: str, subject: str | None, user: str | None = None) -> CoreMemory:
+    """Return the core memory of an agent and a user, the caller by default; if an agent acts, its own, whatever the
+    parameters are. Raises NotFound with the nearest names for an agent that neither the program nor a block has;
+    Forbidden for another user."""
+    acting = context.acting
+    if acting is not None:
+        agent, subject, user = acting.agent, acting.subject, None
+    user_id = await asked_user(context, user) or context.caller.user_id
+    store, scope = BlockStore(context.database, context.clock), BlockScope(user_id, agent, subject)
+    known = acting is not None or agent in context.agents
+    if not known and not await store.has_agent(user_id, agent):
+        raise unknown_name("agent", agent, context.agents, NotFound)
+    return CoreMemory(store, scope, context.declared_blocks(agent), known)
+
+
+def origin_of(context: Context, otherwise: ChangedBy) -> Origin:
+    """Return the origin of a call's change: the acting agent's run, or `otherwise` without an agent."""
+    acting = context.acting
+    if acting is None:
+        return Origin(otherwise)
+    return Origin("agent", acting.run_id, acting.attempt, acting.key)
+
+
+def edited(done: ChangedBlock) -> EditedBlock:
+    """Return the result of a change."""
+    block = done.block
+    return EditedBlock(
+        label=block.label,
+        version=block.version,
+        changed=done.changed,
+        characters=len(block.value),
+        char_limit=block.char_limit,
+        notes=["secrets in the text were replaced by [REDACTED]"] if done.redacted else [],
+    )
+
+
+def summary_of(block: Block) -> BlockSummary:
+    """Return a block without its text."""
+    line = " ".join(block.value[: 2 * _BEGINNING].split())
+    return BlockSummary(
+        label=block.label,
+        description=block.description,
+        agent=block.agent,
+        subject=block.subject,
+        beginning=line if len(line) <= _BEGINNING else f"{line[:_BEGINNING]}…",
+        characters=len(block.value),
+        char_limit=block.char_limit,
+        read_only=block.read_only,
+        version=block.version,
+        updated_at=utc(block.updated_at / 1000) if block.id else None,
+    )
+
+
+def whole(block: Block) -> AgentBlock:
+    """Return a block with its text."""
+    return AgentBlock(**dict(summary_of(block)), value=block.value)

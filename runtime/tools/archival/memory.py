@@ -1,0 +1,98 @@
+"""The tools on archival memory (the fourth design, section 6.1)."""
+
+from __future__ import annotations
+
+from runtime.clock import utc
+from runtime.memory.item import Item
+from runtime.search.question import Question
+from runtime.tools.agent.types import AgentName
+from runtime.tools.archival.archive import archive_of
+from runtime.tools.archival.types import (
+    AnyTag,
+    ArchivalHit,
+    ArchivalHits,
+    ArchivedItem,
+    Content,
+    Limit,
+    NewTags,
+    OldId,
+    Query,
+    Subject,
+    Tags,
+)
+from runtime.tools.context import Context
+from runtime.tools.memory.read import shown_notes
+
+
+async def archival_insert(
+    context: Context,
+    agent: AgentName,
+    content: Content,
+    tags: Tags = [],  # noqa: B006 - never changed
+    subject: Subject = None,
+) -> ArchivedItem:
+    """Store a statement in long-term memory, where a search finds it.
+
+    Use it for what may matter later but need not always be in the context. A statement that is stored already is not
+    stored twice. If it contradicts an older one, use archival_replace.
+    """
+    archive = await archive_of(context, agent, subject)
+    return _archived(*await archive.insert(content, tags))
+
+
+async def archival_search(
+    context: Context,
+    agent: AgentName,
+    query: Query,
+    tags: AnyTag = [],  # noqa: B006
+    limit: Limit = 10,
+    subject: Subject = None,
+) -> ArchivalHits:
+    """Search long-term memory, by meaning and by words.
+
+    Statements that were replaced by newer ones are not found.
+    """
+    archive = await archive_of(context, agent, subject)
+    now = utc(context.clock.now())
+    question = Question(text=query, now=now, limit=limit, wanted=archive.wanted(tags))
+    found = await archive.memory.search(question, context.progress)
+    hits = [
+        ArchivalHit(
+            memory_id=hit.item.memory_id,
+            content=hit.item.text,
+            tags=list(hit.item.tags),
+            memory_type=hit.item.memory_type,
+            timestamp=hit.item.timestamp,
+            relevance=hit.relevance,
+        )
+        for hit in found.hits
+    ]
+    return ArchivalHits(hits=hits, notes=list(shown_notes(context, archive.memory, found.notes)))
+
+
+async def archival_replace(
+    context: Context,
+    agent: AgentName,
+    memory_id: OldId,
+    content: Content,
+    tags: NewTags = None,
+    subject: Subject = None,
+) -> ArchivedItem:
+    """Replace a statement in long-term memory that is no longer valid.
+
+    The older one stays readable with the time until which it was valid, but is not found any more. One that was
+    replaced already cannot be replaced again: the error names the newest.
+    """
+    archive = await archive_of(context, agent, subject)
+    return _archived(*await archive.replace(memory_id, content, tags))
+
+
+def _archived(item: Item, own: bool) -> ArchivedItem:
+    return ArchivedItem(
+        outcome="stored" if own else "there",
+        memory_id=item.memory_id,
+        content=item.text,
+        tags=list(item.tags),
+        timestamp=item.timestamp,
+        replaces=item.replaces,
+    )

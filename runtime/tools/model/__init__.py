@@ -1,0 +1,1 @@
+"""Tools as a language model sees them: which, by which names, with which schemas, and their results as text."""

@@ -1,0 +1,49 @@
+"""Results and failures of tools as text for a language model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from runtime.errors import SymbiontError
+from runtime.identity.caller import Caller
+from runtime.tools.failure import failure_of
+from runtime.tools.tool import Tool
+
+LONGEST: Final = 20_000
+"""Default maximum characters of a result."""
+
+_NOTE: Final = "… [{count:,} characters left out] …"
+
+
+def result_text(result: BaseModel, longest: int = LONGEST) -> str:
+    """Return the result of a tool as JSON in one line, without nulls, cut to `longest` characters in its middle."""
+    value = without_nulls(result.model_dump(mode="json"))
+    return shortened(json.dumps(value, ensure_ascii=False, separators=(",", ":")), longest)
+
+
+def failure_text(error: SymbiontError, tool: Tool | None, caller: Caller, longest: int = LONGEST) -> str:
+    """Return the failure of a call of `tool` (None: there is no such tool) as JSON in one line, in `error`."""
+    failure = without_nulls({"error": failure_of(error, tool, caller).json()})
+    return shortened(json.dumps(failure, ensure_ascii=False, separators=(",", ":")), longest)
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a JSON value without the fields of objects that are null."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return `text`, or its beginning and its end with a note between them that says how much is left out: at most
+    `longest` characters, and not less than the note."""
+    if len(text) <= longest:
+        return text
+    # The note for the whole text is as long as any that is needed.
+    room = max(0, longest - len(_NOTE.format(count=len(text))))
+    begin = room - room // 3
+    end = len(text) - (room - begin)
+    return f"{text[:begin]}{_NOTE.format(count=end - begin)}{text[end:]}"

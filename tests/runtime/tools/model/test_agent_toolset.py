@@ -1,0 +1,149 @@
+"""An agent's tools: those that its program names, its caller may use, bound to it, in a form that models read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, Field
+
+from runtime.errors import NotFound
+from runtime.identity.caller import Caller, Scope
+from runtime.models.request import ToolSchema
+from runtime.tools import TOOLS
+from runtime.tools.context import Context
+from runtime.tools.model.agent_toolset import DEFAULT_TOOLS, DONE, AgentIdentity, AgentToolset
+from runtime.tools.model.schema import model_schema
+from runtime.tools.tool import Tool
+from runtime.tools.toolset import Toolset
+
+AGENT = AgentIdentity("reviewer", "17")
+DESTRUCTIVE = sorted(name for name, tool in TOOLS.items() if tool.destructive)
+
+
+class Answer(BaseModel):
+    """The arguments of a call."""
+
+    given: dict[str, Any]
+
+
+async def look(
+    _context: Context,
+    agent: Annotated[str, Field(description="An agent.")],
+    subject: Annotated[str | None, Field(description="A subject.")] = None,
+    user: Annotated[str | None, Field(description="A user.")] = None,
+    text: Annotated[str, Field(description="A text.")] = "-",
+) -> Answer:
+    """Look."""
+    return Answer(given={"agent": agent, "subject": subject, "user": user, "text": text})
+
+
+def caller(*scopes: Scope) -> Caller:
+    return Caller("ada", frozenset(scopes))
+
+
+def names(patterns: list[str] | None, *scopes: Scope, tools: Toolset | None = None) -> list[str]:
+    given = () if tools is None else (tools,)
+    return [
+        each.name for each in AgentToolset.for_agent(patterns, caller(*scopes or ("write",)), AGENT, *given).schemas
+    ]
+
+
+def test_an_agent_whose_program_names_no_tools_has_its_memory_tools_and_done() -> None:
+    assert names(None) == [*(name for name in TOOLS if name in DEFAULT_TOOLS), "done"]
+    assert {"memory_replace", "memory_append", "memory_insert"} <= set(names(None))
+
+
+def test_an_empty_list_leaves_done_alone() -> None:
+    assert names([]) == ["done"]
+
+
+def test_patterns_select_by_name() -> None:
+    assert names(["memory_app*", "webhook_list", "nothing"]) == ["webhook_list", "memory_append", "done"]
+
+
+@pytest.mark.parametrize("name", DESTRUCTIVE)
+def test_a_destructive_tool_is_selected_by_its_full_name_only(name: str) -> None:
+    for pattern in ("*", f"{name[:-1]}*", f"*{name[1:]}", f"{name}*"):
+        assert name not in names([pattern], "admin")
+    assert name in names([name], "admin")
+    assert name in names(["*", name], "admin")
+
+
+def test_what_the_caller_may_not_do_is_not_selected_even_by_name() -> None:
+    assert names(["memory_purge", "memory_append"], "write") == ["memory_append", "done"]
+    assert "memory_append" not in names(None, "read")
+
+
+async def test_agent_subject_and_user_are_bound() -> None:
+    tools = AgentToolset.for_agent(["look"], caller("write"), AGENT, Toolset({"look": Tool(look, "write")}))
+    assert set(tools.schemas[0].parameters["properties"]) == {"text"}
+    context: Any = type("Unused", (), {"caller": caller("write")})()
+    given = {"text": "t", "agent": "planner", "subject": "18", "user": "bob"}
+    answer = (await tools.call("look", context, given)).model_dump()["given"]
+    assert answer == {"agent": "reviewer", "subject": "17", "user": "id:ada", "text": "t"}
+
+
+@pytest.mark.parametrize("patterns", [None, ["*"], [*TOOLS]])
+def test_no_tool_of_an_agent_shows_a_parameter_that_is_bound(patterns: list[str] | None) -> None:
+    tools = AgentToolset.for_agent(patterns, caller("admin"), AGENT)
+    for schema in tools.schemas:
+        assert not {"agent", "subject", "user"} & set(schema.parameters["properties"])
+
+
+async def test_dotted_and_long_names_have_a_way_back() -> None:
+    long = "github." + "x" * 80
+    rows = {name: Tool(look, "read", name=name) for name in ("github.search", "github_search", long)}
+    tools = AgentToolset.for_agent(["*"], caller("write"), AGENT, Toolset(rows))
+    shown = [each.name for each in tools.schemas if each is not DONE]
+    assert [tools[name].name for name in shown] == ["github.search", "github_search", long]
+    assert len(tools) == 3
+    context: Any = type("Unused", (), {"caller": caller("write")})()
+    for name in shown:
+        await tools.call(name, context, {})
+    with pytest.raises(NotFound) as unknown:
+        await tools.call("github_serch", context, {})
+    assert "github_search" in (unknown.value.hint or "")
+
+
+def test_a_tool_that_is_called_done_does_not_replace_the_stop_signal() -> None:
+    tools = AgentToolset.for_agent(["*"], caller("write"), AGENT, Toolset({"done": Tool(look, "read", name="done")}))
+    assert tools.schemas == [DONE]
+
+
+@pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
+def test_every_tool_has_a_short_schema_that_accepts_its_example(tool: Tool) -> None:
+    schema = model_schema(tool, tool.name)
+    Draft202012Validator.check_schema(schema.parameters)
+    Draft202012Validator(schema.parameters).validate(dict(tool.example or {}))
+    assert "\n" not in schema.description
+    assert 10 < len(schema.description) < 300
+    unread = {"title", "examples", "pattern", "maxLength", "maxItems", "$ref", "$defs", "format"}
+    assert not unread & keywords(schema.parameters)
+    optional = schema.parameters["properties"].keys() - set(schema.parameters.get("required", ()))
+    assert not any("{'type': 'null'}" in str(schema.parameters["properties"][name]) for name in optional)
+    assert not set(tool.aliases) & set(schema.parameters["properties"])
+
+
+def keywords(schema: Mapping[str, Any]) -> set[str]:
+    """Return every keyword of a JSON Schema, not the names of properties."""
+    found = set(schema)
+    for part in schema.get("properties", {}).values():
+        found |= keywords(part)
+    for part in schema.get("anyOf", ()):
+        found |= keywords(part)
+    return found | (keywords(schema["items"]) if "items" in schema else set())
+
+
+def test_the_stop_signal_is_a_tool_without_parameters() -> None:
+    assert isinstance(DONE, ToolSchema)
+    assert "done" not in TOOLS
+    Draft202012Validator(DONE.parameters).validate({})
+
+
+def test_memory_tools_can_be_repeated_and_other_writes_cannot() -> None:
+    assert all(TOOLS[name].repeatable for name in DEFAULT_TOOLS if name in TOOLS)
+    assert not TOOLS["webhook_create"].repeatable
+    assert TOOLS["memory_search"].repeatable
