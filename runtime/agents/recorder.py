@@ -7,7 +7,7 @@ import asyncio
 from dslc.blocks.agent import Agent
 from runtime.agents.delivery_summary import describe
 from runtime.clock import utc
-from runtime.memory.item import Item, delivery_uri
+from runtime.memory.item import Item, Provenance, delivery_uri
 from runtime.memory.store import Store
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
@@ -21,7 +21,8 @@ async def record(delivery: ClaimedDelivery, log: RunLog, agent: Agent, store: St
     The entry carries the delivery's id, so that a second try after a crash finds it and writes nothing.
     """
     small = len(delivery.body) <= OFF_THE_LOOP  # in a thread: it decodes the body
-    item = entry(agent, delivery) if small else await asyncio.to_thread(entry, agent, delivery)
+    run = log.run_id
+    item = entry(agent, delivery, run) if small else await asyncio.to_thread(entry, agent, delivery, run)
 
     async def remember() -> list[str]:
         return [stored.memory_id for stored in await store.append([item])]
@@ -29,8 +30,8 @@ async def record(delivery: ClaimedDelivery, log: RunLog, agent: Agent, store: St
     await log.step("remember", {"chunk_hash": item.chunk_hash}, remember, repeatable=True)
 
 
-def entry(agent: Agent, delivery: ClaimedDelivery) -> Item:
-    """Return the log entry for `delivery`: its first line is the title, then one bullet for each fact."""
+def entry(agent: Agent, delivery: ClaimedDelivery, run_id: str) -> Item:
+    """Return the log entry of a run for `delivery`: its first line is the title, then one bullet for each fact."""
     payload = find_provider(delivery.provider).payload(delivery.body, delivery.content_type).value_or_none()
     summary = describe(delivery.provider, delivery.event or delivery.webhook, payload)
     return Item(
@@ -40,6 +41,7 @@ def entry(agent: Agent, delivery: ClaimedDelivery) -> Item:
         timestamp=utc(delivery.received_at / 1000),
         text="\n".join((summary.title, *(f"- {_plain(label)}: {value}" for label, value in summary.facts))),
         source_uri=delivery_uri(delivery.delivery_id),
+        provenance=Provenance(run_id=run_id, said_by="payload"),
     )
 
 

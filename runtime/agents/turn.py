@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dslc.blocks.agent import Agent
-from runtime.memory.store import Store
+from runtime.agents.services import AgentServices
+from runtime.memory.open_memory import OpenMemory
+from runtime.models.client import ModelClient
+from runtime.threads.inputs import ClaimedInput
 from runtime.tools.context import Context
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 
-Turn: TypeAlias = ClaimedDelivery
+Turn: TypeAlias = ClaimedDelivery | ClaimedInput
 """Every kind of turn, a closed union. A further kind is a file with its `ClaimedTurn` and its `TurnQueue`, a case of
-`act`, and its queue among the sources of the dispatcher."""
+`act`, its queue among the sources of the dispatcher, and its table in `TURN_TABLES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,12 @@ class AgentContext:
     """The context of one attempt, from the generation that is current when it begins and is pinned until it ends."""
 
     agent: Agent
-    store: Store
+    memory: OpenMemory
     """The memory that it writes to."""
+    services: AgentServices
+    client: ModelClient | None
+    """The agent's model; None for a recorder."""
+    summarizer: ModelClient | None
+    """The model that summarizes its threads; None: the sentences of the messages are the summary."""
     tool_context: Context
     """The context of its tools: the turn's user is the caller, and the agent, run and thread are `acting`."""

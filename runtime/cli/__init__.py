@@ -15,8 +15,11 @@ from runtime.errors import SymbiontError
 COMMANDS = {
     "up": ("runtime.cli.up:up", "Start the daemon with the programs under PATH."),
     "mcp": ("runtime.cli.mcp:mcp", "Serve the Model Context Protocol on standard input and output."),
+    "chat": ("runtime.cli.chat:chat", "Talk with an agent."),
     "webhook": ("runtime.cli.webhook:webhook", "List, test and edit webhooks; show and redeliver deliveries."),
     "readiness": ("runtime.cli.readiness:readiness", "Check that everything the daemon needs is ready."),
+    "agent": ("runtime.cli.agent:agent", "List agents and their runs; edit their core memory."),
+    "thread": ("runtime.cli.thread:thread", "List, show, export and delete the threads of agents."),
     "memory": ("runtime.cli.memory:memory", "Search, write, export, move and maintain memories."),
     "push": ("runtime.cli.collection.push:push", "Store files, folders or text in a collection."),
     "collection": ("runtime.cli.collection:collection", "List, search, summarize and edit collections."),

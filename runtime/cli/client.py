@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from runtime.api.admin.protocol import LINES, MISDIRECTED, ROOT_HEADER, OperationOutcome, read_line, read_whole
+from runtime.api.admin.protocol import (
+    ABANDON_HEADER,
+    LINES,
+    MISDIRECTED,
+    ROOT_HEADER,
+    OperationOutcome,
+    read_line,
+    read_whole,
+)
 from runtime.cli.terminal.option_errors import error_of
 from runtime.daemon.process.root import Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from runtime.daemon.program.app import App
     from runtime.memory.indexing.progress import Progress
 
+OnEvent = Callable[[dict[str, Any]], None]
 Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
 
 TIMEOUT_SECONDS = 30
@@ -34,6 +43,10 @@ BETWEEN_SECONDS = 3
 
 class _ConnectionLost(Exception):  # noqa: N818
     """The daemon ended before it answered; the operation may have been done."""
+
+
+class DaemonGone(SymbiontError):  # noqa: N818
+    """No daemon runs on the root, or it ended before it answered."""
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -143,38 +156,50 @@ def user_name(client: RootClient, user_id: str) -> str:
     return known.get(user_id, f"id:{user_id}")
 
 
-def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Like `call`, for operations that need a running daemon."""
+def call_daemon(
+    root: Root, name: str, parameters: Mapping[str, Any] | None = None, *, on_event: OnEvent | None = None
+) -> dict[str, Any]:
+    """Like `call`, for operations that need a running daemon. With `on_event`, which is called with the events that the
+    operation tells, the duration is not limited, and the operation ends when this is interrupted. Raises DaemonGone."""
     given = {key: value for key, value in (parameters or {}).items() if value is not None}
-    answer = _ask_daemon(root, name, given)
+    answer = _ask_daemon(root, name, given, on_event=on_event)
     if answer is None:
-        raise SymbiontError(f"no daemon is running on {root.folder}", hint="start it with `symbi up`")
+        raise DaemonGone(f"no daemon is running on {root.folder}", hint="start it with `symbi up`")
     return answer
 
 
 def _ask_daemon(
-    root: Root, name: str, parameters: Mapping[str, Any], progress: Progress | None = None
+    root: Root,
+    name: str,
+    parameters: Mapping[str, Any],
+    progress: Progress | None = None,
+    on_event: OnEvent | None = None,
 ) -> dict[str, Any] | None:
     """Return the daemon's answer; None if there is none, or if it ended during an operation that may be repeated.
 
-    Raises SymbiontError if it ended during an operation that must not be repeated.
+    Raises DaemonGone if it ended during an operation that must not be repeated.
     """
     address = root.socket()
     try:
-        return _ask(address, root.identity, name, parameters, progress) if address else None
+        return _ask(address, root.identity, name, parameters, progress, on_event) if address else None
     except _ConnectionLost as lost:
         from runtime.api.admin.operation_facts import may_be_repeated
 
         if may_be_repeated(name):
             return None
-        raise SymbiontError(
+        raise DaemonGone(
             f"the daemon stopped before it answered ({lost}): the operation may have been done or not",
             hint="check whether it was done before you repeat it",
         ) from None
 
 
 def _ask(
-    address: str, identity: str, name: str, parameters: Mapping[str, Any], progress: Progress | None
+    address: str,
+    identity: str,
+    name: str,
+    parameters: Mapping[str, Any],
+    progress: Progress | None,
+    on_event: OnEvent | None = None,
 ) -> dict[str, Any] | None:
     """Return the daemon's answer, or None if no daemon of this root listens at `address` (killed or not started yet):
     nothing was done then. Raises SymbiontError, and _ConnectionLost if it ended after it may have begun."""
@@ -187,9 +212,11 @@ def _ask(
         except OSError as error:
             raise SymbiontError(f"cannot connect to the daemon's admin socket {address}: {error}") from None
         headers = {"Content-Type": "application/json", ROOT_HEADER: identity}
-        if progress is not None:
+        if progress is not None or on_event is not None:
             headers["Accept"] = LINES
-        status, outcome = _exchange(connection, name, parameters, headers, progress)
+        if on_event is not None:
+            headers[ABANDON_HEADER] = "yes"
+        status, outcome = _exchange(connection, name, parameters, headers, progress, on_event)
     finally:
         connection.close()
     if status == MISDIRECTED:
@@ -206,6 +233,7 @@ def _exchange(
     parameters: Mapping[str, Any],
     headers: Mapping[str, str],
     progress: Progress | None,
+    on_event: OnEvent | None,
 ) -> tuple[int, OperationOutcome]:
     """Return the status and the outcome of an operation. Raises _ConnectionLost, SymbiontError."""
     body = json.dumps(dict(parameters))
@@ -217,7 +245,7 @@ def _exchange(
         if response.headers.get(ROOT_HEADER) != headers[ROOT_HEADER]:
             return MISDIRECTED, OperationOutcome(True, {})
         if response.headers.get("Content-Type") == LINES:
-            outcome = next(filter(None, (read_line(line, progress) for line in response)), None)
+            outcome = next(filter(None, (read_line(line, progress, on_event) for line in response)), None)
         else:
             outcome = read_whole(response.status, response.read())
     except TimeoutError:

@@ -19,7 +19,8 @@ from aiohttp import web
 
 from runtime.agents.act import act
 from runtime.agents.dispatcher import Dispatcher
-from runtime.agents.turn import AgentContext, Turn
+from runtime.agents.thread_modes import retentions
+from runtime.agents.turn import Turn
 from runtime.api.admin.readiness import not_mounted
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
@@ -54,11 +55,14 @@ from runtime.identity.caller import Caller, Scope
 from runtime.memory.compaction_schedule import Compactor
 from runtime.outbound.key_store import KeyStore
 from runtime.secrets import BACKENDS
+from runtime.threads import thread_retention
+from runtime.threads.inputs import ClaimedInput
 from runtime.threads.run_log import RunLog
 from runtime.threads.turns.concurrency import ConcurrencyLimits
 from runtime.threads.turns.turn import AgentGone
 from runtime.tools.context import Acting
 from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention
 from runtime.webhooks.deliveries.storage_usage import StorageUsage
@@ -180,7 +184,10 @@ class Daemon:
         self._dispatcher = Dispatcher(
             database,
             clock,
-            [Inbox(database, clock, limits=self._concurrency)],
+            [
+                Inbox(database, clock, limits=self._concurrency, on_ended=app.services.note_ends),
+                app.services.inputs,
+            ],
             self._run_agent,
             workers=settings.workers,
             on_full=lambda: self._notifications.send(INBOX),
@@ -188,10 +195,13 @@ class Daemon:
             metrics=app.metrics,
         )
         app.on_queued = self._dispatcher.wake
+        app.cancel_run = self._dispatcher.cancel
         self._notifications.listen(INBOX, self._dispatcher.heard)
         self._notifications.listen(WEBHOOKS, self._look_at_dynamic)
         usage = StorageUsage(settings.keep_mb * 1024 * 1024)
-        self._retention = Retention(database, clock, usage, keep_seconds=settings.keep_days * 86_400)
+        self._retention = Retention(
+            database, clock, usage, keep_seconds=settings.keep_days * 86_400, also=self._delete_threads
+        )
         self._admission = Admission(
             database, clock, capacity=settings.inbox_capacity, usage=usage, on_admitted=self._dispatcher.wake
         )
@@ -272,6 +282,10 @@ class Daemon:
         named_by = address if needed.named else None
         await self._keys.fetch(needed.url, outdated=needed.outdated, configured=needed.configured, named_by=named_by)
 
+    async def _delete_threads(self, now: int) -> int:
+        """Delete threads that are older than the retention of their agents."""
+        return await thread_retention.prune(self._app.database, retentions(self._app.generation.program), now)
+
     async def _stop(self) -> None:
         """Finish the stop after the last delivery arrived; accepted ones are on disk."""
         (self._app.root.state / DAEMON_FILE).unlink(missing_ok=True)
@@ -300,16 +314,21 @@ class Daemon:
         else:
             log.info("storage_recovered")
 
-    async def _run_agent(self, turn: Turn, run_log: RunLog) -> None:
-        """Run the agent of the generation that is current when the attempt begins."""
+    async def _run_agent(self, turn: Turn, run_log: RunLog) -> str | None:
+        """Run the agent of the generation that is current when the attempt begins. Returns how the run ended."""
         async with self._app.pinned() as generation:
             agent = generation.agent(turn.agent)
             if agent is None or not agent.enabled:
                 raise AgentGone(turn.agent)
-            caller = Caller(turn.user_id, AGENT_SCOPES)
-            tools = self._app.context(caller, acting=Acting(turn.agent, turn.run_id, turn.thread_id))
-            store = generation.memories.of(turn.agent, turn.webhook).store
-            await act(turn, run_log, AgentContext(agent, store, tools))
+            caller, webhook = Caller(turn.user_id, AGENT_SCOPES), None
+            match turn:
+                case ClaimedDelivery():
+                    webhook = turn.webhook
+                case ClaimedInput():
+                    # An agent may do no more than the person who asks it.
+                    caller = Caller(turn.user_id, turn.scopes)
+            acting = Acting(turn.agent, turn.run_id, turn.thread_id, attempt=turn.attempt)
+            return await act(turn, run_log, self._app.agent_context(agent, caller, acting, webhook))
 
     async def _guard(self) -> None:
         """Stop when the database belongs to another process, retry a reload that failed for a reason outside the files,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 import dslc.blocks
 from dslc.blocks.setting import settings_of
+from runtime.agents.thread_modes import MODES
 from runtime.memory import STORES, StoreRow
 from runtime.memory.records.remotes import REMOTES
 from runtime.models import MODELS
@@ -34,6 +35,7 @@ def catalog() -> dict[str, Any]:
         "index": INDEXES,
         "embedding": EMBEDDINGS,
         "model": MODELS,
+        "thread": MODES,
         "tool": {name: _Tool(name, tool.annotations.title, _first(tool.doc)) for name, tool in TOOLS.items()},
     }
     return {

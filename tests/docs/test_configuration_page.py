@@ -26,6 +26,7 @@ BY_NAME = {
     "dslc/report/project.py",  # `project._CHECKOUTS`
     "runtime/daemon/process/embedding_environment.py",  # `VARIABLES`
     "runtime/daemon/process/master_key.py",  # The reference in SYMBIONT_MASTER_KEY.
+    "runtime/models/local/process.py",  # What a worker inherits: `_INHERITED`.
     "runtime/secrets/env.py",  # The references in a program.
     "runtime/secrets/vault/login.py",  # `_given` gets the name, and appends `_FILE`.
 }

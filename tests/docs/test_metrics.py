@@ -45,7 +45,7 @@ def test_the_table_is_what_is_shown() -> None:
         ("symbiont_deliveries_total", VERDICTS),
         ("symbiont_runs_total", OUTCOMES),
         ("symbiont_reloads_total", RELOADS),
-        ("symbiont_inbox_depth", ("queued", "running", "agent_gone")),
+        ("symbiont_inbox_depth", ("queued", "running", "waiting", "agent_gone")),
         ("symbiont_webhooks", ("mounted", "not_mounted")),
     ],
 )

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
-@pytest.mark.parametrize("extra", ["local", "documents", "qdrant", "vault", "keyring"])
+@pytest.mark.parametrize("extra", ["local", "documents", "models", "qdrant", "vault", "keyring"])
 def test_the_command_installs_what_the_extra_holds(extra: str) -> None:
     begin = f"{sys.executable} -m pip install "
     command = extras.install(extra)

@@ -68,7 +68,7 @@ def test_the_environment_names_the_model_and_the_summary_outlives_a_kill(tmp_pat
         daemon.kill()
 
     assert (done["summary"], done["provider"], done["model"]) == (SAID, "ollama", "mistral")
-    assert "at most 12 words" in ollama.bodies[0]["system"]
+    assert "at most 12 words" in ollama.bodies[0]["messages"][0]["content"]
     # The same number of words as before: for more, it would be written again.
     away = {"OLLAMA_URL": "http://localhost:1", "SUMMARIZATION_MAX_WORDS": "12"}
     with running(tmp_path, "program", wait=True, EMBEDDING_PROVIDER="none", **away) as daemon:

@@ -41,7 +41,7 @@ async def select(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     if any(state not in ENDED for state in wanted.states):
         raise UsageError(
             "only deliveries that have ended can be redelivered",
-            hint="--status takes dead, agent_gone, kept or done; the others are still queued or running",
+            hint="--status takes dead, agent_gone, cancelled, kept or done; the others have not ended yet",
         )
     after = optional_text(parameters, "after") or ""
     ids = await queries.oldest_ids(context.database, wanted, SELECTED + 1, after)

@@ -7,10 +7,20 @@ from typing import Final
 from runtime.tools import TOOLS
 
 CHANGING: Final = frozenset(
-    {"deliveries.redeliver", "tokens.create", "tokens.revoke", "users.add", "users.remove", "webhooks.rotate"}
+    {
+        "chat.open",
+        "chat.send",
+        "deliveries.redeliver",
+        "threads.delete",
+        "tokens.create",
+        "tokens.revoke",
+        "users.add",
+        "users.remove",
+        "webhooks.rotate",
+    }
 )
 """Operations, other than tools, that change something."""
-SEARCHING: Final = frozenset({"readiness", "resource_read", "users.remove"})
+SEARCHING: Final = frozenset({"agents.context", "readiness", "resource_read", "users.remove"})
 """Operations, other than tools, that read indexes."""
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
+from runtime.api.admin.agents import chat, context, overview, threads
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
 from runtime.errors import SymbiontError
@@ -18,6 +19,14 @@ Operation = Callable[[AdminContext, Mapping[str, Any]], Awaitable[dict[str, Any]
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     {
+        "agents.cancel": chat.cancel,
+        "agents.context": context.show,
+        "agents.list": overview.list_agents,
+        "agents.runs": overview.list_runs,
+        "agents.show": overview.show,
+        "chat.follow": chat.follow,
+        "chat.open": chat.open_conversation,
+        "chat.send": chat.send,
         "deliveries.list": deliveries.list_deliveries,
         "deliveries.redeliver": deliveries.redeliver,
         "deliveries.select": deliveries.select,
@@ -25,6 +34,10 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "filters.explain": filter_explanation.explain_delivery,
         "readiness": readiness.readiness,
         "secrets.show": secrets.show,
+        "threads.delete": threads.delete,
+        "threads.list": threads.list_threads,
+        "threads.messages": threads.messages,
+        "threads.show": threads.show,
         "tokens.create": tokens.create,
         "tokens.list": tokens.list_tokens,
         "tokens.revoke": tokens.revoke,

@@ -1,8 +1,8 @@
 """Words of the admin socket's protocol, and the reading of its answers.
 
 HTTP over a Unix socket. An answer is one JSON object; or, for a client that accepts `LINES`, lines of JSON:
-`{"progress": [what, done, total]}` and `{}` (a heartbeat), then `{"result": …}` or `{"error": …}`. Clients load this
-module before they can answer anything, so it imports nothing.
+`{"progress": [what, done, total]}`, `{"event": {…}}` and `{}` (a heartbeat), then `{"result": …}` or `{"error": …}`.
+Clients load this module before they can answer anything, so it imports nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +27,12 @@ class OperationOutcome(NamedTuple):
     content: Any
 
 
-def read_line(line: bytes, progress: Callable[[str, int, int], None] | None) -> OperationOutcome | None:
-    """Return the outcome if this line of an answer is the last one; pass progress on. Raises ValueError."""
+def read_line(
+    line: bytes,
+    progress: Callable[[str, int, int], None] | None,
+    on_event: Callable[[dict[str, Any]], None] | None = None,
+) -> OperationOutcome | None:
+    """Return the outcome if this line of an answer is the last one; pass progress and events on. Raises ValueError."""
     read = json.loads(line)
     if "result" in read:
         return OperationOutcome(False, read["result"])
@@ -36,6 +40,8 @@ def read_line(line: bytes, progress: Callable[[str, int, int], None] | None) -> 
         return OperationOutcome(True, read["error"])
     if "progress" in read and progress is not None:
         progress(*read["progress"])
+    if "event" in read and on_event is not None:
+        on_event(read["event"])
     return None
 
 

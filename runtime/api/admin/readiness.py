@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from runtime import extras
-from runtime.api.admin.state import AdminContext
+from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import StoreProblem
-from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
-from runtime.webhooks.deliveries.backlog import BacklogReader
+from runtime.threads.turns.backlog import Backlog, BacklogReader
+from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 from runtime.webhooks.routing.route import MountedWebhook
 
@@ -70,7 +70,10 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     if context.environment_notes:
         yield Check("environment", "YELLOW", _listed("needs attention", context.environment_notes))
     yield _webhooks(context)
-    yield await _deliveries(context)
+    for check in await _turns(context):
+        yield check
+    for model in context.models:
+        yield await _model(model)
     for name, memory in sorted(context.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
@@ -160,18 +163,30 @@ def _webhooks(context: AdminContext) -> Check:
     return Check("webhooks", "GREEN", f"{mounted} mounted")
 
 
-async def _deliveries(context: AdminContext) -> Check:
+async def _turns(context: AdminContext) -> list[Check]:
+    """Check the deliveries, and the messages to agents if there are any."""
     reader = BacklogReader(context.database, context.clock)
     if context.database.intact():
         await reader.look()
     if reader.last is None:
-        return Check("deliveries", "RED", "the number of deliveries cannot be read from the database")
-    waiting, gone = reader.last.states[QUEUED] + reader.last.states[RUNNING], reader.last.states[AGENT_GONE]
+        return [Check("deliveries", "RED", "the number of deliveries cannot be read from the database")]
+    checks = [_deliveries(reader.last["delivery"])]
+    if progress := _progress(reader.last["message"]):
+        checks.append(Check("messages", "GREEN", f"{_count(progress, 'message')} to agents in progress"))
+    return checks
+
+
+def _progress(backlog: Backlog) -> int:
+    return sum(backlog.states[state] for state in (QUEUED, RUNNING, WAITING))
+
+
+def _deliveries(backlog: Backlog) -> Check:
+    gone = backlog.states[AGENT_GONE]
     ended = [
-        *([_count(reader.last.dead, "dead letter")] if reader.last.dead else []),
+        *([_count(backlog.dead, "dead letter")] if backlog.dead else []),
         *([f"{_count(gone, 'delivery')} whose agent is gone"] if gone else []),
     ]
-    said = f"{_count(waiting, 'delivery')} in progress"
+    said = f"{_count(_progress(backlog), 'delivery')} in progress"
     if ended:
         return Check(
             "deliveries", "YELLOW", f"{said}; {' and '.join(ended)}: `symbi webhook redeliver` sends them again"
@@ -243,6 +258,21 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
     if memory.for_tests:
         return Check(check, "YELLOW", f"{memory.embedding}, which is for tests: its vectors have no meaning")
     return Check(check, "GREEN", memory.embedding)
+
+
+async def _model(model: ModelStatus) -> Check:
+    """Return the readiness of a language model. Its fallbacks count as the model."""
+    check, client = f"model {model.name}", model.client
+    if client is None:
+        if not model.problems:
+            return Check(check, "GREEN", "none")
+        return Check(check, "YELLOW", _listed("it cannot be used", model.problems))
+    shown = f"{client.name}, {client.model}"
+    if client.is_away or not await client.reachable():
+        return Check(check, "YELLOW", f"{shown}: it does not answer")
+    if model.problems:
+        return Check(check, "YELLOW", f"{shown}; {_listed('needs attention', model.problems)}")
+    return Check(check, "GREEN", shown)
 
 
 async def _summaries(name: str, memory: OpenMemory) -> Check:

@@ -5,11 +5,34 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
+from dslc.blocks.agent import Agent
+from dslc.program import Program
+from runtime.agents.services import AgentServices
+from runtime.agents.turn import AgentContext
+from runtime.identity.caller import Caller
 from runtime.identity.tokens import Tokens
+from runtime.models.client import ModelClient
 from runtime.secrets.backend import SecretContext
-from runtime.tools.context import Context
+from runtime.tools.context import Acting, Context
 from runtime.webhooks.routing.route import MountedWebhook
+
+Event: TypeAlias = Mapping[str, Any]
+"""What happened while an operation runs, as JSON. `event` names it."""
+
+
+def _untold(_event: Event) -> None:
+    pass
+
+
+class ModelStatus(NamedTuple):
+    """A model of the program, by its block or row. `client`: None if it cannot be used. `problems`: why that is so, or
+    what is missing besides, one line each."""
+
+    name: str
+    client: ModelClient | None
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +45,23 @@ class AdminContext(Context):
     """Every webhook: declared ones by name, dynamic ones by id."""
     addresses: Mapping[str, str]
     """Addresses of the listeners by name (`public`, `admin`); empty without a daemon."""
+    services: AgentServices
+    """The threads and messages of agents, and the watchers of their runs."""
+    program: Program
     on_queued: Callable[[], None]
-    """Call it after queueing deliveries."""
+    """Call it after queueing deliveries or messages."""
+    agent_context: Callable[[Agent, Caller, Acting], AgentContext]
+    """Returns the context of an agent for a caller. Raises ModelUnavailable."""
+    cancel_run: Callable[[str, str], Awaitable[str]] | None
+    """Cancels a run, by its id and its user's: see `Dispatcher.cancel`. None without a daemon."""
     follow_secrets: Callable[[], Awaitable[None]]
     """Serves with the generated secrets as they are now, after a rotation."""
     state: Path
     """The state folder."""
     key_from: str
     """Source of the master key, safe to show."""
+    models: Sequence[ModelStatus]
+    """The models that the program's blocks and agents name."""
     environment_notes: Sequence[str]
     """Environment variables for embeddings and summaries that have no effect, one line each."""
     resumed: bool
@@ -40,3 +72,5 @@ class AdminContext(Context):
     """The reasons why secrets could not be resolved, one line each."""
     kept_secrets: Sequence[str]
     """The reasons why secrets could not be read again and keep their last value, one line each."""
+    tell: Callable[[Event], None] = _untold
+    """Sends an event to the command that waits for the operation, if it takes events."""

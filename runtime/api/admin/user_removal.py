@@ -11,6 +11,7 @@ from runtime.identity.belongings import delete_rows
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.errors import FsyncFailed
+from runtime.threads.deletion import delete_of_user as delete_threads
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
 
@@ -20,7 +21,7 @@ log = structlog.get_logger("symbiont.users")
 @dataclass
 class Erased:
     """Deleted items by memory and rows by table. `problems`: parts that could not be deleted. `running`: an agent
-    still works on a delivery of the user, whose rows stay."""
+    still works on a turn of the user, whose rows stay."""
 
     items: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -54,6 +55,11 @@ async def erase(context: Context, user_id: str) -> Erased:
     if context.audit is not None:
         await context.audit.flush()
     try:
+        # First, so that a run which still works in one of them cannot write to it any more.
+        await delete_threads(context.database, user_id)
+        if context.recall is not None:
+            _, problems = await context.recall.forget_user(user_id)
+            done.problems += [f"index of messages: {problem}" for problem in problems]
         # Without the rows the next attempt would not know that the collection must be opened.
         done.rows, done.running = await delete_rows(context.database, user_id, with_items=complete)
     except SymbiontError as error:

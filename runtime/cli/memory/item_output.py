@@ -28,6 +28,14 @@ def place_of(answer: Mapping[str, Any]) -> str | None:
     return file if answer["line"] is None else f"{file}:{answer['line']}"
 
 
+def listed_kind(item: Mapping[str, Any]) -> str:
+    """Return the type of a listed item, and whether it was replaced or withdrawn, or withdraws another."""
+    if item["retracts"] is not None:
+        return "retraction"
+    state = "withdrawn" if item["retracted"] else "replaced" if item["replaced_by"] is not None else None
+    return kind_of(item) if state is None else f"{kind_of(item)}, {state}"
+
+
 def problem_text(problem: Mapping[str, Any]) -> str:
     """Return the file and what is wrong with it, naming the file once."""
     file, message = problem["file"], problem["message"]
@@ -51,6 +59,14 @@ def print_item(item: Mapping[str, Any], place: str | None, user: str) -> None:
         *((name.replace("_", " "), said[name]) for name in _FIELDS),
         *(("evidence", source) for source in said["sources"]),
         *(("summary of", source) for source in item["source_memory_ids"]),
+        ("run", said["run_id"]),
+        ("said by", said["said_by"]),
+        ("subject", item["subject"]),
+        ("replaces", item["replaces"]),
+        ("retracts", item["retracts"]),
+        ("valid until", item["valid_until"] and local_time(item["valid_until"])),
+        ("replaced by", item["replaced_by"]),
+        ("withdrawn", "yes" if item["retracted"] else None),
         ("location", place),
     ]
     for name, value in rows:

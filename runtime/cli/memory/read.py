@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import RootClient, call, find_root, user_name
-from runtime.cli.memory.item_output import kind_of, place_of, print_item, problem_text
+from runtime.cli.memory.item_output import listed_kind, place_of, print_item, problem_text
 from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
 from runtime.cli.terminal.output import (
     json_option,
@@ -63,7 +63,13 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
         print_json({"items": items})
         return
     rows = [
-        (local_time(item["timestamp"]), item["agent_id"], kind_of(item), _beginning(item["text"]), item["memory_id"])
+        (
+            local_time(item["timestamp"]),
+            item["agent_id"],
+            listed_kind(item),
+            _beginning(item["text"]),
+            item["memory_id"],
+        )
         for item in items
     ]
     width = shutil.get_terminal_size().columns

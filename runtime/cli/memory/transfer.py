@@ -171,12 +171,17 @@ class _ImportResult:
             self._changed[own] = memory_id
 
     def mapped(self, item: dict[str, Any]) -> dict[str, Any]:
-        """Return the item with the new ids of its sources."""
-        sources = item.get("source_memory_ids")
-        if not self._changed or not isinstance(sources, list):
+        """Return the item with the new ids of the items that it names."""
+        if not self._changed:
             return item
-        known = [self._changed.get(each, each) if isinstance(each, str) else each for each in sources]
-        return {**item, "source_memory_ids": known}
+        named: dict[str, Any] = {name: self._new(item[name]) for name in ("replaces", "retracts") if name in item}
+        sources = item.get("source_memory_ids")
+        if isinstance(sources, list):
+            named["source_memory_ids"] = [self._new(each) for each in sources]
+        return {**item, **named}
+
+    def _new(self, memory_id: Any) -> Any:
+        return self._changed.get(memory_id, memory_id) if isinstance(memory_id, str) else memory_id
 
     def refuse(self, number: int, reason: str) -> None:
         self.refused.append({"line": number, "reason": reason})
@@ -210,12 +215,12 @@ class _Batch(NamedTuple):
 
 
 def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Batch]:
-    """Yield the items of the file in batches; items that name other items as sources come last, because ids may
-    change."""
+    """Yield the items of the file in batches; items that name other items come last, oldest first, because ids
+    may change."""
     lines: list[_Line] = []
     later: list[_Sized] = []
     size = 0
-    for each in chain(_items(file, refuse, later), later):
+    for each in chain(_items(file, refuse, later), _oldest_first(later)):
         lines.append(each.line)
         size += each.size
         if len(lines) == PAGE or size > LARGEST_BATCH:
@@ -233,8 +238,13 @@ class _Sized(NamedTuple):
     read: int
 
 
+def _oldest_first(lines: list[_Sized]) -> Iterator[_Sized]:
+    """Yield the lines by the times of their items; called when they are all there."""
+    yield from sorted(lines, key=lambda each: str(each.line.item.get("timestamp")))
+
+
 def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Sized]) -> Iterator[_Sized]:
-    """Yield the items of a file; items that name others as sources are appended to `later`.
+    """Yield the items of a file; items that name others are appended to `later`.
 
     A line that is not an item is refused; empty lines are skipped.
     """
@@ -256,7 +266,7 @@ def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Size
         if item is None:
             continue
         found = _Sized(_Line(number, item), len(raw), read)
-        if item.get("source_memory_ids"):
+        if any(item.get(name) for name in ("source_memory_ids", "replaces", "retracts")):
             later.append(found)
         else:
             yield found

@@ -33,7 +33,7 @@ ASK_ABOVE = 20
 CHUNK = 200
 """Deliveries queued per call."""
 
-_STATES = ("queued", "running", "done", "kept", "dead", "agent_gone")
+_STATES = ("queued", "running", "waiting", "done", "kept", "dead", "agent_gone", "cancelled")
 
 
 def range_options(command: F) -> F:

@@ -13,7 +13,7 @@ from runtime.daemon.listeners.origin_check import problem_response
 from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError
 from runtime.metrics.exposition import Exposition
-from runtime.webhooks.deliveries.backlog import BacklogReader
+from runtime.threads.turns.backlog import BacklogReader
 
 FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-IP")
 """Headers that proxies add: a request with one of them is not from this machine."""
@@ -83,9 +83,9 @@ class MetricsEndpoint:
 def _connect(app: App, backlog: BacklogReader) -> None:
     """Connect the gauges to `app` and `backlog`."""
     metrics = app.metrics
-    metrics.inbox_depth.ask = lambda: (known := backlog.last) and known.states
-    metrics.inbox_oldest.ask = lambda: (known := backlog.last) and known.oldest_seconds
-    metrics.dead_letters.ask = lambda: (known := backlog.last) and known.dead
+    metrics.inbox_depth.ask = lambda: (known := backlog.all) and known.states
+    metrics.inbox_oldest.ask = lambda: (known := backlog.all) and known.oldest_seconds
+    metrics.dead_letters.ask = lambda: None if backlog.last is None else backlog.last["delivery"].dead
     metrics.generation.ask = lambda: app.generation.number
     metrics.webhooks.ask = lambda: _webhooks(app)
     metrics.reload_successful.ask = lambda: float(app.problem is None)

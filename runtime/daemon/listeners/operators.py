@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from runtime.api.admin.operations import OPERATIONS, Operation, error_json
 from runtime.api.admin.protocol import LINES, ROOT_HEADER
 from runtime.api.admin.readiness import not_mounted
+from runtime.api.admin.state import Event
 from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.endpoints import UNVERSIONED
@@ -22,7 +24,7 @@ from runtime.api.rest.problem import Problem
 from runtime.daemon.listeners.mcp_endpoint import add_mcp
 from runtime.daemon.listeners.metrics_endpoint import MetricsEndpoint
 from runtime.daemon.listeners.origin_check import OriginCheck, problem_response
-from runtime.daemon.listeners.progress_stream import streamed
+from runtime.daemon.listeners.progress_stream import Events, streamed
 from runtime.daemon.listeners.rest_endpoint import v1
 from runtime.daemon.program.app import App
 from runtime.database.errors import Unavailable
@@ -178,8 +180,9 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             if request.headers.get("Accept") == LINES:
-                return await streamed(request, partial(_run, app, operation, parameters), tool)
-            return web.json_response(await _run(app, operation, parameters))
+                events = Events()
+                return await streamed(request, partial(_run, app, operation, parameters, events.tell), tool, events)
+            return web.json_response(await _run(app, operation, parameters, None))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"the request has more than {LARGEST_REQUEST:,} bytes", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
@@ -194,10 +197,17 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
 
 
 async def _run(
-    app: App, operation: Operation, parameters: dict[str, Any], progress: Progress = no_progress
+    app: App,
+    operation: Operation,
+    parameters: dict[str, Any],
+    tell: Callable[[Event], None] | None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """Return the answer of the operation. Only tools report progress."""
+    """Return the answer of the operation. Only tools report progress. `tell`: takes its events."""
     async with app.pinned():
+        context = app.admin_context()
+        if tell is not None:
+            context = replace(context, tell=tell)
         if isinstance(operation, ToolOperation):
-            return await operation(app.admin_context(), parameters, progress)
-        return await operation(app.admin_context(), parameters)
+            return await operation(context, parameters, progress)
+        return await operation(context, parameters)

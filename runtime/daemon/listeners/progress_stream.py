@@ -13,6 +13,7 @@ from aiohttp import web
 
 from runtime.api.admin.operations import error_json
 from runtime.api.admin.protocol import ABANDON_HEADER, LINES
+from runtime.api.admin.state import Event
 from runtime.errors import SymbiontError
 from runtime.http.stream import client_left
 from runtime.memory.indexing.progress import Progress
@@ -26,16 +27,46 @@ BEAT_SECONDS: Final = 5.0
 Operation = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 
-async def streamed(request: web.Request, operation: Operation, tool: Tool | None) -> web.StreamResponse:
+class Events:
+    """What an operation tells while it runs, until it is sent."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+        self._kept: list[Event] = []
+
+    def tell(self, event: Event) -> None:
+        """Send an event soon. Returns at once."""
+        self._kept.append(event)
+        self.arrived.set()
+
+    def take(self) -> list[Event]:
+        """Return what was told since the last call."""
+        taken, self._kept = self._kept, []
+        self.arrived.clear()
+        return taken
+
+
+async def streamed(
+    request: web.Request, operation: Operation, tool: Tool | None, events: Events | None = None
+) -> web.StreamResponse:
     """Run the operation and send its answer. It is completed even if the client left, unless the request has the
-    abandon header; a stop of the daemon ends it, and this waits for its end. `tool`: None if it is not a tool."""
+    abandon header; a stop of the daemon ends it, and this waits for its end.
+
+    `tool`: None if it is not a tool. `events`: what the operation tells; all are sent at once and in order, whereas of
+    progress only the newest is.
+    """
     response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []
+    events = Events() if events is None else events
     task = asyncio.ensure_future(operation(lambda *said: news.append(said)))
     try:
         await _tell(
-            response, task, news, (lambda: client_left(request)) if ABANDON_HEADER in request.headers else lambda: False
+            response,
+            task,
+            news,
+            events,
+            (lambda: client_left(request)) if ABANDON_HEADER in request.headers else lambda: False,
         )
         last = {"result": await task}
     except asyncio.CancelledError:
@@ -62,13 +93,15 @@ async def _tell(
     response: web.StreamResponse,
     task: asyncio.Future[Any],
     news: list[tuple[str, int, int]],
+    events: Events,
     has_left: Callable[[], bool],
 ) -> None:
-    """Send the newest progress while the task runs; cancel the task when `has_left` is true."""
+    """Send events and the newest progress while the task runs; cancel the task when `has_left` is true."""
     loop = asyncio.get_running_loop()
     last = loop.time()
     cancelled = False
-    while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
+    while not await _done(task, events):
+        await _send(response, events)
         if news or loop.time() - last > BEAT_SECONDS:
             await _write(response, {"progress": news[-1]} if news else {})
             news.clear()
@@ -76,8 +109,24 @@ async def _tell(
         if not cancelled and has_left():
             # Cancelled only once, so that its cleanup, such as a rollback, is not interrupted.
             cancelled = task.cancel()
+    await _send(response, events)
     if news:
         await _write(response, {"progress": news[-1]})
+
+
+async def _done(task: asyncio.Future[Any], events: Events) -> bool:
+    """Wait for events or the end of the task, but not for long. True: the task has ended."""
+    arrived = asyncio.ensure_future(events.arrived.wait())
+    try:
+        await asyncio.wait([task, arrived], timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        arrived.cancel()
+    return task.done()
+
+
+async def _send(response: web.StreamResponse, events: Events) -> None:
+    for event in events.take():
+        await _write(response, {"event": event})
 
 
 async def _write(response: web.StreamResponse, line: dict[str, Any]) -> None:

@@ -141,6 +141,10 @@ class Environment:
         }
         return block.model_copy(update=update)
 
+    def service(self, said: Variant) -> Variant:
+        """Return the service of a language model with Ollama's address and OpenAI's key where it leaves them open."""
+        return self._with(said.name, said.options)
+
     def _embedding(self, said: Variant | None) -> Variant | None:
         name = self.embedding if said is None else said.name
         if name is None:

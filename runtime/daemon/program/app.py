@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -15,9 +15,13 @@ from weakref import WeakSet
 import structlog
 
 from dslc import files
+from dslc.blocks.agent import Agent
 from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
-from runtime.api.admin.state import AdminContext
+from runtime.agents.answer import declared_blocks
+from runtime.agents.services import AgentServices
+from runtime.agents.turn import AgentContext
+from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
@@ -33,13 +37,19 @@ from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.identity.tokens import Tokens
+from runtime.memory.core.block import DeclaredBlock
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.indexing.indexer import Start
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
+from runtime.memory.recall.store import RecallStore
 from runtime.memory.store import Store
 from runtime.metrics.metrics import Metrics
+from runtime.models.calls.call import Call
+from runtime.models.calls.counted_calls import CallContext
+from runtime.models.calls.service import Services
+from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
 from runtime.tools.context import Acting, Context, no_progress
@@ -74,18 +84,24 @@ class App:
         # taken on.
         environ = {} if is_for_another() else os.environ
         self.secrets = SecretContext(environ, root.folder, database, key, clock)
-        self.pools = ResourcePools()
+        self.usage = UsageLog(database, clock)
+        self.pools = ResourcePools(calls=CallContext(Services(clock), self._record_call, clock))
         self.generation = nothing_loaded()
         self.problem: ReloadError | None = None
         self.paths: tuple[Path, ...] = ()
         self.addresses: dict[str, str] = {}
         self.audit: Audit | None = None
         self.on_queued: Callable[[], None] = lambda: None
-        """Called after an operation queued deliveries."""
+        """Called after an operation queued deliveries or messages."""
+        self.cancel_run: Callable[[str, str], Awaitable[str]] | None = None
+        """Cancels a run of a user; None without a daemon."""
         self.on_fatal: Callable[[str], None] = lambda _reason: None
         """Called with the reason when the process must stop."""
         self._watched_stores: WeakSet[Store] = WeakSet()
         self.metrics = Metrics(REASONS)
+        self.metrics.model_waiting.ask = self.pools.calls.services.waiting
+        self.metrics.model_available.ask = self.pools.calls.services.available
+        self.services = AgentServices(database, clock)
         self.tokens = Tokens(database, clock)
         self.dynamic_webhooks = DynamicWebhooks(database, clock)
         self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks, on_change=self._join)
@@ -123,6 +139,15 @@ class App:
 
     async def _retire(self) -> None:
         await self.generation.retire()
+        self.usage.store_kept()
+
+    def _record_call(self, call: Call) -> None:
+        """Store and count a call of a model or an embedding."""
+        self.usage.add(call)
+        label = f"embedding/{call.name}" if call.purpose == "embedding" else call.name
+        self.metrics.model_called(
+            label, call.outcome, call.seconds, (call.usage.tokens_in, call.usage.tokens_out, call.usage.cached)
+        )
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Generation]:
@@ -163,7 +188,27 @@ class App:
             public_url=self.public_url,
             acting=acting,
             progress=progress,
+            declared_blocks=self._declared_blocks,
+            recall=self.generation.recall,
         )
+
+    def agent_context(self, agent: Agent, caller: Caller, acting: Acting, webhook: str | None = None) -> AgentContext:
+        """Return the context of the running generation for an agent, valid while it is pinned. `webhook`: whose
+        delivery woke it. Raises ModelUnavailable for a model that cannot be opened: it is not silently a recorder."""
+        models = self.generation.models
+        client = models.client(agent.model)
+        return AgentContext(
+            agent=agent,
+            memory=self.generation.memories.of(agent.name, webhook),
+            services=self.services,
+            client=client,
+            summarizer=client if agent.summarizer.model is None else models.client(agent.summarizer.model),
+            tool_context=self.context(caller, acting=acting),
+        )
+
+    def _declared_blocks(self, agent: str) -> Sequence[DeclaredBlock]:
+        declared = self.generation.program.agents.get(agent)
+        return () if declared is None else declared_blocks(declared)
 
     def admin_context(self) -> AdminContext:
         """Return a context of the running generation for operations, valid while it is pinned."""
@@ -174,10 +219,15 @@ class App:
             tokens=self.tokens,
             mounts=self.mounts,
             addresses=self.addresses,
+            services=self.services,
+            program=self.generation.program,
             on_queued=self.on_queued,
+            cancel_run=self.cancel_run,
+            agent_context=self.agent_context,
             follow_secrets=self.follow_secrets,
             state=self.root.state,
             key_from=master_key.place(self.root, self.settings.master_key),
+            models=[ModelStatus(name, each.client, each.not_opened) for name, each in self.generation.models.items()],
             environment_notes=self.settings.environment.without_effect,
             resumed=self.resumed,
             reload_problem=None if self.problem is None else self.problem.text(),
@@ -418,17 +468,19 @@ class App:
 
     async def _activate(self, generation: Generation, previous: Generation | None) -> None:
         """Activate the memories of `generation`; stop the background tasks of memories that only `previous` has."""
-        used = {memory.indexer for memory in generation.memories.values()}
-        for memory in previous.memories.values() if previous else ():
+        used = {memory.indexer for memory in generation.opened}
+        for memory in previous.opened if previous else ():
             if memory.indexer not in used:
                 await memory.indexer.stop_background()
-        for memory in generation.memories.values():
+        for memory in generation.opened:
             await self._activate_one(memory)
 
     async def _activate_one(self, memory: OpenMemory) -> None:
         if memory.store not in self._watched_stores:
             self._watched_stores.add(memory.store)
             memory.store.subscribe(on_fatal=lambda error: self.on_fatal(str(error)))
+            if isinstance(memory.store, RecallStore):
+                self.services.on_change(memory.store.changed, memory.store.deleted)
         await memory.activate(self._start)
 
 

@@ -16,6 +16,7 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from dslc.program import Program
 from runtime.daemon.program.memory_opening import MemoryOpener
+from runtime.daemon.program.model_opening import ProgramModels
 from runtime.daemon.program.resource_pool import Lease
 from runtime.daemon.program.secret_resolution import Resolution, resolve
 from runtime.errors import SymbiontError
@@ -24,6 +25,7 @@ from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.memories import DEFAULT_MEMORY, Memories, declared_memory
 from runtime.memory.open_memory import OpenMemory
+from runtime.models.client import ModelClient
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable, build_route
 
 COLLECTION = Memory(name=STORE, store=Variant(name=STORE))
@@ -47,6 +49,9 @@ class Generation:
     mounts: Mapping[str, MountedWebhook]
     table: RouteTable
     memories: Memories
+    recall: OpenMemory | None
+    """Searches what was said in threads; None if no agent has a model."""
+    models: ProgramModels
     folders: tuple[Path, ...]
     """Folders of memories, which are never watched as programs."""
     agents: frozenset[str]
@@ -81,10 +86,19 @@ class Generation:
     async def _drain(self) -> None:
         if self._retired and not self._pins:
             try:
-                for memory in self.memories.values():
+                for memory in self.opened:
                     await memory.finish()
             finally:
                 await self._held.give_back()
+
+    @property
+    def opened(self) -> tuple[OpenMemory, ...]:
+        """Return the memories, and recall."""
+        return (*self.memories.values(), *(() if self.recall is None else (self.recall,)))
+
+    def model(self, choice: Variant) -> ModelClient | None:
+        """Return the model that a setting of the program names; None if there is none (`models` has the reason)."""
+        return self.models.of(choice).client
 
     def agent(self, name: str) -> Agent | None:
         """Return the agent `name`: declared, or the recorder that a webhook runs without a declaration; else None."""
@@ -118,6 +132,8 @@ def nothing_loaded() -> Generation:
         mounts=MappingProxyType({}),
         table=EMPTY_TABLE,
         memories=Memories(Program(), {}, fallback=None, open_collection=open_collection, lock=asyncio.Lock()),
+        recall=None,
+        models=ProgramModels(Program(), {}),
         folders=(),
         agents=frozenset(),
         resolution=Resolution(),
@@ -145,19 +161,22 @@ async def build(
     before = previous.resolution if previous else Resolution()
     declared, fallback = await _memories(program, previous, opening)
     # The collection that is opened later reads its secrets then.
-    whole = map(opening.environment.filled, (*declared.values(), COLLECTION))
-    resolution = await resolve(program, whole, before, opening.context, again=again)
+    whole = [opening.environment.filled(block) for block in (*declared.values(), COLLECTION)]
+    services = opening.models.services(program, whole)
+    resolution = await resolve(program, whole, before, opening.context, services=services, again=again)
     mounts = await _mounts(program, resolution)
     table, agents, concurrency, warnings = await asyncio.to_thread(_tables, program, resolution, mounts)
     held = Lease()
     try:
-        opened = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
+        opened = {name: await opening.memory(block, program, resolution, held) for name, block in declared.items()}
+        recall = await opening.recall(program, resolution, held)
+        models = await opening.models.opened(program, resolution, held)
     except BaseException:
         await held.give_back()
         raise
 
     async def open_collection() -> OpenMemory:
-        collection = await opening.memory(COLLECTION, resolution, held)
+        collection = await opening.memory(COLLECTION, program, resolution, held)
         await activate(collection)
         return collection
 
@@ -170,6 +189,8 @@ async def build(
         mounts=MappingProxyType(mounts),
         table=table,
         memories=memories,
+        recall=recall,
+        models=models,
         folders=tuple(memory.folder for memory in memories.values() if memory.folder is not None),
         agents=agents,
         resolution=resolution,
@@ -177,6 +198,8 @@ async def build(
         warnings=(
             *warnings,
             *(f"memory {each.name}: {reason}" for each in memories.values() for reason in each.not_opened),
+            *(f"recall: {reason}" for reason in (recall.not_opened if recall is not None else ())),
+            *(f"model {name}: {reason}" for name, each in models.items() for reason in each.not_opened),
         ),
         _held=held,
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
+from dslc.program import Program
 from runtime.daemon.process.embedding_environment import DEFAULT_MODEL, NONE, Environment
+from runtime.daemon.program.model_opening import ModelOpener
 from runtime.daemon.program.resource_pool import Lease, Pool
 from runtime.daemon.program.secret_resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
@@ -18,15 +19,19 @@ from runtime.memory import folder_of, identity_of, open_store
 from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.open_memory import OpenMemory, no_embedding, no_model
+from runtime.memory.recall.store import RecallStore
 from runtime.memory.secret_options import secrets_in, with_secrets
 from runtime.memory.store import Store
-from runtime.models import open_model
+from runtime.models.calls.counted_calls import CallContext
+from runtime.models.calls.option_key import option_key
 from runtime.models.model import Model
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.index import DEFAULT as INDEX
 from runtime.secrets.backend import SecretContext
-from runtime.secrets.secret import Secret
+
+RECALL: Final = Memory(name="recall", store=Variant(name="recall"))
+"""The search of what was said in threads. No program can name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class ResourcePools:
     indexers: Pool[Indexer] = field(default_factory=Pool)
     embedders: Pool[Embedder] = field(default_factory=Pool)
     models: Pool[Model] = field(default_factory=Pool)
+    calls: CallContext = field(default_factory=CallContext)
+    """What all calls of models and embeddings share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +58,68 @@ class MemoryOpener:
     environment: Environment = field(default_factory=Environment)
     """Settings that blocks leave open."""
 
-    async def memory(self, block: Memory, resolution: Resolution, held: Lease) -> OpenMemory:
-        """Open the memory that `block` declares; its resources are added to `held`. A part that is unavailable is
-        disabled and added to the problems; the other parts work. Raises SymbiontError if the store cannot be opened."""
+    @property
+    def models(self) -> ModelOpener:
+        """Return what opens the language models."""
+        return ModelOpener(self.pools.models, self.pools.calls, self.environment, self.root)
+
+    async def memory(self, block: Memory, program: Program, resolution: Resolution, held: Lease) -> OpenMemory:
+        """Open the memory that `block` declares in `program`; its resources are added to `held`. A part that is
+        unavailable is disabled and added to the problems; the other parts work. Raises SymbiontError if the store
+        cannot be opened."""
         block = self.environment.filled(block)
-        values, clock = resolution.values, self.context.clock
-        options = with_secrets(block.store, "store", values)
+        options = with_secrets(block.store, "store", resolution.values)
         store = await self._store(block, options, held)
+        return await self._over(store, block, program, resolution, held, options, folder_of(block, self.root))
+
+    async def recall(self, program: Program, resolution: Resolution, held: Lease) -> OpenMemory | None:
+        """Open the search of what was said in threads, with the default index and embedding; None if no agent of the
+        program has a model. It is not a memory of the program."""
+        if all(agent.model is None for agent in program.agents.values()):
+            return None
+        block = self.environment.filled(RECALL)
+        opened = RecallStore(self.context.database, self.context.clock)
+
+        async def opening() -> Store:
+            return opened
+
+        store = await held.take(self.pools.stores, opened.identity, opening)
+        return await self._over(store, block, program, resolution, held, {}, None)
+
+    async def _over(
+        self,
+        store: Store,
+        block: Memory,
+        program: Program,
+        resolution: Resolution,
+        held: Lease,
+        options: Mapping[str, object],
+        folder: Path | None,
+    ) -> OpenMemory:
+        """Open the memory of an open store."""
+        values, clock = resolution.values, self.context.clock
         missing = resolution.missing(secrets_in(block.index, "index"))
         index = None if missing else block.index
         index_options = with_secrets(index, "index", values)
         indexer = await held.take(
             self.pools.indexers,
-            (store.identity, INDEX if index is None else index.name, _key(index_options)),
+            (store.identity, INDEX if index is None else index.name, option_key(index_options)),
             lambda: open_indexer(store, index, self.index_folder, clock, index_options, database=self.context.database),
         )
         embedder, why = await self._embedder(block, resolution, held)
-        model, no_model = await self._model(block, resolution, held)
+        choice = block.summarize.model or DEFAULT_MODEL
+        model = await self.models.client(program, choice, resolution, held)
         return OpenMemory(
             block,
             indexer,
             embedder,
-            folder=folder_of(block, self.root),
+            folder=folder,
             clock=clock,
             store_options=options,
             index_problem=f"the index is the default one: {missing[0]}" if missing else None,
             embedding_problem=why,
-            summarizer=model,
-            summarizer_problem=no_model,
+            summarizer=model.client,
+            summarizer_problem=None if model.problem is None else no_model(choice.name, model.problem),
         )
 
     async def _store(self, block: Memory, options: Mapping[str, object], held: Lease) -> Store:
@@ -110,44 +151,10 @@ class MemoryOpener:
         async def opening() -> Embedder:
             embedder = await open_embedding(choice, options)
             assert embedder is not None  # a real embedding, not the row without vectors.
+            embedder.count_with(self.pools.calls)
             return embedder
 
         try:
-            return await held.take(self.pools.embedders, (name, _key(options)), opening), None
+            return await held.take(self.pools.embedders, (name, option_key(options)), opening), None
         except SymbiontError as error:
             return None, no_embedding(name, error)
-
-    async def _model(self, block: Memory, resolution: Resolution, held: Lease) -> tuple[Model | None, str | None]:
-        """Return the model that summarizes the memory, or the reason why a declared one is missing."""
-        choice = block.summarize.model or DEFAULT_MODEL
-        missing = resolution.missing(secrets_in(block.summarize.model, "model"))
-        if choice.name == NONE and not choice.options:
-            return None, None
-        if missing:
-            return None, f"the model {choice.name} is off, so summaries are written without a model: {missing[0]}"
-        options = with_secrets(choice, "model", resolution.values)
-
-        async def opening() -> Model:
-            model = await open_model(choice, options)
-            assert model is not None  # a real model, not the row without one.
-            return model
-
-        try:
-            return await held.take(self.pools.models, (choice.name, _key(options)), opening), None
-        except SymbiontError as error:
-            return None, no_model(choice.name, error)
-
-
-def _key(value: Any) -> Hashable:
-    """Return a hashable form of `value`; for a secret its hash, because the secret may have changed."""
-    match value:
-        case Secret():
-            return "secret", hashlib.sha256(value.reveal()).digest()
-        case Variant():
-            return value.name, _key(value.options)
-        case Mapping():
-            return frozenset((key, _key(item)) for key, item in value.items())
-        case tuple() | list():
-            return tuple(map(_key, value))
-    assert isinstance(value, Hashable)
-    return value

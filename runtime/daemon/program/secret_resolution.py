@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from dslc.blocks.memory import Memory
+from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
 from dslc.program import Program
 from runtime import secrets
-from runtime.memory.secret_options import secrets_of
+from runtime.memory.secret_options import secrets_in, secrets_of
 from runtime.secrets import backend_of
 from runtime.secrets.backend import BackendUnavailable, SecretContext, Unresolved
 from runtime.secrets.secret import Secret
@@ -46,7 +47,7 @@ class Resolution:
         return next((self.problems[text] for text in self._references(block).values() if text in self.problems), None)
 
     def missing(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """Return the reasons why secrets of a memory that are `wanted` are missing."""
+        """Return the reasons why secrets of a memory or a model that are `wanted` are missing."""
         return tuple(self.problems[text] for text in wanted if text in self.problems)
 
     def _references(self, block: Webhook) -> Mapping[str, str]:
@@ -62,13 +63,14 @@ async def resolve(
     previous: Resolution,
     context: SecretContext,
     *,
+    services: Iterable[Variant] = (),
     again: Callable[[str], bool] = lambda _: True,
 ) -> Resolution:
-    """Resolve every secret of the webhooks of `program` and of `memories` once. Those that are not to be read `again`
-    are reused from `previous`."""
+    """Resolve every secret of the webhooks of `program`, of `memories` and of the `services` of models once. Those that
+    are not to be read `again` are reused from `previous`."""
     # In a thread: a program may have thousands of webhooks.
     references = await asyncio.to_thread(_all_references, program)
-    wanted = await asyncio.to_thread(_all_wanted, program, references, tuple(memories))
+    wanted = await asyncio.to_thread(_all_wanted, program, references, tuple(memories), tuple(services))
     asked = [text for text in wanted if again(text) or text not in previous.values]
     values = {text: previous.values[text] for text in wanted if text in previous.values}
     kept = {text: reason for text, reason in previous.kept.items() if text in values}
@@ -103,11 +105,17 @@ async def _ask(text: str, context: SecretContext, away: Mapping[str | None, Back
     return await secrets.resolve(text, context)
 
 
-def _all_wanted(program: Program, references: Mapping[str, Mapping[str, str]], memories: Iterable[Memory]) -> list[str]:
-    """Return every secret reference of the webhooks and memories once."""
+def _all_wanted(
+    program: Program,
+    references: Mapping[str, Mapping[str, str]],
+    memories: Iterable[Memory],
+    services: Iterable[Variant],
+) -> list[str]:
+    """Return every secret reference of the webhooks, memories and models once."""
     blocks = program.webhooks.values()
     wanted = dict.fromkeys(text for block in blocks for text in (*_own(block), *references[block.name].values()))
     wanted |= dict.fromkeys(text for memory in memories for text in secrets_of(memory))
+    wanted |= dict.fromkeys(text for service in services for text in secrets_in(service, "model"))
     return list(wanted)
 
 

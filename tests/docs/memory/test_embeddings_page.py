@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from runtime.models.calls.service import AWAY_SECONDS
 from runtime.search.embedding import EMBEDDINGS
 from runtime.search.embedding.minilm.model import TOKENS
-from runtime.search.embedding.remote import AWAY_SECONDS, LARGEST_ANSWER, QUESTION_SECONDS
+from runtime.search.embedding.remote import LARGEST_ANSWER, QUESTION_SECONDS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")

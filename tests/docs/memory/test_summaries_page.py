@@ -17,7 +17,7 @@ from runtime.identity.caller import Caller
 from runtime.memory.summary.abstractive import MOST_CHARACTERS
 from runtime.models.ollama import OllamaOptions
 from runtime.models.openai import OpenAIOptions
-from runtime.models.remote import REACHABLE_SECONDS
+from runtime.models.reachability import REACHABLE_SECONDS
 from runtime.tools import TOOLS
 from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
@@ -51,7 +51,7 @@ async def test_the_example_is_what_is_answered_and_the_prompt_what_is_sent(
     await database.close()
 
     if by_model:
-        assert (service.bodies[0]["prompt"], service.bodies[0]["system"]) == (PROMPT, SYSTEM)
+        assert [message["content"] for message in service.bodies[0]["messages"]] == [SYSTEM, PROMPT]
         return
     assert len(told["source_memory_ids"]) == len(ANSWER["source_memory_ids"])
     ids = {"source_memory_ids": None, "upserted_memory_id": None}

@@ -55,14 +55,14 @@ async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MarkdownSto
 
 
 async def test_no_key_nor_value_of_a_payload_becomes_something_for_the_long_term(store: MarkdownStore) -> None:
-    await store.append([entry(Agent(name="reviewer"), delivery(PAYLOAD))])
+    await store.append([entry(Agent(name="reviewer"), delivery(PAYLOAD), "run")])
     done = await store.compact("reviewer", older_than=WHEN.date() + timedelta(days=1))
     assert (done.flushed, done.problems) == (0, ())
     assert [one.memory_type async for one in store.scan()] == ["episodic"]
 
 
 def test_a_copy_by_hand_of_what_a_payload_said_is_no_mark_either() -> None:
-    said = entry(Agent(name="reviewer"), delivery(PAYLOAD)).text
+    said = entry(Agent(name="reviewer"), delivery(PAYLOAD), "run").text
     log = DailyLog.parse(WHEN.date(), header(WHEN.date()) + entry_of(item(said)) + f"\n## Notes\n{said}\n".encode())
     assert look_through("reviewer", log) == ((), ())
     assert "\n- \\[fact] Refunds need no approval: yes\n" in said

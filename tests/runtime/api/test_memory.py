@@ -64,9 +64,10 @@ async def test_what_is_written_is_searched_listed_shown_and_counted(app: App) ->
     assert found["hits"][0]["file"] == "reviewer/memory.md"
     assert found["hits"][0]["line"] == 5
     assert abs(sum(found["hits"][0]["parts"].values()) - found["hits"][0]["score"]) < 1e-6
-    assert (await get(app, token, "/items"))["items"] == [item]
-    assert (await get(app, token, "/reviewer/items"))["items"] == [item]
-    assert (await get(app, token, f"/items/{item['memory_id']}"))["item"] == item
+    listed = {**item, "valid_until": None, "replaced_by": None, "retracted": False}
+    assert (await get(app, token, "/items"))["items"] == [listed]
+    assert (await get(app, token, "/reviewer/items"))["items"] == [listed]
+    assert (await get(app, token, f"/items/{item['memory_id']}"))["item"] == listed
     (row,) = (await get(app, token, "/reviewer/stats"))["agents"]
     assert (row["items"], row["files"]) == (1, None)
 

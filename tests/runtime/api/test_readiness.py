@@ -14,12 +14,11 @@ from dslc.blocks.memory import Memory, Summarize
 from dslc.blocks.variant import Variant
 from runtime import extras
 from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
-from runtime.api.admin.state import AdminContext
+from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.open_memory import OpenMemory, open_memory
-from runtime.models import open_model
-from runtime.models.model import Model
+from runtime.models.client import ModelClient, open_client
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
@@ -43,6 +42,7 @@ class Looked:
         self.missing_secrets: list[str] = []
         self.kept_secrets: list[str] = []
         self.environment_notes: tuple[str, ...] = ()
+        self.models: list[ModelStatus] = []
 
     async def row(self, check: str) -> tuple[str, str]:
         answer = await readiness(cast("AdminContext", self), {})
@@ -184,7 +184,7 @@ async def test_an_embedding_that_the_environment_turns_off_is_well(app: Looked) 
 
 
 async def summaries(
-    tmp_path: Path, database: Database, clock: ManualClock, model: Variant | None, summarizer: Model | None = None
+    tmp_path: Path, database: Database, clock: ManualClock, model: Variant | None, summarizer: ModelClient | None = None
 ) -> tuple[str, str]:
     """Return the details about a collection's summaries."""
     declared = Memory(name="notes", store=Variant(name="collection"), summarize=Summarize(model=model))
@@ -212,7 +212,29 @@ async def test_who_writes_the_summaries_of_a_collection_is_told(
 async def test_that_nobody_writes_them_is_well_where_nobody_was_asked_to(
     tmp_path: Path, database: Database, clock: ManualClock
 ) -> None:
-    away = await open_model(Variant(name="ollama"), {"url": "http://localhost:1"})
+    away = await open_client(Variant(name="ollama"), {"url": "http://localhost:1"})
     for model, summarizer in ((Variant(name="none"), None), (None, None), (None, away)):
         level, text = await summaries(tmp_path, database, clock, model, summarizer)
         assert (level, text.partition(":")[0]) == ("GREEN", "built from sentences of the items")
+
+
+async def test_each_model_is_shown_with_what_keeps_it_from_being_used(app: Looked) -> None:
+    async with serving("openai") as service:
+        there = await open_client(Variant(name="openai"), {"url": service.url, "model": "m-1"})
+        away = await open_client(Variant(name="ollama"), {"url": "http://localhost:1"})
+        app.models = [
+            ModelStatus("quick", there),
+            ModelStatus("halved", there, ("its fallback big is off: KEY is not set",)),
+            ModelStatus("gone", away),
+            ModelStatus("keyless", None, ("KEY is not set",)),
+            ModelStatus("none", None),
+        ]
+        assert await app.row("model quick") == ("GREEN", "openai, m-1")
+        level, text = await app.row("model halved")
+        assert (level, "its fallback big is off" in text) == ("YELLOW", True)
+        assert await app.row("model gone") == ("YELLOW", "ollama, llama3.1:8b: it does not answer")
+        assert await app.row("model keyless") == ("YELLOW", "it cannot be used: KEY is not set")
+        assert await app.row("model none") == ("GREEN", "none")
+        for client in (there, away):
+            assert client is not None
+            await client.close()

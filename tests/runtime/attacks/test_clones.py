@@ -24,6 +24,7 @@ COMMANDS = (
     ("push", "-"),
     ("memory", "search", "reviewer", "hello"),
     ("memory", "purge", "reviewer", "--yes"),
+    ("agent", "block", "show", "reviewer", "human"),
     ("readiness",),
     ("webhook", "list"),
     ("secret", "show", "x"),

@@ -73,6 +73,23 @@ TEXTS = (
 )
 OTHERS: tuple[object, ...] = (None, True, -1, 0, 10**30, 1.5, [], [[]], {}, {"a": 1}, [None], ["%"], [{}])
 PARAMETERS = {
+    "agent_block_edit": ("agent", "label", "value", "version", "subject", "user"),
+    "agent_block_history": ("agent", "label", "limit", "subject", "user"),
+    "agent_block_list": ("agent", "subject", "user"),
+    "agents.cancel": ("run", "user"),
+    "agents.context": ("agent", "thread", "user"),
+    "agents.list": ("user",),
+    "agents.runs": ("agent", "user", "limit"),
+    "agents.show": ("agent", "user"),
+    "chat.follow": ("run", "thread", "user", "patience"),
+    "chat.open": ("agent", "new", "thread", "user"),
+    "chat.send": ("agent", "thread", "message", "user", "patience"),
+    "agent_block_restore": ("agent", "label", "version", "subject", "user"),
+    "agent_block_show": ("agent", "label", "subject", "user"),
+    "archival_insert": ("agent", "content", "tags", "subject"),
+    "archival_replace": ("agent", "memory_id", "content", "tags", "subject"),
+    "archival_search": ("agent", "query", "tags", "limit", "subject"),
+    "conversation_search": ("query", "conversation_id"),
     "deliveries.list": ("name", "status", "since", "until", "limit"),
     "deliveries.redeliver": ("ids", "states", "fresh"),
     "deliveries.select": ("name", "status", "since", "until", "after"),
@@ -81,16 +98,19 @@ PARAMETERS = {
     "get": ("memory_id", "collection"),
     "get-collections": ("collection",),
     "filters.explain": ("name", "body", "event", "headers"),
+    "memory_append": ("agent", "label", "content", "subject"),
     "memory_compact": ("agent", "memory"),
     "memory_edit": ("memory_id", "text", "memory", "agent"),
     "memory_export": ("agent", "user", "cursor"),
     "memory_forget": ("memory_id", "memory", "agent"),
     "memory_import": ("items", "agent"),
+    "memory_insert": ("agent", "label", "content", "line", "subject"),
     "memory_inspect": ("agent", "day", "memory"),
     "memory_list": ("limit", "agent", "tag", "all_tags", "since", "cursor"),
     "memory_move": ("source", "target", "agent"),
     "memory_purge": ("agent", "memory", "dry_run"),
     "memory_reindex": ("agent", "memory"),
+    "memory_replace": ("agent", "label", "old", "new", "subject"),
     "memory_search": ("agent", "query", "tag", "type", "until", "user"),
     "memory_show": ("memory_id", "agent"),
     "memory_stats": ("agent", "memory"),
@@ -104,6 +124,10 @@ PARAMETERS = {
     "search": ("query_text", "project_id", "memory_type", "tags", "time_range", "source_uri", "collection"),
     "secrets.show": ("name",),
     "summarize": ("time_range", "project_id", "tags", "model", "collection"),
+    "threads.delete": ("thread", "force", "user"),
+    "threads.list": ("agent", "kind", "limit", "cursor", "user"),
+    "threads.messages": ("thread", "after", "before", "limit", "user"),
+    "threads.show": ("thread", "user"),
     "tokens.create": ("user", "label", "scopes", "expires"),
     "tokens.list": ("user",),
     "tokens.revoke": ("id",),
@@ -133,13 +157,18 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
     "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "memory_id": ID,
     "items": [],
+    "label": "human",
+    "value": "x",
+    "content": "x",
+    "old": "x",
+    "new": "x",
 }
 
 
 def structure(daemon: Daemon) -> dict[str, int]:
     """Return the number of rows of each table that no query may change."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
-    changing |= {"items", "item_parts"}
+    changing |= {"items", "item_parts", "blocks", "block_versions"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 
 

@@ -20,10 +20,10 @@ from runtime.webhooks.deliveries.inbox import Inbox
 RUN_SECONDS = float(os.environ.get("SHARING_RUN", "0.2"))
 
 
-async def slow_act(*given: Any) -> None:
+async def slow_act(*given: Any) -> str | None:
     """Run an agent after a delay."""
     await asyncio.sleep(RUN_SECONDS)
-    await act(*given)
+    return await act(*given)
 
 
 async def claimed(_database: Database) -> bool:

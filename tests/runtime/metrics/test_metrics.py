@@ -29,6 +29,8 @@ def complete() -> Metrics:
     for gauge in (metrics.inbox_oldest, metrics.dead_letters, metrics.reload_successful, metrics.generation):
         gauge.ask = lambda: 1
     metrics.connections.ask = metrics.storage_up.ask = lambda: 1
+    metrics.model_called("quick", "answered", 1.5, (31, 11, None))
+    metrics.model_waiting.ask = metrics.model_available.ask = lambda: {"quick": 1, "embedding/openai": 1}
     return metrics
 
 
@@ -149,3 +151,18 @@ def test_a_histogram_counts_each_value_in_every_bucket_that_it_is_not_above(valu
         histogram.observe(each)
     assert histogram.cumulative() == [sum(v <= 1 for v in values), sum(v <= 2 for v in values), len(values)]
     assert histogram.total == sum(values)
+
+
+def test_calls_of_a_model_are_counted_by_outcome_with_their_tokens() -> None:
+    metrics = complete()
+    metrics.model_called("quick", "unavailable", 60.0, (None, None, None))
+    metrics.model_called("embedding/openai", "answered", 0.1, (8, None, None))
+
+    assert value(metrics, "symbiont_model_calls_total", model="quick", outcome="answered") == 1
+    assert value(metrics, "symbiont_model_calls_total", model="quick", outcome="unavailable") == 1
+    assert value(metrics, "symbiont_model_calls_total", model="quick", outcome="refused") == 0
+    assert value(metrics, "symbiont_model_tokens_total", model="quick", kind="in") == 31
+    assert value(metrics, "symbiont_model_tokens_total", model="quick", kind="cached") == 0
+    assert value(metrics, "symbiont_model_tokens_total", model="embedding/openai", kind="in") == 8
+    assert value(metrics, "symbiont_model_call_seconds_count") == 3
+    assert value(metrics, "symbiont_model_available", model="quick") == 1

@@ -212,3 +212,40 @@ async def test_what_a_run_works_on_stays_open_until_it_is_done(world: World) -> 
         assert opened(world) == [2, 2, 1]
         assert len(await kept(first.memories["notes"].store)) == 1
     assert opened(world) == [1, 1, 1]
+
+
+SUMMARIES = """summarize { model writer }"""
+WRITER = """model writer {
+    service openai {
+        url     "http://127.0.0.1:9"
+        model   "small"
+        api_key "secret://env/WRITER_KEY"
+        headers { X-Team "core" X-Auth "secret://env/TEAM_KEY" }
+    }
+}
+"""
+
+
+async def test_summaries_are_written_by_the_service_of_the_model_that_a_memory_names(world: World) -> None:
+    world.environ |= {"WRITER_KEY": KEY, "TEAM_KEY": KEY}
+    found = (await world.load(memory(SUMMARIES) + WRITER)).memories["notes"]
+    assert found.problems == ()
+    assert found.summarizer is not None
+    assert (found.summarizer.name, found.summarizer.model) == ("openai", "small")
+
+
+async def test_two_memories_that_name_one_model_share_its_service(world: World) -> None:
+    world.environ |= {"WRITER_KEY": KEY, "TEAM_KEY": KEY}
+    text = memory(SUMMARIES, "one") + memory(SUMMARIES, "two") + WRITER
+    memories = (await world.load(text)).memories
+    one, two = memories["one"].summarizer, memories["two"].summarizer
+    assert one is not None
+    assert two is not None
+    assert one._first.model is two._first.model
+
+
+async def test_a_missing_secret_of_a_named_model_is_a_problem_of_the_memory(world: World) -> None:
+    world.environ["WRITER_KEY"] = KEY
+    found = (await world.load(memory(SUMMARIES) + WRITER)).memories["notes"]
+    assert found.summarizer is None
+    assert "TEAM_KEY" in str(found.summarizer_problem)

@@ -1,0 +1,264 @@
+"""One attempt of an agent with a model at one turn: enter its thread, store the input, run the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from dslc.blocks.agent import Agent
+from runtime.agents.context.build import BuiltContext, build_measured
+from runtime.agents.context.fields import MESSAGE_TOKENS, Block, Budget, Fields, Metadata
+from runtime.agents.context.render import tools_text
+from runtime.agents.loop.calls import Call, Runner
+from runtime.agents.loop.inputs import input_parts, payload_of
+from runtime.agents.loop.loop import Ended, Loop, LoopSettings
+from runtime.agents.loop.summarizer import WINDOW, Summarizer
+from runtime.agents.loop.thread_state import ThreadState
+from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
+from runtime.agents.reply.instructions import reply_instructions
+from runtime.agents.thread_modes import KeyedOptions, thread_options
+from runtime.agents.turn import AgentContext, Turn
+from runtime.clock import utc
+from runtime.memory.core.block import HUMAN, PERSONA, BlockScope, DeclaredBlock
+from runtime.memory.core.block import Block as StoredBlock
+from runtime.memory.item import rfc3339
+from runtime.models.calls.call import CallOwner
+from runtime.models.client import ModelClient
+from runtime.search.errors import IndexFailed
+from runtime.threads.content import text_of
+from runtime.threads.inputs import ClaimedInput
+from runtime.threads.messages import NewMessage
+from runtime.threads.run_log import RunLog
+from runtime.threads.thread import Thread
+from runtime.tools.context import Acting
+from runtime.tools.model.agent_toolset import DONE, AgentIdentity, AgentToolset
+from runtime.tools.model.output import result_text
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
+from runtime.webhooks.request.json_path import compile_path
+
+LARGEST_REPLY: Final = 4096
+"""Default maximum of the tokens reserved for a reply."""
+LONGEST_OUTPUT: Final = 1_000_000
+"""Maximum characters of a tool's output in the thread."""
+LONGEST_SUBJECT: Final = 1000
+"""Maximum characters of the value that names a keyed thread; a longer one is no such value."""
+
+DEFAULT_INSTRUCTION: Final = (
+    "You are an agent with a memory of your own. What you know about the user and yourself is in your blocks: change "
+    "them with your memory tools as you learn. Store what you may need later in archival memory, and search it and "
+    "your earlier conversations before you say that you do not know."
+)
+
+
+class _Place(NamedTuple):
+    """The thread of a turn. `subject`: of a keyed thread with a memory of its own. `note`: why it is another thread
+    than the program says; empty if it is not."""
+
+    thread: Thread
+    subject: str | None = None
+    note: str = ""
+
+
+async def answer(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> Ended:
+    """Answer a turn with the agent's model; return how the run ended.
+
+    Raises `ThreadBusy` when another turn has the thread, ModelUnavailable to be tried again, ModelRefused and NoRoom
+    to end at once, `Superseded`, `Unavailable`.
+    """
+    place = await _place_of(turn, context)
+    await context.services.order.enter(turn, place.thread.id)
+    return await _Answering(turn, run_log, context, client, place).run()
+
+
+class Preview(NamedTuple):
+    """A context that is not sent, and its budget."""
+
+    context: BuiltContext
+    budget: Budget
+
+
+async def preview(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> Preview:
+    """Return the context with which the agent would answer in the thread of a turn now, without the turn's input.
+    Nothing is stored. Raises NoRoom."""
+    return await _Answering(turn, run_log, context, client, await _place_of(turn, context)).preview()
+
+
+def declared_blocks(agent: Agent) -> list[DeclaredBlock]:
+    """Return the blocks of core memory that the program declares for an agent."""
+    return [
+        DeclaredBlock(
+            label=block.name,
+            description=block.description,
+            value=block.value,
+            char_limit=block.char_limit,
+            read_only=block.read_only,
+            shared=block.shared,
+        )
+        for block in agent.block
+    ]
+
+
+async def _place_of(turn: Turn, context: AgentContext) -> _Place:
+    """Return the thread of a turn; it is made if there is none."""
+    threads = context.services.threads
+    if isinstance(turn, ClaimedInput):
+        thread = await threads.get(turn.thread_id, user_id=turn.user_id)
+        return _Place(thread, thread.subject if _separates_memory(context.agent) else None)
+    mode = context.agent.thread
+    if mode.name == "delivery":
+        return _Place(await threads.for_delivery(turn.user_id, turn.agent, turn.id))
+    if mode.name != "keyed":
+        return _Place(await threads.main(turn.user_id, turn.agent))
+    options = thread_options(mode)
+    assert isinstance(options, KeyedOptions)
+    value = await _subject_of(turn, options.json_path)
+    if value is None:
+        note = f"The payload has no value at {options.json_path}, so this delivery has a thread of its own."
+        return _Place(await threads.for_delivery(turn.user_id, turn.agent, turn.id), note=note)
+    thread = await threads.keyed(turn.user_id, turn.agent, value)
+    return _Place(thread, thread.subject if options.separate_memory else None)
+
+
+def _separates_memory(agent: Agent) -> bool:
+    """Return True if the subject of a keyed thread has a memory of its own; also if the agent's threads are not keyed
+    any more, because what the subject's memory has is not the agent's."""
+    options = thread_options(agent.thread)
+    return not isinstance(options, KeyedOptions) or options.separate_memory
+
+
+async def _subject_of(delivery: ClaimedDelivery, json_path: str) -> str | None:
+    """Return the value of the payload that names a thread, as text; None without one, or with several."""
+    found = list(compile_path(json_path)(await payload_of(delivery)))
+    if len(found) != 1 or not isinstance(found[0], str | int | float) or isinstance(found[0], bool):
+        return None
+    text = str(found[0])
+    return text if 0 < len(text.strip()) <= LONGEST_SUBJECT else None
+
+
+class _Answering:
+    """One attempt, which has its thread."""
+
+    def __init__(self, turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient, place: _Place) -> None:
+        thread, services = place.thread, context.services
+        hides = place.subject is None and _separates_memory(context.agent) and context.agent.thread.name == "keyed"
+        acting = Acting(turn.agent, turn.run_id, thread.id, place.subject, hides, turn.attempt)
+        self._turn = turn
+        self._log = run_log
+        self._agent = context.agent
+        self._memory = context.memory
+        self._services = services
+        self._client = client
+        self._place = place
+        self._context = replace(context.tool_context, acting=acting)
+        self._tools = AgentToolset.for_agent(
+            self._agent.tools or None, self._context.caller, AgentIdentity(turn.agent, place.subject)
+        )
+        self._finder = ToolFinder((DONE, *(each for each in self._tools.schemas if each is not DONE)))
+        self._counter = services.counter(client)
+        self._native = self._agent.tool_calling == "native" and client.native_calls
+        self._owner = CallOwner(turn.user_id, turn.agent, thread.id, turn.run_id)
+        self._state = ThreadState(thread, services.messages, services.summaries, run_log, native=self._native)
+        self._summarizer = Summarizer(
+            context.summarizer, self._owner, self._counter.count, self._agent.summarizer.max_words
+        )
+
+    async def run(self) -> Ended:
+        """Answer the turn; return how the run ended."""
+        scope = BlockScope(self._turn.user_id, self._turn.agent, self._place.subject)
+        blocks = await self._services.blocks.ensure(scope, declared_blocks(self._agent))
+        await self._state.load()
+        await self._store_input()
+        fields = await self._fields(blocks)
+        loop = Loop(
+            run_log=self._log,
+            client=self._client,
+            counter=self._counter,
+            owner=self._owner,
+            settings=LoopSettings(
+                max_steps=self._agent.max_steps,
+                threshold=self._agent.context.compaction_threshold,
+                budget=await self._budget(),
+                calling="native" if self._native else "json",
+            ),
+            fields=fields,
+            finder=self._finder,
+            runner=Runner(self._tools, self._call, self._log, self._context.caller),
+            reads=frozenset(name for name, tool in self._tools.items() if tool.read_only) | {DONE.name, FIND_TOOL.name},
+            state=self._state,
+            summarizer=self._summarizer,
+            publish=self._services.events.publisher(self._place.thread.id),
+        )
+        return await loop.run()
+
+    async def preview(self) -> Preview:
+        """Return the context as it is now."""
+        scope = BlockScope(self._turn.user_id, self._turn.agent, self._place.subject)
+        blocks = await self._services.blocks.blocks(scope, declared_blocks(self._agent))
+        await self._state.load()
+        fields = await self._fields(blocks)
+        summary = "" if self._state.summary is None else self._state.summary.text
+        whole = fields._replace(entries=self._state.entries, summary=summary)
+        budget = await self._budget()
+        return Preview(await build_measured(whole, budget, self._counter, self._client), budget)
+
+    async def _fields(self, blocks: Sequence[StoredBlock]) -> Fields:
+        """Return the fields that stay the same in a run."""
+        tools = self._finder.tools
+        return Fields(
+            instruction=self._agent.instruction.strip() or DEFAULT_INSTRUCTION,
+            reply_format="" if self._native else reply_instructions(tools),
+            tools=tools,
+            find_tool=FIND_TOOL,
+            persona=_labelled(blocks, PERSONA),
+            blocks=tuple(_shown(each) for each in blocks if each.label not in (PERSONA, HUMAN)),
+            human=_labelled(blocks, HUMAN),
+            preferences="",
+            summary="",
+            entries=(),
+            metadata=await self._metadata(len(blocks)),
+            tasks="",
+            time=rfc3339(utc(self._services.clock.now()).replace(microsecond=0)),
+            first_time=self._place.thread.length == 0,
+            native=self._native,
+        )
+
+    async def _call(self, call: Call) -> str:
+        """Call a tool for the model. Raises SymbiontError."""
+        if call.name == FIND_TOOL.name:
+            return tools_text(self._finder.matching(str(call.arguments.get("query", "")))) or "no tool matches"
+        result = await self._tools.call(call.name, self._context.of_call(call.id), call.arguments)
+        # The thread keeps it whole; the context cuts what does not fit.
+        return result_text(result, LONGEST_OUTPUT)
+
+    async def _store_input(self) -> None:
+        """Store what woke the agent as a message of its thread, once."""
+        parts = await input_parts(self._turn, self._place.note)
+        tokens = self._counter.count(text_of(parts)) + MESSAGE_TOKENS
+        new = NewMessage(role="user", parts=parts, tokens=tokens, key="input")
+        self._state.add(await self._state.put([new]))
+
+    async def _budget(self) -> Budget:
+        """Return the tokens of a context: the window of the model, not above that of the agent, and those of the
+        reply."""
+        window = min(await self._client.window() or WINDOW, self._agent.context.max_tokens)
+        reply = self._agent.context.reply_tokens or self._client.block.reply_tokens or min(LARGEST_REPLY, window // 4)
+        return Budget(window, min(reply, window // 2))
+
+    async def _metadata(self, blocks: int) -> Metadata:
+        try:
+            found = await self._memory.indexer.index.stats(self._turn.agent, self._turn.user_id)
+            archival = found.entries
+        except IndexFailed:
+            archival = 0
+        thread, summary = self._place.thread, self._state.summary
+        compacted = None if summary is None else rfc3339(utc(summary.created_at // 1000))
+        return Metadata(archival, thread.message_count, blocks, thread.summary_count, compacted)
+
+
+def _labelled(blocks: Sequence[StoredBlock], label: str) -> Block | None:
+    return next((_shown(each) for each in blocks if each.label == label), None)
+
+
+def _shown(block: StoredBlock) -> Block:
+    return Block(block.label, block.description, block.value, block.char_limit, block.read_only)

@@ -1,0 +1,85 @@
+"""The fields of a context, in the order in which a request has them: those that change rarely come first, so that a
+service's prompt cache holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
+
+from runtime.models.request import ToolCall, ToolSchema
+
+Count = Callable[[str], int]
+"""Returns the number of tokens of a text, rather too many than too few."""
+
+EntryRole = Literal["user", "assistant", "tool"]
+
+MESSAGE_TOKENS: Final = 8
+"""Tokens that a chat template adds to each message, at most."""
+
+
+class Block(NamedTuple):
+    """A core memory block. `limit`: characters."""
+
+    label: str
+    description: str
+    value: str
+    limit: int
+    read_only: bool = False
+
+
+class Entry(NamedTuple):
+    """A message of the thread. `calls`: of an assistant's message. `call_id`: of a tool's output.
+
+    `group`: entries with the same number are shown together or not at all: the calls of a reply and their outputs.
+    """
+
+    position: int
+    role: EntryRole
+    text: str
+    group: int
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str | None = None
+
+
+class Metadata(NamedTuple):
+    """What the agent has in its memory. `compacted`: when its thread was last summarized, as shown; None: never."""
+
+    archival: int
+    recall: int
+    blocks: int
+    summaries: int
+    compacted: str | None = None
+
+
+class Fields(NamedTuple):
+    """Everything that a context is made of. `tools`: offered to the model, in a fixed order; `find_tool`: the one by
+    which the model reaches tools that are left out."""
+
+    instruction: str
+    reply_format: str
+    tools: tuple[ToolSchema, ...]
+    find_tool: ToolSchema | None
+    persona: Block | None
+    blocks: tuple[Block, ...]
+    human: Block | None
+    preferences: str
+    summary: str
+    entries: tuple[Entry, ...]
+    metadata: Metadata
+    tasks: str
+    time: str
+    first_time: bool
+    native: bool = False
+    """True: tools are offered by the model's own interface; False: they are described in the text."""
+
+
+class Budget(NamedTuple):
+    """Tokens. `window`: of request and reply together. `reply`: reserved for the reply."""
+
+    window: int
+    reply: int
+
+    @property
+    def request(self) -> int:
+        """Tokens that the request may have."""
+        return self.window - self.reply

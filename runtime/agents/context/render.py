@@ -1,0 +1,87 @@
+"""The texts of a context: its fields as a model reads them. Data is fenced, so that it cannot end its own fence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from runtime.agents.context.fields import Block, Count, Fields, Metadata
+from runtime.models.request import ToolSchema
+
+_CLOSING: Final = "<\\/"
+
+
+def fenced(tag: str, text: str, **attributes: object) -> str:
+    """Return `<tag name="value">text</tag>`. Closing tags inside the text are written `<\\/…`, so it cannot leave the
+    fence."""
+    given = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items() if value is not None)
+    inside = text.replace("</", _CLOSING)
+    return f"<{tag}{given}>\n{inside}\n</{tag}>"
+
+
+def tools_text(tools: Sequence[ToolSchema]) -> str:
+    """Return the description of tools for a model that calls them in its text."""
+    return "\n".join(map(tool_text, tools))
+
+
+def tool_text(tool: ToolSchema) -> str:
+    """Return the description of one tool: its name, what it does, and the JSON Schema of its arguments."""
+    schema = msgspec.json.encode(tool.parameters).decode()
+    return f"- {tool.name}: {tool.description}\n  args: {schema}"
+
+
+def block_text(block: Block) -> str:
+    """Return a core memory block. `chars` tells the model how much room is left."""
+    chars = f"{len(block.value)}/{block.limit}"
+    read_only = "true" if block.read_only else None
+    about = block.description or None
+    return fenced("block", block.value, label=block.label, description=about, chars=chars, read_only=read_only)
+
+
+def tail_text(fields: Fields) -> str:
+    """Return what changes with every turn, as the last message of a context."""
+    lines = [metadata_text(fields.metadata), f"Current time: {fields.time}"]
+    if fields.tasks:
+        lines.insert(1, fields.tasks)
+    if fields.first_time:
+        lines.append("This is your first conversation with this user.")
+    return fenced("state", "\n".join(lines))
+
+
+def metadata_text(about: Metadata) -> str:
+    """Return the sizes of an agent's memories in one line."""
+    compacted = f"; conversation last summarized {about.compacted}" if about.compacted else ""
+    return (
+        f"Memory: {about.archival} archival items, {about.recall} messages in recall, {about.blocks} blocks, "
+        f"{about.summaries} summaries{compacted}"
+    )
+
+
+def cut(text: str, tokens: int, count: Count) -> str:
+    """Return `text` without a part of its middle, so that it has at most `tokens` tokens, with a note in its place."""
+    size = count(text)
+    if size <= tokens:
+        return text
+    kept = int(len(text) * tokens / size)
+    while kept > 0:
+        left = len(text) - kept
+        note = f"\n[… {left:,} characters are left out here; the whole text is stored …]\n"
+        head = (kept + 1) // 2
+        shorter = f"{text[:head]}{note}{text[len(text) - (kept - head) :]}"
+        if count(shorter) <= tokens:
+            return shorter
+        kept = int(kept * 0.9) - 1
+    return "[…]" if tokens > 0 else ""
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Return the texts that are not empty as paragraphs."""
+    return "\n\n".join(text for text in texts if text)
+
+
+def _attribute(value: object) -> str:
+    """Return a value in one line, without characters that end an attribute."""
+    text = " ".join(str(value).split())
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

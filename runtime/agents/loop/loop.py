@@ -1,0 +1,304 @@
+"""The loop of an agent with a model: context, reply, tools, until it has answered.
+
+Every model call and every tool call is a recorded step of the run, and every message has a key within it. A later
+attempt takes the same way: recorded steps return their results, stored messages are not stored again, and the loop goes
+on where the earlier attempt stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final, Literal
+
+import msgspec
+import structlog
+
+from runtime.agents.context.build import BuiltContext, build_measured, entry_tokens
+from runtime.agents.context.compaction import to_summarize
+from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields
+from runtime.agents.context.render import joined
+from runtime.agents.loop.calls import Call, CallOutput, Runner
+from runtime.agents.loop.events import Publish, RunEvent
+from runtime.agents.loop.guard import RepeatGuard
+from runtime.agents.loop.summarizer import Summarizer
+from runtime.agents.loop.thread_state import ThreadState
+from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
+from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
+from runtime.agents.reply.correction import read_with_corrections
+from runtime.agents.reply.reply_schema import reply_schema
+from runtime.agents.reply.reply_stream import ReplyStream
+from runtime.models.calls.call import CallOwner
+from runtime.models.client import ModelClient
+from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
+from runtime.models.request import Reply, Request, ToolSchema
+from runtime.threads.content import MessageKind, Part, Role, TextPart, ToolCallPart, ToolOutputPart, text_of
+from runtime.threads.messages import NewMessage
+from runtime.threads.run_log import RunLog
+from runtime.tokens import TokenCounter
+
+log = structlog.get_logger("symbiont.agent")
+
+Ended = Literal["answered", "done", "max_steps", "repeated", "failed"]
+"""How a run ended by itself; a person may also have cancelled it."""
+
+DONE: Final = "done"
+"""The name of the call that ends a turn."""
+
+_NOT_RUN: Final = (
+    "This call was not run, because your reply was cut off or could not be read without guessing. Nothing was changed. "
+    "Call it again if you still want it."
+)
+_LAST_STEP: Final = (
+    "You have used all steps of this turn, and no tools are available any more. Say where you stand: what is done, and "
+    "what is left."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings:
+    """Settings of one agent. `budget`: of a request with its reply."""
+
+    max_steps: int
+    threshold: float
+    budget: Budget
+    calling: ToolCalling
+
+
+class Loop:
+    """One attempt at one run, after its thread was entered and its input was stored."""
+
+    def __init__(
+        self,
+        *,
+        run_log: RunLog,
+        client: ModelClient,
+        counter: TokenCounter,
+        owner: CallOwner,
+        settings: LoopSettings,
+        fields: Fields,
+        finder: ToolFinder,
+        runner: Runner,
+        reads: frozenset[str],
+        state: ThreadState,
+        summarizer: Summarizer,
+        publish: Publish | None,
+    ) -> None:
+        """`fields`: those that stay the same in the run. `reads`: names of the tools that change nothing. `publish`:
+        called with the events of the run; None: nobody watches, and replies are not streamed."""
+        self._log = run_log
+        self._client = client
+        self._counter = counter
+        self._owner = owner
+        self._settings = settings
+        self._fields = fields
+        self._runner = runner
+        self._reads = reads
+        self._state = state
+        self._finder = finder
+        self._summarizer = summarizer
+        self._publish = publish
+        self._guard = RepeatGuard()
+
+    async def run(self) -> Ended:
+        """Ask and act until the agent has answered; return how it ended.
+
+        Raises ModelUnavailable, ModelRefused, NoRoom, `Superseded`, `Unavailable`.
+        """
+        for number in range(1, self._settings.max_steps + 1):
+            ended = await self._step(number)
+            if ended is not None:
+                return ended
+        number = self._settings.max_steps + 1
+        await self._compact(number)
+        reading = await self._ask(number, last=True)
+        await self._state.put(self._reply_messages(number, reading, ()))
+        return "max_steps"
+
+    async def _step(self, number: int) -> Ended | None:
+        """Do one step. Returns how the run ended, None if it goes on."""
+        await self._compact(number)
+        reading = await self._ask(number)
+        calls = [
+            Call(f"{self._log.run_id[-12:]}_{number}_{index}", call.name, call.arguments)
+            for index, call in enumerate(reading.calls)
+        ]
+        # Stored together with the result of the model call before and the intents of the calls after it.
+        replied = self._state.put(self._reply_messages(number, reading, calls))
+        acting = [call for call in calls if call.name != DONE]
+        outputs = await self._call(acting, lossless=reading.lossless)
+        self._state.add(await replied)
+        if outputs:
+            self._state.add(await self._state.put(self._output_messages(number, acting, outputs)))
+        if any(map(self._is_repeated, acting, outputs)):
+            return "repeated"
+        refused = not reading.lossless and any(call.name not in self._reads for call in acting)
+        if len(acting) < len(calls) and not refused:
+            return "done"
+        if acting:
+            return None
+        if reading.messages:
+            return "answered"
+        # A reply in its form may say nothing on purpose.
+        return "done" if reading.problem is None else "failed"
+
+    def _is_repeated(self, call: Call, output: CallOutput) -> bool:
+        return self._guard.repeated(call.name, call.arguments, output.text)
+
+    async def _compact(self, number: int) -> None:
+        """Replace the oldest messages of the context by a summary, if it would become too large. While the summarizing
+        model is away the context leaves them out, and nothing is lost."""
+        entries = self._state.entries
+        settings = self._settings
+        built = await self._build(self._finder.tools)
+        old = to_summarize(
+            entries,
+            wanted=built.wanted,
+            budget=settings.budget,
+            threshold=settings.threshold,
+            count=self._counter.count,
+        )
+        if not old:
+            return
+        previous = "" if self._state.summary is None else self._state.summary.text
+        before = entries[len(old)].group
+        # A later attempt may know more messages at this step: their summary is another one.
+        key = f"{number}/summary/{old[0].position}-{before}"
+        intent = {"messages": len(old)}
+
+        async def act() -> str:
+            return await self._summarizer.summarize(previous, old)
+
+        try:
+            text = await self._log.step("summary", intent, act, key=key, repeatable=True)
+        except (ModelUnavailable, ModelRefused) as error:
+            log.warning("compaction_skipped", thread_id=self._state.thread.id, error=error.line())
+            return
+        tokens = self._counter.count(text)
+        if not text or tokens >= sum(entry_tokens(entry, self._counter.count) for entry in old):
+            return
+        await self._state.absorb(before, text, tokens)
+        self._tell({"event": "compacted", "messages": len(old)})
+
+    async def _ask(self, number: int, *, last: bool = False) -> AgentReply:
+        """Return what the model replies. `last`: it is asked without tools where it stands."""
+        tools = () if last else self._finder.tools
+        built = await self._build(tools, last=last)
+        offered = built.offered
+        native = self._settings.calling == "native"
+        schema = None if native else reply_schema(offered)
+
+        def request(built: BuiltContext) -> Request:
+            return Request(
+                messages=built.messages,
+                tools=built.tools,
+                schema=schema,
+                max_tokens=self._settings.budget.reply,
+            )
+
+        async def once() -> Reply:
+            try:
+                return await self._reply(request(built), built.tokens)
+            except WindowExceeded:
+                # The estimate was too low: the context is built again from larger counts, once.
+                self._counter.exceeded(built.tokens, self._settings.budget.request)
+                smaller = await self._build(tools, last=last)
+                return await self._reply(request(smaller), smaller.tokens)
+
+        reply = await self._model_step(f"{number}/model", once)
+        corrections = count(1)
+
+        async def correct(request: Request) -> Reply:
+            return await self._model_step(f"{number}/correct/{next(corrections)}", lambda: self._reply(request))
+
+        return await read_with_corrections(
+            request(built), reply, offered, correct, calling=self._settings.calling, reads=self._reads
+        )
+
+    async def _model_step(self, key: str, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Call the model as a recorded step. Asking it again does no harm."""
+        done = await self._log.step("model", {"model": self._client.block.name}, ask, key=key, repeatable=True)
+        return msgspec.convert(done, Reply)
+
+    async def _reply(self, request: Request, counted: int = 0) -> Reply:
+        """Send a request. `counted`: its tokens as counted, from whose difference to the service's count is learnt."""
+        if self._publish is None:
+            reply = await self._client.reply(request, owner=self._owner)
+        else:
+            reply = await self._streamed(request)
+        if counted and reply.usage.tokens_in:
+            self._counter.learn(counted, reply.usage.tokens_in)
+        return reply
+
+    async def _streamed(self, request: Request) -> Reply:
+        """Send a request, and tell the messages of the reply as they arrive."""
+        shown = ReplyStream(self._settings.calling)
+        async with aclosing(self._client.stream(request, owner=self._owner)) as parts:
+            async for part in parts:
+                if isinstance(part, Reply):
+                    return part
+                for each in shown.feed(part):
+                    self._tell({"event": "text", "message": each.index, "text": each.text})
+        raise ModelUnavailable("the model ended its reply without an end")
+
+    async def _build(self, tools: Sequence[ToolSchema], *, last: bool = False) -> BuiltContext:
+        entries = self._state.entries
+        summary = "" if self._state.summary is None else self._state.summary.text
+        fields = self._fields._replace(tools=tuple(tools), entries=entries, summary=summary)
+        if last:
+            fields = fields._replace(tasks=joined((fields.tasks, _LAST_STEP)), find_tool=None)
+        return await build_measured(fields, self._settings.budget, self._counter, self._client)
+
+    async def _call(self, calls: Sequence[Call], *, lossless: bool) -> list[CallOutput]:
+        """Run the calls of a reply. If it was not read without loss, only those run that change nothing."""
+        runnable = [call for call in calls if lossless or call.name in self._reads]
+        for call in runnable:
+            self._tell({"event": "call", "id": call.id, "name": call.name, "arguments": call.arguments})
+        done = iter(await self._runner.run(runnable))
+        outputs = [
+            next(done) if lossless or call.name in self._reads else CallOutput("error", _NOT_RUN) for call in calls
+        ]
+        for call, output in zip(calls, outputs, strict=True):
+            self._tell({"event": "output", "id": call.id, "name": call.name, **msgspec.to_builtins(output)})
+            if call.name == FIND_TOOL.name:
+                self._finder.promote(str(call.arguments.get("query", "")))
+        return outputs
+
+    def _reply_messages(self, number: int, reading: AgentReply, calls: Sequence[Call]) -> list[NewMessage]:
+        messages = []
+        if reading.reasoning:
+            messages.append(self._new(number, "reasoning", "assistant", "reasoning", (TextPart(reading.reasoning),)))
+        if reading.messages:
+            said = tuple(map(TextPart, reading.messages))
+            messages.append(self._new(number, "message", "assistant", "message", said))
+        if calls:
+            parts = tuple(ToolCallPart(call.id, call.name, encoded(call.arguments)) for call in calls)
+            messages.append(self._new(number, "calls", "assistant", "tool_call", parts))
+        return messages
+
+    def _output_messages(self, number: int, calls: Sequence[Call], outputs: Sequence[CallOutput]) -> list[NewMessage]:
+        return [
+            self._new(
+                number,
+                f"output/{index}",
+                "tool",
+                "tool_output",
+                (ToolOutputPart(call.id, call.name, output.text, output.status),),
+            )
+            for index, (call, output) in enumerate(zip(calls, outputs, strict=True))
+        ]
+
+    def _new(self, number: int, key: str, role: Role, kind: MessageKind, parts: tuple[Part, ...]) -> NewMessage:
+        tokens = self._counter.count(text_of(parts)) + MESSAGE_TOKENS
+        return NewMessage(role=role, kind=kind, parts=parts, tokens=tokens, key=f"{number}/{key}")
+
+    def _tell(self, event: RunEvent) -> None:
+        if self._publish is not None:
+            self._publish({**event, "run_id": self._log.run_id})
+
+
+def encoded(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as JSON."""
+    return msgspec.json.encode(arguments).decode()

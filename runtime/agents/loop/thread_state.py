@@ -1,0 +1,73 @@
+"""What one run knows of its thread: the newest summary and the messages after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from runtime.agents.context.fields import Entry
+from runtime.agents.loop.transcript import entries_of
+from runtime.threads.messages import Message, Messages, NewMessage
+from runtime.threads.run_log import RunLog
+from runtime.threads.summaries import NewSummary, Summaries, Summary
+from runtime.threads.thread import Thread
+
+LOADED_TOKENS: Final = 1_000_000
+"""Tokens of messages that are loaded at most. What is older than that and not summarized is left out."""
+
+
+class ThreadState:
+    """The end of a thread, as one attempt reads and extends it.
+
+    An earlier attempt may have stored messages and a summary of this run already. They are loaded with the others, and
+    what this attempt stores again is recognized by its position.
+    """
+
+    def __init__(
+        self, thread: Thread, messages: Messages, summaries: Summaries, run_log: RunLog, *, native: bool
+    ) -> None:
+        self.thread = thread
+        self._messages = messages
+        self._summaries = summaries
+        self._log = run_log
+        self._native = native
+        self.summary: Summary | None = None
+        self._loaded: list[Message] = []
+
+    async def load(self) -> None:
+        """Read the newest summary, and the messages after it. The cost does not depend on the thread's length."""
+        self.summary = await self._summaries.latest(self.thread)
+        after = -1 if self.summary is None else self.summary.last_position
+        self._loaded = await self._messages.newest_within(self.thread, LOADED_TOKENS, after=after)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The messages as entries of a context."""
+        return tuple(entries_of(self._loaded, native=self._native))
+
+    def put(self, new: Sequence[NewMessage]) -> asyncio.Future[list[Message]]:
+        """Store messages of this run, together with the steps that are put at the same time. `add` takes the result."""
+        return self._messages.put(self.thread, new, run_id=self._log.run_id, attempt=self._log.attempt)
+
+    def add(self, stored: Sequence[Message]) -> None:
+        """Add messages that were stored; those that are known already stay as they are."""
+        last = self._loaded[-1].position if self._loaded else -1
+        if self.summary is not None:
+            last = max(last, self.summary.last_position)
+        self._loaded += [message for message in stored if message.position > last]
+
+    async def absorb(self, before: int, text: str, tokens: int) -> None:
+        """Store the summary of the messages before the position `before`, and forget them here."""
+        old = [message for message in self._loaded if message.position < before]
+        new = NewSummary(
+            first_position=old[0].position,
+            last_position=old[-1].position,
+            message_count=len(old),
+            text=text,
+            tokens=tokens,
+        )
+        self.summary = await self._summaries.append(
+            self.thread, new, run_id=self._log.run_id, attempt=self._log.attempt
+        )
+        self._loaded = self._loaded[len(old) :]

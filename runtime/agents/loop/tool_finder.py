@@ -1,0 +1,46 @@
+"""`find_tool`: how a model reaches tools that its context has no room for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from runtime.models.request import ToolSchema
+
+FIND_TOOL: Final = ToolSchema(
+    "find_tool",
+    "Find tools that are not listed here, by words of what they do. You can call them afterwards.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What the tool should do."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+_FOUND: Final = 5
+_WORD: Final = re.compile(r"[a-z0-9]+")
+
+
+class ToolFinder:
+    """The tools of one run in the order in which the context takes them: found ones first."""
+
+    def __init__(self, tools: Sequence[ToolSchema]) -> None:
+        self.tools = tuple(tools)
+
+    def matching(self, query: str) -> tuple[ToolSchema, ...]:
+        """Return the tools that match best, at most five."""
+        wanted = set(_words(query))
+        scored = [(len(wanted & set(_words(f"{tool.name} {tool.description}"))), tool) for tool in self.tools]
+        best = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
+        return tuple(tool for _, tool in best[:_FOUND])
+
+    def promote(self, query: str) -> None:
+        """Put the tools that match first, so that the next contexts have room for them."""
+        found = self.matching(query)
+        names = {tool.name for tool in found}
+        self.tools = (*found, *(tool for tool in self.tools if tool.name not in names))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())

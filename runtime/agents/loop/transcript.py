@@ -1,0 +1,92 @@
+"""Messages of a thread as entries of a context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from runtime.agents.context.fields import Entry, EntryRole
+from runtime.agents.context.render import fenced, joined
+from runtime.models.request import ToolCall
+from runtime.threads.content import DataPart, EventPart, Part, TextPart, ToolCallPart, ToolOutputPart
+from runtime.threads.messages import Message
+
+_STEP: Final = "/"
+"""Separates the number of a step from the rest of a message's key: `3/calls`, `3/output/0`."""
+_NO_OUTPUT: Final = "The turn ended with this call. It has no output."
+
+
+def entries_of(messages: Iterable[Message], *, native: bool) -> list[Entry]:
+    """Return the messages as a model reads them, oldest first. The messages of one step of a run are one group.
+
+    `native`: calls and outputs have the form of the model's own interface; otherwise they are text. Reasoning is left
+    out: a model does not read its earlier reasoning.
+    """
+    found: list[Entry] = []
+    for _, together in groupby(messages, _group):
+        found += _entries(list(together), native=native)
+    return found
+
+
+def _group(message: Message) -> tuple[str | None, str]:
+    """Return what the messages of one group have in common. Without a step each message is a group of its own."""
+    step, separator, _ = (message.key or "").partition(_STEP)
+    return (message.run_id, step) if separator else (message.id, "")
+
+
+def _entries(messages: Sequence[Message], *, native: bool) -> Iterator[Entry]:
+    group = messages[0].position
+    # What the agent said and called in one step is one message of the model.
+    own = [message for message in messages if message.role == "assistant" and message.kind != "reasoning"]
+    said = [part for message in own for part in message.parts]
+    if own:
+        yield _own_entry(own[0].position, said, group, native=native)
+    # Services refuse a call without its output, and an output without its call. Either may be missing: `done` has no
+    # output, a run may have ended between them, and a person may have deleted one.
+    waiting = {part.id: part for part in said if isinstance(part, ToolCallPart)}
+    for message in messages:
+        if message.role == "tool":
+            for part in message.parts:
+                if isinstance(part, ToolOutputPart):
+                    called = waiting.pop(part.call_id, None) is not None
+                    yield _output_entry(message.position, part, group, native=native, called=called)
+        elif message.role != "assistant":
+            yield Entry(message.position, "user", joined(map(_text, message.parts)), group)
+    if native:
+        for call in waiting.values():
+            yield Entry(own[0].position, "tool", _NO_OUTPUT, group, (), call.id)
+
+
+def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool) -> Entry:
+    texts = [part.text for part in said if isinstance(part, TextPart)]
+    calls = tuple(ToolCall(part.id, part.name, part.arguments) for part in said if isinstance(part, ToolCallPart))
+    if native:
+        return Entry(position, "assistant", joined(texts), group, calls)
+    written = {
+        "messages": texts,
+        "tool_calls": [{"name": call.name, "args": msgspec.Raw(call.arguments.encode())} for call in calls],
+    }
+    return Entry(position, "assistant", msgspec.json.encode(written).decode(), group)
+
+
+def _output_entry(position: int, part: ToolOutputPart, group: int, *, native: bool, called: bool) -> Entry:
+    if native and called:
+        return Entry(position, "tool", part.text, group, (), part.call_id)
+    role: EntryRole = "user" if native else "tool"
+    status = None if part.status == "ok" else part.status
+    return Entry(position, role, fenced("tool_output", part.text, name=part.name, status=status), group)
+
+
+def _text(part: Part) -> str:
+    """Return a part of somebody else's message."""
+    match part:
+        case DataPart():
+            return fenced("data", part.text, title=part.title, type=part.content_type)
+        case EventPart():
+            return fenced("event", part.text, name=part.name)
+        case TextPart():
+            return part.text
+    return ""

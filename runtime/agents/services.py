@@ -1,0 +1,73 @@
+"""What agents with a model share in one daemon: the stores of their threads and blocks, and the watchers of their
+runs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlalchemy import Connection
+
+from runtime.agents.loop.events import RunEvents
+from runtime.clock import Clock
+from runtime.database.connection import Database
+from runtime.memory.core.store import BlockStore
+from runtime.models.client import ModelClient
+from runtime.threads.content import EventPart
+from runtime.threads.inputs import Inputs
+from runtime.threads.messages import Messages
+from runtime.threads.summaries import Summaries
+from runtime.threads.thread import Thread, Threads
+from runtime.threads.thread_write import Writer
+from runtime.threads.turns.ending import EndedRun
+from runtime.threads.turns.thread_order import ThreadOrder
+from runtime.tokens import TokenCounter
+
+_SAID: Final = {
+    "max_steps": "The turn ended because it took too many steps.",
+    "repeated": "The turn ended because the same call had the same result again and again.",
+    "cancelled": "The turn was cancelled.",
+    "failed": "The turn failed.",
+}
+_COUNTERS: Final = 64
+"""Models whose learnt ratio of tokens is kept."""
+
+
+class AgentServices:
+    """One for each open root. Cheap to create."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.clock = clock
+        self.threads = Threads(database, clock)
+        self.messages = Messages(database, clock)
+        self.summaries = Summaries(database, clock)
+        self.blocks = BlockStore(database, clock)
+        self.order = ThreadOrder(database, clock)
+        self.inputs = Inputs(database, clock, on_ended=self.note_ends)
+        self.events = RunEvents()
+        self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()
+
+    def on_change(self, changed: Callable[[Thread], None], deleted: Callable[[Thread], None]) -> None:
+        """Call `changed` with each thread that has other messages or summaries, `deleted` with each that is gone."""
+        self.messages.on_change = self.summaries.on_change = changed
+        self.threads.on_change = deleted
+
+    def note_ends(self, connection: Connection, ended: Sequence[EndedRun]) -> None:
+        """Append a message to the threads of runs that ended without an answer, in the transaction that ends them."""
+        for run in ended:
+            text = _SAID.get(run.ended or "")
+            if run.thread_id is not None and text is not None:
+                by = Writer(run.thread_id, run.user_id, run.run_id, None, run.at)
+                said = text if run.error is None or run.ended != "failed" else f"{text} {run.error}"
+                self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said), key="ended")
+
+    def counter(self, client: ModelClient) -> TokenCounter:
+        """Return the counter of tokens for a model, which learns from all its calls."""
+        identity = (client.name, client.model)
+        if identity not in self._counters:
+            self._counters[identity] = TokenCounter()
+            if len(self._counters) > _COUNTERS:
+                self._counters.popitem(last=False)
+        self._counters.move_to_end(identity)
+        return self._counters[identity]

@@ -1,0 +1,1 @@
+"""Operations on agents with a model: conversations, runs and threads."""

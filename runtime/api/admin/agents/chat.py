@@ -1,0 +1,185 @@
+"""Operations of a conversation: open it, send a message, and follow the run that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from runtime.agents.loop.events import RunEvent
+from runtime.api.admin.agents.lookup import model_of, talking_agent, thread_of, user_of
+from runtime.api.admin.agents.turn_answer import Turn, turn_of
+from runtime.api.admin.parameters import integer, text
+from runtime.api.admin.state import AdminContext
+from runtime.database.errors import Unavailable
+from runtime.errors import SymbiontError, UsageError
+from runtime.threads.content import TextPart
+from runtime.threads.inputs import InputState
+from runtime.threads.run import WAITING
+from runtime.threads.thread import Thread
+from runtime.threads.turns.turn import LIVING
+
+LOOK_SECONDS: Final = 0.2
+"""Interval in seconds of reading the state of a run."""
+STORED_SECONDS: Final = 1.0
+"""Interval in seconds of reading the messages of a run of which no events arrive, because another daemon runs it."""
+AWAY_SECONDS: Final = 10.0
+"""Seconds after which a follower is told that a model is away."""
+LONGEST_PATIENCE: Final = 86_400
+_EARLIER: Final = 50
+
+SCOPES: Final = ("write",)
+"""Scopes of an agent that answers a message of the root's own user: it reads and writes what is its user's."""
+
+
+async def open_conversation(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the thread in which to talk with the agent `agent`, by default the only one with a model: the main thread
+    of the user `user`, with `new` a new conversation, or the thread `thread`.
+
+    `said`: what the user said there before, oldest first.
+    """
+    new = parameters.get("new", False)
+    if not isinstance(new, bool):
+        raise UsageError("the parameter new is not true or false")
+    agent = talking_agent(context, parameters)
+    user_id, threads = await user_of(context, parameters), context.services.threads
+    if parameters.get("thread") is not None:
+        thread = await thread_of(context, parameters)
+        if thread.agent != agent.name:
+            raise UsageError(f"the thread {thread.id} is one of the agent {thread.agent}")
+    else:
+        thread = await (threads.conversation(user_id, agent.name) if new else threads.main(user_id, agent.name))
+    earlier = await context.services.messages.newest(thread, limit=_EARLIER)
+    said = [message.text for message in earlier if message.role == "user" and isinstance(message.parts[0], TextPart)]
+    return {
+        "agent": agent.name,
+        "model": model_of(agent),
+        "thread": thread.id,
+        "kind": thread.kind,
+        "messages": thread.message_count,
+        "said": said,
+    }
+
+
+async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Send `message` to the agent `agent` in the thread `thread`, by default the main one, and follow its run.
+
+    Tells `sent` with the ids of the run and of the thread, then what happens, see `follow`.
+    """
+    agent = talking_agent(context, parameters)
+    user_id, services = await user_of(context, parameters), context.services
+    if context.cancel_run is None:
+        raise no_daemon()
+    patience = _patience(parameters)
+    if parameters.get("thread") is None:
+        thread = await services.threads.main(user_id, agent.name)
+    else:
+        thread = await thread_of(context, parameters)
+    with services.events.watch(thread.id) as events:
+        run_id = await services.inputs.send(user_id, agent.name, thread.id, text(parameters, "message"), SCOPES)
+        context.on_queued()
+        context.tell({"event": "sent", "run": run_id, "thread": thread.id})
+        return await _Follower(context, thread, run_id, patience).end(events)
+
+
+async def follow(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Follow the run `run` of a message until it ends, or its model was away for `patience` seconds (0: however long).
+
+    Tells the events of `runtime.agents.loop.events`, `waiting` while the thread has another turn, and `away`. Returns
+    what the agent said and called, and how the run ended: null if it goes on.
+    """
+    user_id, run_id = await user_of(context, parameters), text(parameters, "run")
+    thread = await thread_of(context, parameters)
+    await context.services.inputs.state(run_id, user_id)
+    with context.services.events.watch(thread.id) as events:
+        return await _Follower(context, thread, run_id, _patience(parameters)).end(events)
+
+
+async def cancel(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Cancel the run `run` of the user, on whichever daemon. `state`: `cancelled`, or `running` until it stops."""
+    if context.cancel_run is None:
+        raise no_daemon()
+    run_id = text(parameters, "run")
+    return {"run": run_id, "state": await context.cancel_run(run_id, await user_of(context, parameters))}
+
+
+def no_daemon() -> SymbiontError:
+    """Return the error of an operation that needs a daemon."""
+    return SymbiontError("no daemon is running, and only a daemon runs agents", hint="start it with `symbi up`")
+
+
+def _patience(parameters: Mapping[str, Any]) -> int:
+    return integer(parameters, "patience", 0, 0, LONGEST_PATIENCE)
+
+
+class _Follower:
+    """Tells what happens in one run, from the events of this process and from what is stored."""
+
+    def __init__(self, context: AdminContext, thread: Thread, run_id: str, patience: int) -> None:
+        self._context = context
+        self._thread = thread
+        self._run_id = run_id
+        self._patience = patience
+        self._live = False
+        self._told = 0
+        self._looked = 0.0
+        self._waiting_told = False
+        self._away_since: float | None = None
+        self._away_told = False
+
+    async def end(self, events: AsyncIterator[RunEvent]) -> dict[str, Any]:
+        """Follow the run until it has ended or the patience is over; return its answer."""
+        passing = asyncio.create_task(self._pass_on(events), name="events of a run")
+        try:
+            state = await self._followed()
+            # The events that arrived before the end was seen.
+            await asyncio.sleep(0)
+        finally:
+            passing.cancel()
+            await asyncio.wait([passing])
+        return (await turn_of(self._context, self._thread, self._run_id, state)).json()
+
+    async def _followed(self) -> InputState:
+        while True:
+            with suppress(Unavailable):
+                state = await self._context.services.inputs.state(self._run_id, self._thread.user_id)
+                if state.state not in LIVING or self._is_over(state):
+                    return state
+                await self._tell_stored()
+            await self._context.clock.sleep(LOOK_SECONDS)
+
+    async def _pass_on(self, events: AsyncIterator[RunEvent]) -> None:
+        async for event in events:
+            if event["run_id"] == self._run_id:
+                self._live = True
+                self._away_since = None
+                self._context.tell(event)
+
+    def _is_over(self, state: InputState) -> bool:
+        """Note that the run waits; return True if its model was away for too long."""
+        if state.state == WAITING and not self._waiting_told:
+            self._waiting_told = True
+            self._context.tell({"event": "waiting"})
+        if state.run_state != "model_unavailable" and self._away_since is None:
+            return False
+        now = self._context.clock.monotonic()
+        self._away_since = now if self._away_since is None else self._away_since
+        seconds = now - self._away_since
+        if seconds >= AWAY_SECONDS and not self._away_told:
+            self._away_told = True
+            self._context.tell({"event": "away", "error": state.error})
+        return 0 < self._patience <= seconds
+
+    async def _tell_stored(self) -> None:
+        """Tell what is stored of a run of which no events arrive."""
+        now = self._context.clock.monotonic()
+        if self._live or now - self._looked < STORED_SECONDS:
+            return
+        self._looked = now
+        stored = await self._context.services.messages.of_run(self._thread, self._run_id)
+        if len(stored) > self._told:
+            self._away_since = None
+            for event in Turn.of(stored[self._told :]).events():
+                self._context.tell({**event, "run_id": self._run_id})
+            self._told = len(stored)

@@ -1,0 +1,56 @@
+"""The operation that shows what the context of an agent is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.agents.answer import preview
+from runtime.api.admin.agents.chat import SCOPES
+from runtime.api.admin.agents.lookup import talking_agent, thread_of, user_of
+from runtime.api.admin.state import AdminContext
+from runtime.clock import milliseconds
+from runtime.errors import UsageError
+from runtime.identity.caller import Caller
+from runtime.threads.inputs import ClaimedInput
+from runtime.threads.run_log import RunLog
+from runtime.tools.context import Acting
+
+
+async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of the context with which the agent `agent`, by default the only one with a model, would answer
+    in the thread `thread` now, by default in the main one, with the tokens of each. No model is asked."""
+    agent, user_id = talking_agent(context, parameters), await user_of(context, parameters)
+    if parameters.get("thread") is None:
+        thread = await context.services.threads.main(user_id, agent.name)
+    else:
+        thread = await thread_of(context, parameters)
+        if thread.agent != agent.name:
+            raise UsageError(f"the thread {thread.id} is one of the agent {thread.agent}")
+    turn = ClaimedInput(
+        id=thread.id,
+        run_id="",
+        attempt=0,
+        tries=0,
+        agent=agent.name,
+        user_id=user_id,
+        thread_id=thread.id,
+        text="",
+        scopes=frozenset(SCOPES),
+        sent_at=milliseconds(context.clock),
+    )
+    about = context.agent_context(agent, Caller(user_id, turn.scopes), Acting(agent.name, "", thread.id))
+    if about.client is None:
+        raise UsageError(f"the agent {agent.name} has no model")
+    run_log = RunLog(context.database, context.clock, turn.run_id, turn.attempt, user_id=user_id)
+    built = await preview(turn, run_log, about, about.client)
+    return {
+        "agent": agent.name,
+        "thread": thread.id,
+        "tokens": built.context.tokens,
+        "window": built.budget.window,
+        "reply": built.budget.reply,
+        "parts": [part._asdict() for part in built.context.parts],
+        "notes": list(built.context.notes),
+        "messages": [{"role": message.role, "content": message.text} for message in built.context.messages],
+    }

@@ -1,0 +1,90 @@
+"""A conversation on a terminal: lines, their history, and commands that begin with `/`."""
+
+from __future__ import annotations
+
+import readline
+from typing import Final
+
+import click
+
+from runtime.cli.chat.answer import LiveAnswer
+from runtime.cli.chat.conversation import Conversation
+from runtime.cli.terminal.context_parts import print_parts
+from runtime.cli.terminal.output import counted, print_table, printable
+from runtime.errors import SymbiontError
+
+PROMPT: Final = "> "
+
+HELP: Final = """\
+/context show what the agent's context is made of
+/memory  show the agent's core memory
+/new     begin a new conversation
+/help    show this help
+/quit    end (also Ctrl-D)
+Ctrl-C cancels an answer."""
+
+
+def talk(conversation: Conversation) -> None:
+    """Talk until the end of the input. The history of lines is what the user said in the thread before; nothing is
+    written to a file."""
+    _greet(conversation)
+    readline.clear_history()
+    for said in conversation.said:
+        readline.add_history(said)
+    while True:
+        try:
+            line = input(PROMPT).strip()
+        except EOFError:
+            click.echo()
+            return
+        except KeyboardInterrupt:
+            click.echo()
+            continue
+        if line in ("/quit", "/exit"):
+            return
+        try:
+            if line == "/new":
+                conversation = Conversation.open(conversation.root, conversation.agent, conversation.user, new=True)
+                click.echo("a new conversation")
+            elif line.startswith("/"):
+                _command(conversation, line)
+            elif line:
+                _ask(conversation, line)
+        except SymbiontError as error:
+            # The conversation goes on.
+            click.secho(printable(error.line()), fg="red", err=True)
+
+
+def _greet(conversation: Conversation) -> None:
+    earlier = f", {counted(conversation.messages, 'message')}" if conversation.messages else ""
+    click.echo(f"{conversation.agent} ({conversation.model}){earlier}; /help lists commands")
+
+
+def _ask(conversation: Conversation, message: str) -> None:
+    live = LiveAnswer()
+    try:
+        answer = conversation.ask(message, show=live.show)
+    except KeyboardInterrupt:
+        click.secho("\ncancelled", fg="yellow", err=True)
+        return
+    live.end(answer)
+
+
+def _command(conversation: Conversation, line: str) -> None:
+    match line.split():
+        case ["/help"]:
+            click.echo(HELP)
+        case ["/context"]:
+            print_parts(conversation.call("agents.context", {"thread": conversation.thread}))
+        case ["/memory"]:
+            _memory(conversation)
+        case _:
+            click.secho(f"no command is called {printable(line)}; /help lists them", fg="red", err=True)
+
+
+def _memory(conversation: Conversation) -> None:
+    rows = []
+    for block in conversation.call("agent_block_list", {})["blocks"]:
+        whole = conversation.call("agent_block_show", {"label": block["label"]})
+        rows.append((block["label"], str(block["version"]), whole["value"]))
+    print_table(("block", "version", "text"), rows, empty="There are no blocks.")

@@ -1,0 +1,136 @@
+"""An agent with a scripted model in this process: its program, database, dispatcher and threads are real."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from runtime.agents.dispatcher import Dispatcher
+from runtime.daemon.process.root import Root
+from runtime.daemon.process.settings import ProcessSettings
+from runtime.daemon.process.systemd import Notifier
+from runtime.daemon.program.app import App
+from runtime.daemon.server import Daemon
+from runtime.database.schema import OWNER, runs
+from runtime.identity.caller import Scope
+from runtime.memory.core.block import BlockScope
+from runtime.threads.inputs import Inputs
+from runtime.threads.messages import Message
+from runtime.threads.run import ENDED
+from runtime.threads.thread import Thread
+from runtime.webhooks.receiving.admission import Admission
+from tests.runtime.agents.scripted import ScriptedModel
+from tests.runtime.daemon.running import write_program
+from tests.runtime.webhooks.candidates import candidate, rows
+
+PROGRAM = """\
+memory notes {{ path "notes" embedding hashing }}
+{models}
+webhook pushes {{ path "/w" insecure_allow_unverified true agent helper }}
+agent helper {{ memory notes {model} instruction "You help." {more} }}
+"""
+
+
+class Acting:
+    """The agent `helper` and its dispatcher."""
+
+    def __init__(self, app: App, dispatcher: Dispatcher) -> None:
+        self.app = app
+        self.dispatcher = dispatcher
+        self.services = app.services
+        self.inputs = Inputs(app.database, app.clock)
+        self._deliveries = 0
+
+    async def main(self, user_id: str = OWNER) -> Thread:
+        return await self.services.threads.main(user_id, "helper")
+
+    async def send(
+        self, text: str, *, thread: Thread | None = None, user_id: str = OWNER, scopes: Iterable[Scope] = ("write",)
+    ) -> str:
+        """Send a message and return the id of its run."""
+        place = thread or await self.main(user_id)
+        run_id = await self.inputs.send(place.user_id, "helper", place.id, text, scopes)
+        self.dispatcher.wake()
+        return run_id
+
+    async def deliver(self, payload: object, user_id: str = OWNER) -> str:
+        """Admit a delivery and return its id."""
+        self._deliveries += 1
+        body = json.dumps(payload).encode()
+        more: dict[str, Any] = {"webhook": "pushes", "agent": "helper", "user_id": user_id}
+        given = candidate(str(self._deliveries), body=body, content_type="application/json", **more)
+        assert given.body_sha256 == hashlib.sha256(body).hexdigest()
+        decision = await Admission(self.app.database, self.app.clock).admit(given)
+        self.dispatcher.wake()
+        return decision.delivery_id
+
+    async def run(self, turn_id: str) -> Any:
+        """Return the row of the run of a message or a delivery; None before its first attempt."""
+        found = await rows(self.app.database, runs)
+        return next((row for row in found if turn_id in (row.id, row.delivery_id)), None)
+
+    async def until(self, turn_id: str, accepts: Callable[[Any], bool]) -> Any:
+        """Return the row of a run once it is as wanted."""
+        async with asyncio.timeout(60):
+            while (row := await self.run(turn_id)) is None or not accepts(row):
+                await asyncio.sleep(0.02)
+        return row
+
+    async def end(self, turn_id: str) -> str | None:
+        """Return how a run ended, once it has."""
+        row = await self.until(turn_id, lambda row: row.state in ENDED)
+        return str(row.ended) if row.ended is not None else None
+
+    async def ask(self, text: str, **given: Any) -> str | None:
+        """Send a message and return how its run ended."""
+        return await self.end(await self.send(text, **given))
+
+    async def messages(self, thread: Thread | None = None) -> list[Message]:
+        return await self.services.messages.read(thread or await self.main(), limit=1000)
+
+    async def outputs(self, thread: Thread | None = None) -> list[tuple[str, str, str]]:
+        """Return name, status and text of all outputs of tools."""
+        found: list[tuple[str, str, str]] = []
+        for message in await self.messages(thread):
+            if message.kind == "tool_output":
+                found += [(part.name, part.status, part.text) for part in message.parts]  # type: ignore[union-attr]
+        return found
+
+    async def events(self, thread: Thread | None = None) -> list[str]:
+        """Return the names of the events in a thread."""
+        return [
+            part.name  # type: ignore[union-attr]
+            for message in await self.messages(thread)
+            if message.kind == "event"
+            for part in message.parts
+        ]
+
+    async def block(self, label: str = "human", subject: str | None = None, user_id: str = OWNER) -> str:
+        """Return the value of a block of core memory."""
+        found = await self.services.blocks.ensure(BlockScope(user_id, "helper", subject), ())
+        return next(each.value for each in found if each.label == label)
+
+
+def program(model: ScriptedModel, more: str = "", models: str = "", chosen: str = "model scripted") -> str:
+    return PROGRAM.format(models=f"{model.block}\n{models}", model=chosen, more=more)
+
+
+@asynccontextmanager
+async def acting(folder: Path, text: str) -> AsyncIterator[Acting]:
+    """Run the agents of a program until the end of the block."""
+    file = write_program(folder, text)
+    (folder / ".symbi").mkdir(0o700, exist_ok=True)
+    async with App.open(Root(folder), ProcessSettings.read({})) as app:
+        await app.load([file])
+        dispatcher = Daemon(app, Notifier({}))._dispatcher
+        task = asyncio.create_task(dispatcher.run())
+        try:
+            yield Acting(app, dispatcher)
+        finally:
+            await dispatcher.stop(0)
+            await task

@@ -1,0 +1,116 @@
+"""How a run of an agent with a model ends, and what its thread says about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.agents.loop.acting import acting, program
+from tests.runtime.agents.scripted import ScriptedModel, calling, says
+
+TOOLS = 'tools ["memory_*"]'
+APPEND = {"label": "human", "content": "Ada likes tea."}
+
+
+async def test_a_message_is_answered(tmp_path: Path) -> None:
+    with ScriptedModel(says("Hello Ada.")) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("Hello.") == "answered"
+            found = await agent.messages()
+    assert [(each.role, each.text) for each in found] == [("user", "Hello."), ("assistant", "Hello Ada.")]
+
+
+async def test_done_ends_a_turn_after_the_calls_beside_it(tmp_path: Path) -> None:
+    with ScriptedModel(says("Noted.", done={}, memory_append=APPEND)) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("I like tea.") == "done"
+            assert "Ada likes tea." in await agent.block()
+            assert [each[:2] for each in await agent.outputs()] == [("memory_append", "ok")]
+        assert len(model.bodies) == 1
+
+
+async def test_done_does_not_end_a_turn_whose_other_calls_were_not_run(tmp_path: Path) -> None:
+    broken = '{"messages": [], "tool_calls": [{"name": "done", "args": {}}, {"name": "memory_append", "args": {"label'
+    with ScriptedModel(broken, broken, broken, says("I could not note it.")) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("I like tea.") == "answered"
+
+
+async def test_a_turn_with_too_many_steps_says_where_it_stands_without_tools(tmp_path: Path) -> None:
+    replies = [says(memory_search={"query": str(number)}) for number in range(3)]
+    with ScriptedModel(*replies, says("Half of it is done.")) as model:
+        async with acting(tmp_path, program(model, f"max_steps 3 {TOOLS}")) as agent:
+            assert await agent.ask("Search.") == "max_steps"
+            found = await agent.messages()
+            assert (await agent.events()) == ["run_max_steps"]
+        assert len(model.bodies) == 4
+        assert "Say where you stand" in model.texts(3)
+        assert "memory_search:" not in model.texts(3).split("<tool_output")[0].split("<tools>")[-1]
+    assert found[-2].text == "Half of it is done."
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+async def test_the_same_call_with_the_same_outcome_three_times_ends_a_turn(tmp_path: Path, calls: int) -> None:
+    search = {"name": "memory_search", "args": {"query": "tea"}}
+    reply = json.dumps({"messages": [], "tool_calls": [search] * calls})
+    with ScriptedModel(reply) as model:
+        async with acting(tmp_path, program(model, TOOLS)) as agent:
+            assert await agent.ask("Search.") == "repeated"
+            assert await agent.events() == ["run_repeated"]
+            assert len(await agent.outputs()) == 3
+        assert len(model.bodies) == 3 // calls
+
+
+async def test_calls_whose_outcome_changes_are_no_repetition(tmp_path: Path) -> None:
+    with ScriptedModel(*[says(memory_append=APPEND)] * 4, says("Noted four times.")) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("Note it.") == "answered"
+
+
+async def test_a_reply_that_says_nothing_on_purpose_ends_the_turn_as_done(tmp_path: Path) -> None:
+    with ScriptedModel(says()) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("Nothing to do.") == "done"
+            assert await agent.events() == []
+
+
+async def test_empty_replies_fail_the_turn_and_the_thread_says_so(tmp_path: Path) -> None:
+    with ScriptedModel("") as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("Hello.") == "failed"
+            assert await agent.events() == ["run_failed"]
+        assert len(model.bodies) == 3
+
+
+async def test_a_megabyte_of_text_is_a_message(tmp_path: Path) -> None:
+    with ScriptedModel("word " * 200_000) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("Talk.") == "answered"
+            assert await agent.ask("Again.") == "answered"
+            assert len((await agent.messages())[1].text) >= 999_999
+
+
+async def test_native_calls_are_made_and_answered(tmp_path: Path) -> None:
+    replies = [calling(("memory_append", APPEND)), calling(text="Noted.")]
+    with ScriptedModel(*replies) as model:
+        async with acting(tmp_path, program(model, "tool_calling native")) as agent:
+            assert await agent.ask("I like tea.") == "answered"
+            assert "Ada likes tea." in await agent.block()
+        sent = model.bodies[1]["messages"]
+        called = [call["id"] for message in sent for call in message.get("tool_calls") or ()]
+        assert called
+        assert called == [message["tool_call_id"] for message in sent if message["role"] == "tool"]
+
+
+async def test_every_native_call_of_earlier_turns_has_its_output(tmp_path: Path) -> None:
+    replies = [calling(("memory_append", APPEND), ("done", {}), text="Noted."), calling(text="Hello.")]
+    with ScriptedModel(*replies) as model:
+        async with acting(tmp_path, program(model, "tool_calling native")) as agent:
+            assert await agent.ask("I like tea.") == "done"
+            assert await agent.ask("Hello.") == "answered"
+        sent = model.bodies[1]["messages"]
+        called = [call["id"] for message in sent for call in message.get("tool_calls") or ()]
+        assert len(called) == 2
+        assert called == [message["tool_call_id"] for message in sent if message["role"] == "tool"]

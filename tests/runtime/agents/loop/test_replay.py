@@ -1,0 +1,59 @@
+"""A run that is interrupted between any two commits goes on where it stopped, and ends as one that was not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.contextvars import get_contextvars
+
+from runtime.database.errors import Unavailable
+from tests.lanes import first_of
+from tests.runtime.agents.loop.acting import acting, program
+from tests.runtime.agents.scripted import ScriptedModel, says
+
+
+def answer(body: Mapping[str, Any]) -> str:
+    """Note two facts one after the other, then say something."""
+    text = "\n".join(str(message["content"]) for message in body["messages"])
+    done = text.count("<tool_output")
+    if done < 2:
+        return says(memory_append={"label": "human", "content": f"Fact {done}."})
+    return says("Noted both.")
+
+
+async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
+    """Fail after a write was stored."""
+    await answer
+    raise Unavailable("the connection was lost")
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@first_of("broken", range(1, 22), 7)
+async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: int, stored: bool
+) -> None:
+    with ScriptedModel(answer) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            counted, commits = [0], agent.app.database.commits
+            put = commits.put
+
+            def failing(stage: Any, item: Any) -> Any:
+                if "run_id" in get_contextvars():
+                    counted[0] += 1
+                    if counted[0] == broken and stored:
+                        return asyncio.ensure_future(unconfirmed(put(stage, item)))
+                    if counted[0] == broken:
+                        raise Unavailable("the disk is full")
+                return put(stage, item)
+
+            monkeypatch.setattr(commits, "put", failing)
+            assert await agent.ask("Note it.") == "answered"
+            assert (await agent.block()).split("\n") == ["Fact 0.", "Fact 1."]
+            assert counted[0] > broken
+            found = await agent.messages()
+    assert [each.position for each in found] == list(range(6))
+    assert [each.kind for each in found] == ["message", *["tool_call", "tool_output"] * 2, "message"]

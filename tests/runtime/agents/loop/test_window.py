@@ -1,0 +1,137 @@
+"""Contexts fit into the window of the model: what is too large is cut or summarized, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.runtime.agents.loop.acting import acting, program
+from tests.runtime.agents.scripted import Refusal, ScriptedModel, says
+
+SMALL = "context { max_tokens 3000 reply_tokens 400 }"
+TOO_LONG = Refusal(400, "This model's maximum context length is 2000 tokens.")
+
+
+def size(body: Any) -> int:
+    return sum(len(message["content"]) for message in body["messages"])
+
+
+def scribe(body: Any) -> str:
+    """Reply as a summarizer to a summarizer's request, else as an agent."""
+    if "You keep the summary" in body["messages"][0]["content"]:
+        return "They talked about tea."
+    return says("I see. " + "word " * 100)
+
+
+async def test_a_context_that_exceeds_the_window_is_built_smaller_once(tmp_path: Path) -> None:
+    with ScriptedModel(says("word " * 1500), TOO_LONG, says("Shorter.")) as model:
+        async with acting(tmp_path, program(model, "context { compaction_threshold 1 }")) as agent:
+            assert await agent.ask("Talk.") == "answered"
+            assert await agent.ask("Again. " + "word " * 1500) == "answered"
+        assert len(model.bodies) == 3
+        assert size(model.bodies[2]) < size(model.bodies[1])
+
+
+async def test_a_window_that_is_always_too_small_ends_the_turn(tmp_path: Path) -> None:
+    with ScriptedModel(TOO_LONG) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("Talk. " + "word " * 500) == "failed"
+            assert await agent.events() == ["run_failed"]
+        assert len(model.bodies) == 2
+
+
+async def test_an_instruction_that_leaves_no_room_ends_the_turn_without_a_call(tmp_path: Path) -> None:
+    with ScriptedModel(says("Hello.")) as model:
+        text = program(model, SMALL).replace("You help.", "word " * 3000)
+        async with acting(tmp_path, text) as agent:
+            assert await agent.ask("Hello.") == "failed"
+            assert "instruction" in (await agent.messages())[-1].text
+        assert model.bodies == []
+
+
+async def test_the_ratio_of_tokens_is_learnt_from_the_usage(tmp_path: Path) -> None:
+    with ScriptedModel(scribe) as model:
+        model.letters = 1
+        async with acting(tmp_path, program(model, SMALL)) as agent:
+            for number in range(4):
+                assert await agent.ask(f"{number} " + "word " * 200) == "answered"
+    asked = [size(body) for body in model.bodies if "You keep the summary" not in body["messages"][0]["content"]]
+    # The first request was estimated; the others fit, as the service counts.
+    assert all(each <= 2600 for each in asked[1:])
+
+
+async def test_an_oversized_input_is_cut_in_the_context_and_whole_in_the_thread(tmp_path: Path) -> None:
+    text = "begin " + "word " * 40_000 + "end"
+    with ScriptedModel(says("Long.")) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask(text) == "answered"
+            assert (await agent.messages())[0].text == text
+        assert "characters are left out here" in model.texts(0)
+        assert size(model.bodies[0]) < 40_000
+
+
+async def test_an_oversized_output_is_whole_in_the_thread(tmp_path: Path) -> None:
+    content = "".join(f"Line {number} of a long note.\n" for number in range(1500))
+    made = [says(memory_append={"label": "notes", "content": content}), says(agent_block_show={"label": "notes"})]
+    more = 'tools ["memory_append" "agent_block_show"] block notes { char_limit 100000 }'
+    with ScriptedModel(*made, says("Shown.")) as model:
+        async with acting(tmp_path, program(model, more)) as agent:
+            assert await agent.ask("Note and show it.") == "answered"
+            [_, (_, status, text)] = await agent.outputs()
+    assert status == "ok"
+    assert json.loads(text)["value"].strip() == content.strip()
+
+
+async def test_a_long_conversation_is_summarized_in_a_chain_and_stays_in_the_thread(tmp_path: Path) -> None:
+    with ScriptedModel(scribe) as model:
+        async with acting(tmp_path, program(model, SMALL)) as agent:
+            for number in range(30):
+                assert await agent.ask(f"Question {number}. " + "word " * 60) == "answered"
+            thread = await agent.main()
+            assert thread.summary_count > 1
+            newest = await agent.services.summaries.latest(thread)
+            found = await agent.messages()
+    assert newest is not None
+    assert newest.previous_id is not None
+    assert newest.text == "They talked about tea."
+    assert [each.position for each in found] == list(range(60))
+    asked = [body for body in model.bodies if "You keep the summary" not in body["messages"][0]["content"]]
+    assert "They talked about tea." in str(asked[-1])
+    assert "Question 29" in str(asked[-1])
+
+
+async def test_nothing_is_lost_while_the_summarizer_is_away(tmp_path: Path) -> None:
+    away = [True]
+
+    def answer(body: Any) -> Any:
+        if "You keep the summary" in body["messages"][0]["content"] and away[0]:
+            return 401
+        return scribe(body)
+
+    with ScriptedModel(answer) as model:
+        async with acting(tmp_path, program(model, SMALL)) as agent:
+            for number in range(14):
+                assert await agent.ask(f"Question {number}. " + "word " * 60) == "answered"
+            assert (await agent.main()).summary_count == 0
+            away[0] = False
+            assert await agent.ask("Now.") == "answered"
+            summary = await agent.services.summaries.latest(await agent.main())
+            assert summary is not None
+            assert summary.first_position == 0
+    told = [str(body) for body in model.bodies if "You keep the summary" in body["messages"][0]["content"]]
+    assert "Question 0" in "".join(told[-3:])
+
+
+async def test_a_summary_that_would_not_shrink_is_not_used(tmp_path: Path) -> None:
+    def answer(body: Any) -> str:
+        if "You keep the summary" in body["messages"][0]["content"]:
+            return "word " * 4000
+        return says("Yes.")
+
+    with ScriptedModel(answer) as model:
+        more = f"{SMALL} summarizer {{ max_words 5000 }}"
+        async with acting(tmp_path, program(model, more)) as agent:
+            for number in range(12):
+                assert await agent.ask(f"Question {number}. " + "word " * 150) == "answered"
+            assert (await agent.main()).summary_count == 0

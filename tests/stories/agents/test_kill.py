@@ -1,0 +1,124 @@
+"""Kill -9 in the middle of runs with tools: no message is lost or there twice, and no tool runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import re
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from runtime.daemon.process.root import Root
+from runtime.daemon.process.settings import ProcessSettings
+from runtime.daemon.program.app import App
+from runtime.database.schema import OWNER
+from runtime.memory.core.block import BlockScope
+from runtime.threads.content import ToolOutputPart
+from runtime.threads.messages import Message
+from tests.lanes import repeated
+from tests.runtime.agents.scripted import ScriptedModel, says
+from tests.runtime.daemon.running import Daemon, running, until, write_program
+
+PROGRAM = """\
+memory notes {{ path "notes" embedding hashing }}
+{model}
+webhook pushes {{ path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" agent helper }}
+agent helper {{
+    memory notes
+    model scripted
+    tools ["memory_append" "webhook_create"]
+    thread delivery
+    block seen {{ char_limit 1000000 }}
+}}
+"""
+
+
+def answer(body: Mapping[str, Any]) -> str:
+    """Note a delivery and create a webhook for it; say so when both have an output."""
+    time.sleep(random.uniform(0, 0.1))
+    text = "\n".join(str(message["content"]) for message in body["messages"])
+    number = re.findall(r'"number": ?"(\S+?)"', text)[-1]
+    if text.count("<tool_output") < 2:
+        append = {"label": "seen", "content": f"seen {number};"}
+        return says(memory_append=append, webhook_create={"title": f"hook {number};", "agent": None})
+    return says(f"Noted {number}.")
+
+
+@repeated("rounds", 3, 200)
+def test_no_message_is_lost_and_no_tool_runs_twice(tmp_path: Path, rounds: int) -> None:
+    chance = random.Random(11)
+    acknowledged: list[str] = []
+    with ScriptedModel(answer) as model:
+        write_program(tmp_path, PROGRAM.format(model=model.block))
+        for turn in range(rounds):
+            with running(tmp_path, "program") as daemon:
+                before = len(model.bodies)
+                sender = threading.Thread(target=_send, args=(daemon, str(turn), acknowledged))
+                sender.start()
+                # So that each daemon gets into the middle of runs, also on a busy machine.
+                until(lambda: len(model.bodies) > before + 2, what="calls of the model")  # noqa: B023
+                time.sleep(chance.uniform(0, 0.3))
+                daemon.kill()
+                sender.join()
+        with running(tmp_path, "program") as daemon:
+            until(lambda: not _left(tmp_path), 300, "every run's end")
+    asyncio.run(_check(tmp_path, acknowledged))
+
+
+def _send(daemon: Daemon, turn: str, acknowledged: list[str]) -> None:
+    for number in range(6):
+        name = f"{turn}-{number}"
+        body = json.dumps({"number": name}).encode()
+        with contextlib.suppress(OSError, HTTPException):
+            if daemon.github(body, name).status == 202:
+                acknowledged.append(name)
+
+
+def _left(root: Path) -> int:
+    with closing(sqlite3.connect(root / ".symbi/symbiont.db", timeout=60)) as database:
+        query = "SELECT count(*) FROM deliveries WHERE state NOT IN ('done', 'dead')"
+        return int(database.execute(query).fetchone()[0])
+
+
+async def _check(root: Path, acknowledged: list[str]) -> None:
+    async with App.open(Root(root), ProcessSettings.read({})) as app:
+        threads = await app.services.threads.list(OWNER, agent="helper", limit=100_000)
+        conversations = [await app.services.messages.read(thread, limit=1000) for thread in threads]
+        blocks = await app.services.blocks.ensure(BlockScope(OWNER, "helper"), ())
+        webhooks = await app.dynamic_webhooks.page(OWNER, 100_000)
+        made = Counter(re.findall(r"hook (\S+?);", " ".join(each.title for each in webhooks)))
+        noted = Counter(re.findall(r"seen (\S+?);", next(each.value for each in blocks if each.label == "seen")))
+    assert set(noted.values()) <= {1}
+    assert set(made.values()) <= {1}
+    answered: set[str] = set()
+    for found in conversations:
+        [number] = set(re.findall(r'"number": ?"(\S+?)"', found[0].text))
+        assert [message.position for message in found] == list(range(len(found)))
+        if found[-1].text != f"Noted {number}.":
+            # Interrupted five times.
+            assert "failed" in found[-1].text
+            continue
+        answered.add(number)
+        kinds = [message.kind for message in found]
+        assert kinds == ["message", "tool_call", "tool_output", "tool_output", "message"]
+        statuses = _statuses(found)
+        assert statuses["memory_append"] == "ok"
+        assert noted[number] == 1
+        assert statuses["webhook_create"] in ("ok", "unknown")
+        if statuses["webhook_create"] == "ok":
+            assert made[number] == 1
+    assert len(set(acknowledged) - answered) <= len(acknowledged) // 10
+
+
+def _statuses(found: list[Message]) -> dict[str, str]:
+    parts = [part for message in found for part in message.parts]
+    return {part.name: part.status for part in parts if isinstance(part, ToolOutputPart)}
