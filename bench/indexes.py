@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 from bench.harness.postgresql import NAMED, postgresql
 from bench.harness.report import command_line, show
 from dslc.blocks.variant import Variant
+from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.engine import CANDIDATES, search
 from runtime.search.entry import EntryFilter, IndexEntry
@@ -178,7 +179,7 @@ class Known:
 
         return np.stack([self._vectors[text] for text in given])
 
-    async def embed_question(self, text: str) -> Any:
+    async def embed_question(self, text: str, *, owner: CallOwner = BACKGROUND) -> Any:
         """Return the row of one text."""
         return self._vectors[text]
 

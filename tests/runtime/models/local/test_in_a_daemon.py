@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,16 @@ memory notes {
 @LONG
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_summary_is_written_by_a_worker_that_ends_with_the_daemon(tmp_path: Path, end: str) -> None:
+    # A short path: the daemon's socket is below it, and the name of a socket has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="s") as temporary:
+        answer_and_end(tmp_path, Path(temporary), end)
+
+
+def answer_and_end(tmp_path: Path, temporary: Path, end: str) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "small.gguf").symlink_to(small_model())
-    (tmp_path / "tmp").mkdir()
     write_program(tmp_path, GITHUB + PROGRAM)
-    with running(tmp_path, "program", EMBEDDING_PROVIDER="none", TMPDIR=str(tmp_path / "tmp")) as daemon:
+    with running(tmp_path, "program", EMBEDDING_PROVIDER="none", TMPDIR=str(temporary)) as daemon:
         token = make_token(daemon, "--scope", "admin")
         remember(daemon, token)
         assert workers(daemon.process.pid) == []
@@ -45,4 +51,4 @@ def test_a_summary_is_written_by_a_worker_that_ends_with_the_daemon(tmp_path: Pa
         else:
             daemon.kill()
         until(lambda: not is_worker(worker), what="the end of the worker")
-    until(lambda: folders(tmp_path / "tmp") == [], what="the removal of its folder")
+    until(lambda: folders(temporary) == [], what="the removal of its folder")

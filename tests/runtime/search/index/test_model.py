@@ -66,7 +66,7 @@ async def compare(index: Index, plain: Plain, wanted: EntryFilter) -> None:
     times = [plain.entries[one.id].time.timestamp() for one in await index.pending(100)]
     assert times == plain.pending()
     assert await index.authors(wanted) == sorted(
-        {one.author for one in plain.entries.values() if one.author is not None and wanted.wants(one)}
+        {one.author for one in plain.entries.values() if one.author is not None and plain.wants(wanted, one)}
     )
     assert (await index.stats())[:2] == (len(plain.entries), len(plain.embedded))
     await compare_neighbours(index, plain)
