@@ -86,6 +86,7 @@ TEMPLATE = "symbiont_template"
 _DURABLE = ("fsync", "full_page_writes")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """Return two more than the number of processors: many tests wait for a daemon, a disk or a database."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:

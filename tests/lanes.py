@@ -30,5 +30,5 @@ def repeated(name: str, few: int, many: int) -> pytest.MarkDecorator:
 
 def first_of(names: str, cases: Sequence[Any], count: int = 1) -> pytest.MarkDecorator:
     """Call the test with each of `cases`: the first `count` in `make test`, the others in `make test-long`."""
-    rest = [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=LONG) for case in cases[count:]]
+    rest = [pytest.param(*(case if "," in names else (case,)), marks=LONG) for case in cases[count:]]
     return pytest.mark.parametrize(names, [*cases[:count], *rest])

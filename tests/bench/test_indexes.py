@@ -9,6 +9,7 @@ from tests.lanes import LONG
 from tests.runtime.search.index.postgres import postgres_server
 
 
+@LONG
 def test_texts_are_different_and_always_the_same() -> None:
     made = texts(200)
     assert made == texts(200)

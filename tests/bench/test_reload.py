@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from bench.reload import measure, ratios, table
+from tests.lanes import LONG
+
+pytestmark = LONG
 
 
 async def test_a_reload_is_set_beside_a_loop_that_nothing_holds_up() -> None:

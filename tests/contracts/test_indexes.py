@@ -21,7 +21,7 @@ from runtime.search.entry import ALL_SUBJECTS, EntryFilter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
 from runtime.search.index.index import AppendedEntries, Index, IndexChange, IndexStats, Pending
-from tests.lanes import LONG
+from tests.lanes import LONG, first_of
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -311,12 +311,13 @@ async def test_what_stands_around_an_entry_is_told_in_order_of_time_then_order(i
     assert since == [WHEN if names[key] in ("a", "b") else later for key in found.keys.tolist()]
 
 
-@pytest.mark.parametrize(
+@first_of(
     "words",
     [
         '"', "'", "text:", "NEAR(", "*", "^one", "one*", "one AND", "OR", "-one", "one) OR (two", "{text about}: one",
         'one" OR "two', "one; DROP TABLE entries", "\0", "\ud800", "é" * 5000, "a-b" * 3000, "(", "+", "one + two", ":",
     ],
+    8,
 )  # fmt: skip
 async def test_any_text_is_only_words(index: Index, words: str) -> None:
     await index.put("log", "reviewer", "1", [entry("1", "nothing of that kind")])

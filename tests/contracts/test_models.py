@@ -22,6 +22,7 @@ from runtime.models.model import Model, ModelRefused, ModelUnavailable, WindowEx
 from runtime.models.request import Message, Reply, Request, ToolCall, ToolSchema, Usage
 from runtime.secrets.secret import Secret
 from tests.clocks import until
+from tests.lanes import LONG
 from tests.runtime.models.services import (
     SAID,
     WIRES,
@@ -52,6 +53,8 @@ CALLS = (
     ToolCall("call_5e6f7a8b", "memory_append", '{"weather":"sun","degrees":21}'),
 )
 MESSAGES = (Message("system", "Be brief."), Message("user", "What happened?"))
+_FIRST = ("openai", "ollama", "anthropic")
+"""The rows that `make test` tries: those of our own clients, and one of the direct layer."""
 QUESTION = Request(messages=MESSAGES, max_tokens=50, temperature=0.5)
 
 
@@ -63,7 +66,7 @@ def row(request: pytest.FixtureRequest) -> ModelRow:
     return found
 
 
-@pytest.fixture(params=WIRES)
+@pytest.fixture(params=[*_FIRST, *(pytest.param(each, marks=LONG) for each in WIRES if each not in _FIRST)])
 def kind(request: pytest.FixtureRequest) -> str:
     """Every row that calls a service."""
     return str(request.param)

@@ -22,6 +22,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import build_route
 from tests.contracts.options import URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS
+from tests.lanes import LONG
 from tests.runtime.daemon.running import running, write_program
 
 CATALOG = Catalog.installed()
@@ -141,6 +142,7 @@ def test_every_webhook_of_the_examples_is_mounted() -> None:
     assert [name for name, block in done.program.webhooks.items() if next(_mounting(block), None) is None] == []
 
 
+@LONG
 def test_a_daemon_mounts_a_webhook_of_every_provider_that_a_check_calls_right(tmp_path: Path) -> None:
     blocks = []
     for name, row in ROWS.items():

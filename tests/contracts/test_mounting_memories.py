@@ -30,7 +30,7 @@ from runtime.secrets.backend import SecretContext
 from tests.contracts.options import BESIDE, Given, option_sets, settings
 from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
 from tests.databases import migrated
-from tests.lanes import repeated
+from tests.lanes import LONG, repeated
 
 # A key, an address and a database, for every use of a secret; opening a memory connects to none of them.
 _SECRETS = ("a-key", "https://records.example.org/v1", "postgresql://user:password@127.0.0.1:1/search")
@@ -72,6 +72,13 @@ def _rows() -> Iterator[tuple[str, CatalogEntry]]:
             yield family, row
 
 
+# The models of one layer have the same options but for their keys.
+_ROWS = [
+    pytest.param(family, row, marks=LONG if family == "model" and row.name not in ("local", "openai") else ())
+    for family, row in _rows()
+]
+
+
 @pytest.fixture
 async def opening(tmp_path: Path) -> AsyncIterator[MemoryOpener]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
@@ -103,7 +110,7 @@ async def _opened(block: Mapping[str, Any], opening: MemoryOpener) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("family", "row"), list(_rows()), ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(("family", "row"), _ROWS, ids=lambda value: getattr(value, "name", value))
 @repeated("beside", 1, BESIDE)
 async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_else(
     family: str, row: CatalogEntry, beside: int, opening: MemoryOpener

@@ -14,6 +14,7 @@ from dslc.compiler import analyse
 from dslc.program import Program
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running, until, write_program
 
 _SECRET = 'secret "secret://env/GITHUB_SECRET"'
@@ -114,6 +115,7 @@ _CHECKS: dict[str, Callable[..., bool]] = {
 """Return a check that the predicted effect has happened, given the names in its text."""
 
 
+@LONG
 def test_a_reload_does_what_was_said_of_it(tmp_path: Path) -> None:
     write_program(tmp_path, _OLD)
     effects, seen = _effects(), set()

@@ -7,9 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, on_postgres, until
 from tests.runtime.daemon.v1 import ask, make_token
 from tests.stories.disturbance import DISTURBED, World, world
+
+pytestmark = LONG
 
 __all__ = ["world"]
 

@@ -87,6 +87,7 @@ def test_a_frozen_server_is_noticed_when_nothing_is_delivered(tmp_path: Path, se
         until(lambda: daemon.readyz().status == 200)
 
 
+@LONG
 def test_a_database_that_another_program_locks_is_told_and_nobody_waits_twice(tmp_path: Path) -> None:
     write_program(tmp_path)
     with running(tmp_path, "program") as daemon:

@@ -18,7 +18,7 @@ from tests.lanes import repeated
 from tests.runtime.daemon.running import Daemon, running, until, write_program
 
 
-@repeated("rounds", 4, 24)
+@repeated("rounds", 2, 24)
 def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path, rounds: int) -> None:
     write_program(tmp_path)
     acknowledged: dict[str, str] = {}

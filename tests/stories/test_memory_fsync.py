@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
+
+pytestmark = LONG
 
 FAILING = "tests.runtime.daemon.failing_fsync:failing"
 

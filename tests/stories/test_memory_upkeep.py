@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 
 from runtime.daemon.process.root import make
+from tests.lanes import LONG
 from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
+
+pytestmark = LONG
 
 NOTES = "memory notes {\n    embedding hashing\n}\n"
 PROGRAM = NOTES + GITHUB

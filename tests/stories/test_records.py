@@ -10,7 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
+
+pytestmark = LONG
 
 FAILING = "tests.runtime.daemon.failing_fsync:failing"
 KEY = "the-key-of-contextstream"

@@ -24,6 +24,8 @@ from tests.runtime.daemon.running import SECRET, Answer, Daemon, on_postgres, ru
 from tests.signatures import sign
 from tests.stories.test_several import COUNT, Sender, rows
 
+pytestmark = LONG
+
 KEEPS = """\
 webhook github-events { path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" }
 webhook timed { path "/hooks/timed" provider swarmlet secret "secret://env/GITHUB_SECRET" }
@@ -101,7 +103,6 @@ def test_both_receive_and_know_what_the_other_took(tmp_path: Path, postgres_url:
         assert (repeat.status, "ratelimit" in repeat.headers) == (202, False)
 
 
-@LONG
 @pytest.mark.parametrize("seconds", [0.8, 0.2])
 def test_one_that_is_killed_under_load_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
@@ -193,7 +194,6 @@ async def counted(url: str) -> dict[str, int]:
         await connection.close()
 
 
-@LONG
 def test_what_one_compacts_when_it_is_killed_the_other_finishes(tmp_path: Path, postgres_url: str) -> None:
     lines = [
         {

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import GITHUB, Daemon, running, symbi, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 from tests.runtime.models.services import SAID, Service, never, serving
+
+pytestmark = LONG
 
 EVER = {"start": "2020-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"}
 NOTES = ["The deploy failed. The disk was full.", "Ada freed the disk."]

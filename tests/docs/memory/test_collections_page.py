@@ -11,8 +11,11 @@ from runtime.cli.collection import collection
 from runtime.cli.collection.push import push
 from runtime.documents import ENDINGS, READERS
 from tests.docs.shell import typed
+from tests.lanes import LONG
 from tests.runtime.daemon.running import running, write_program
 from tests.runtime.documents.made import pdf
+
+pytestmark = LONG
 
 PAGE = (Path(__file__).parents[3] / "docs" / "collections.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (.*\bsymbi (?:push|collection) .*)$", PAGE, re.MULTILINE)

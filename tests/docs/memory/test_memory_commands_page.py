@@ -10,7 +10,10 @@ import click
 from runtime.cli.memory import memory
 from runtime.cli.memory.options import TYPES
 from tests.docs.shell import typed
+from tests.lanes import LONG
 from tests.runtime.daemon.running import running, write_program
+
+pytestmark = LONG
 
 PAGE = (Path(__file__).parents[3] / "docs" / "memory-commands.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (symbi memory .*)$", PAGE, re.MULTILINE)

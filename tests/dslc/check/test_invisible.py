@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import pytest
-
 from dslc.compiler import Compilation, analyse
 from dslc.editing.fix import fix
 from dslc.source import Source
 from dslc.syntax.lark_parser import tokens
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.recovery.mistakes import LAYOUTS, PROGRAM
+from tests.lanes import first_of
 
 _EVERY = 7  # so that a layout takes a second or two
 _WIDTHLESS = ("\u200b", "\u00ad", "\u2060", "\ufeff")
@@ -32,7 +31,7 @@ def _outside_of_strings(text: str) -> Iterator[int]:
     yield from (at for at in range(1, len(text) + 1) if at not in inside and text[at - 1] != "\r")
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@first_of("layout", list(LAYOUTS), 2)
 def test_a_character_without_width_is_one_mistake_anywhere_and_its_fix_removes_it(layout: str) -> None:
     text = LAYOUTS[layout](PROGRAM)
     for number, at in enumerate([*_outside_of_strings(text)][::_EVERY]):

@@ -21,6 +21,7 @@ from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import BOM, write
+from tests.lanes import first_of
 
 _SEEDS = range(8)
 _ANSWERS = Path(__file__).parents[2] / "golden" / "recovery.txt"
@@ -129,7 +130,7 @@ def _deletions(text: str) -> Iterator[_Deletion]:
         yield _Deletion(token, text.count("\n", 0, start) + 1, before, after)
 
 
-@pytest.mark.parametrize("seed", _SEEDS)
+@first_of("seed", _SEEDS, 3)
 def test_one_missing_token_gives_an_error_at_its_place_and_few_others(seed: int) -> None:
     tried = list(_deletions(canonical(_program(seed))))
     assert [(str(each.token), each.line) for each in tried if not each.is_named] == []
@@ -146,13 +147,13 @@ def test_one_missing_token_of_a_usual_program_gives_one_error() -> None:
     assert sum(len(each.new) == 1 for each in tried) >= 0.97 * len(tried)
 
 
-@pytest.mark.parametrize("seed", _SEEDS)
+@first_of("seed", _SEEDS, 3)
 def test_one_missing_token_gives_one_error_nearly_always(seed: int) -> None:
     tried = list(_deletions(canonical(_program(seed))))
     assert sum(len(each.new) == 1 for each in tried) >= 0.9 * len(tried)
 
 
-@pytest.mark.parametrize("seed", _SEEDS)
+@first_of("seed", _SEEDS, 3)
 def test_whatever_the_layout_one_missing_token_is_noticed(seed: int) -> None:
     """Without indentation, a missing brace may cause more than three errors."""
     tried = list(_deletions(_program(seed + 100, comments=True)))
@@ -161,7 +162,7 @@ def test_whatever_the_layout_one_missing_token_is_noticed(seed: int) -> None:
     assert sum(len(each.new) <= 3 for each in others) >= 0.95 * len(others)
 
 
-@pytest.mark.parametrize("seed", _SEEDS)
+@first_of("seed", _SEEDS, 3)
 def test_blocks_beside_a_broken_one_are_kept(seed: int) -> None:
     text = canonical(_program(seed))
     heads = [at for at, line in _line_starts(text) if line[:1].isalpha()]

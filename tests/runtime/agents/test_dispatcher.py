@@ -30,6 +30,7 @@ from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
+from tests.lanes import LONG
 from tests.runtime.webhooks.candidates import candidate, cut_off, rows
 
 Run = Callable[[ClaimedDelivery, RunLog], Awaitable[None]]
@@ -86,6 +87,7 @@ async def test_what_waited_before_the_start_is_run(database: Database, clock: Ma
         await settled(database, "done")
 
 
+@LONG
 @pytest.mark.parametrize("error", [Retry("busy"), OSError("no network")])
 async def test_a_failed_run_is_tried_five_times_and_is_then_a_dead_letter(
     database: Database, clock: ManualClock, error: Exception

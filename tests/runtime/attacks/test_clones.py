@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 
 from runtime.daemon.process import root_registry
+from tests.lanes import LONG, first_of
 from tests.runtime.daemon.running import BIN, environment, running, symbi
+
+pytestmark = LONG
 
 TOKEN = "ghp_REALTOKENREALTOKENREALTOKENREALTOKEN"
 COMMANDS = (
@@ -103,7 +106,7 @@ def attack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Pat
         yield clone, received
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@first_of("command", COMMANDS, 6)
 def test_no_command_in_a_clone_sends_a_secret_or_a_text(
     attack: tuple[Path, list[str]], command: tuple[str, ...], tmp_path: Path
 ) -> None:

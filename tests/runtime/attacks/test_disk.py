@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lanes import EFFORT, first_of
+from tests.lanes import EFFORT, LONG, first_of
 from tests.runtime.daemon.running import BIN, Daemon, running, until, write_program
 
 SENDERS = 3
@@ -115,6 +115,7 @@ def test_nothing_acknowledged_is_lost_when_a_sync_fails(tmp_path: Path, error: s
         assert kept(daemon) == again
 
 
+@LONG
 def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path) -> None:
     """RLIMIT_FSIZE: writes fail with EFBIG in the middle, as on a disk with a quota."""
     write_program(tmp_path)

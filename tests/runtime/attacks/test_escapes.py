@@ -8,10 +8,13 @@ import subprocess
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.attacks.wire import exchange, github_headers, request, statuses
 from tests.runtime.daemon.running import BIN, Daemon, environment, until
 from tests.runtime.daemon.terminal import terminal
 from tests.runtime.daemon.v1 import ask, make_webhook
+
+pytestmark = LONG
 
 # The one-byte CSI is U+009B, which a header may contain as UTF-8; a body may contain ESC, CR and LF.
 C1 = "\u009b31m\u009b2J"

@@ -12,11 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.api.admin.operations import OPERATIONS
+from tests.lanes import LONG
 from tests.runtime.attacks.conftest import SECRETS, STRIPE_SECRET
 from tests.runtime.attacks.wire import check_unharmed, connect, exchange, failures, request, statuses
 from tests.runtime.daemon.running import SECRET, Daemon
 from tests.runtime.daemon.v1 import Made, ask, make_webhook
 from tests.signatures import sign
+
+pytestmark = LONG
 
 FEW = settings(settings.get_profile("attacks"), suppress_health_check=list(HealthCheck))
 

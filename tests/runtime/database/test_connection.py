@@ -27,6 +27,7 @@ from runtime.database.location import locate
 from runtime.database.meta import DATABASE_ID
 from runtime.database.schema import meta
 from runtime.errors import UsageError
+from tests.lanes import LONG
 
 
 async def refusal(url: str | Path, key: MasterKey) -> str:
@@ -203,6 +204,7 @@ async def test_two_daemons_that_start_at_once_both_open(
         await database.close()
 
 
+@LONG
 async def test_opening_what_is_up_to_date_does_not_import_alembic(database_url: str, master_key: MasterKey) -> None:
     await (await Database.open(database_url, master_key)).close()
     program = (

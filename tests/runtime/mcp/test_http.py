@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from runtime.daemon.listeners import mcp_endpoint as over
 from runtime.search.embedding.remote import QUESTION_SECONDS
 from runtime.tools import TOOLS
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Answer, Daemon, running
 from tests.runtime.daemon.v1 import make_token
 from tests.runtime.mcp.connected import over_http
@@ -234,6 +235,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_push_leaves_the_collection_whol
         assert connected.content("push", **arguments)["skippedDuplicates"] == len(items)
 
 
+@LONG
 def test_a_stop_is_not_held_up_by_a_call_that_never_ends(
     tmp_path_factory: pytest.TempPathFactory, model: SlowModel
 ) -> None:

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES, SCHEMES
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running
 from tests.runtime.daemon.v1 import make_token
 from tests.runtime.mcp.connected import Connected, Mode, over_http, over_stdio
@@ -53,7 +54,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, model: SlowModel) -> Iterat
         yield started
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(way, marks=LONG if way in ("stdio-owner", "http") else ()) for way in WAYS]
+)
 def connected(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: SlowModel
 ) -> Iterator[Connected]:

@@ -17,6 +17,7 @@ import pytest
 
 from runtime.daemon.process.root import make
 from runtime.tools import TOOLS
+from tests.lanes import LONG
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import BIN, environment, symbi, until
 from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines
@@ -178,6 +179,7 @@ def test_commands_that_post_to_a_daemon_report_that_none_is_running(tmp_path: Pa
         assert started.end() == 0
 
 
+@LONG
 def test_a_root_whose_client_left_without_asking_has_a_collection(tmp_path: Path) -> None:
     command: list[str | Path] = [BIN / "symbi", "mcp", "--root", tmp_path / "memory"]
     assert subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, timeout=60, check=False).returncode == 0

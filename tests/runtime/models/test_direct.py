@@ -15,6 +15,7 @@ from runtime.models.direct import providers
 from runtime.models.model import ModelRefused
 from runtime.secrets.secret import Secret
 from tests.contracts.test_models import KEY, QUESTION, ask, opened
+from tests.lanes import first_of
 from tests.runtime.models.services import SAID, refuses, serving
 
 ROWS = [row.name for row in MODELS.values() if row.extra == "models"]
@@ -53,7 +54,7 @@ async def test_a_key_that_was_not_resolved_or_is_invalid_is_refused(name: str) -
     assert caught.value.line() == f"the key of the model {name}, env KEY, contains characters that are invalid in a key"
 
 
-@pytest.mark.parametrize("name", ROWS)
+@first_of("name", list(ROWS))
 async def test_urls_and_proxies_of_the_environment_are_not_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = "http://localhost:1"
     for variable in (

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LONG
+
 FILE = "keyrings.alt.file.PlaintextKeyring"
 
 # In separate processes: the package selects its keyring once.
@@ -95,6 +97,7 @@ def test_without_a_keyring_it_says_so(tmp_path: Path) -> None:
     assert line.startswith("unresolved there is no keyring")
 
 
+@LONG
 @pytest.mark.parametrize(
     ("body", "seconds", "told"),
     [

@@ -22,11 +22,13 @@ from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
 from tests.conftest import KEY
-from tests.lanes import repeated
+from tests.lanes import LONG, repeated
 from tests.runtime.threads.test_messages import deadlocks
 from tests.runtime.threads.test_summaries import summary
 from tests.runtime.threads.thread_runs import count, many_threads, said
 from tests.runtime.webhooks.candidates import candidate, rows
+
+pytestmark = LONG
 
 AGENTS = 3
 
@@ -40,7 +42,7 @@ async def daemons(postgres_url: str) -> AsyncIterator[list[Database]]:
         await each.close()
 
 
-@repeated("number", few=120, many=2000)
+@repeated("number", few=30, many=2000)
 async def test_daemons_that_run_turns_in_the_same_threads_do_not_wait_in_a_circle(
     daemons: list[Database], number: int
 ) -> None:

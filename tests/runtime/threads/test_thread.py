@@ -19,6 +19,7 @@ from runtime.threads.thread import ThreadPosition, Threads, WantedThread, find_o
 from runtime.threads.thread_retention import prune
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.lanes import LONG
 from tests.runtime.threads.thread_runs import count, many_threads, plans, reads_everything, said, statements
 from tests.runtime.webhooks.candidates import rows
 
@@ -46,6 +47,7 @@ async def test_a_user_and_an_agent_have_one_main_thread(database: Database, thre
     assert await count(database, "threads") == 3
 
 
+@LONG
 async def test_two_daemons_that_need_a_thread_at_once_get_the_same(daemons: list[Database]) -> None:
     kinds = [Threads(each, SYSTEM) for each in daemons]
     for number in range(20):

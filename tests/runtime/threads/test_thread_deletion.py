@@ -25,6 +25,7 @@ from runtime.threads.thread import Thread, Threads
 from runtime.threads.thread_retention import prune
 from runtime.threads.thread_write import ThreadGone
 from tests.clocks import ManualClock
+from tests.lanes import LONG
 from tests.runtime.threads.test_summaries import summary
 from tests.runtime.threads.thread_runs import begin, count, end, many_threads, said, texts
 from tests.runtime.webhooks.candidates import rows
@@ -202,6 +203,7 @@ async def test_the_thread_of_a_delivery_that_is_being_deleted_begins_anew(
     assert texts(await stored.read(again)) == ["new"]
 
 
+@LONG
 async def test_deletions_and_appends_at_once_leave_nothing_behind(database: Database, stored: Messages) -> None:
     threads = Threads(database, SYSTEM)
     made = [await threads.conversation("owner", "helper") for _ in range(20)]

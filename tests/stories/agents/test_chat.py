@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.daemon.running import Daemon, running, until, write_program
 from tests.runtime.daemon.terminal import terminal
@@ -132,6 +133,7 @@ def test_a_turn_that_fails_is_exit_code_1(daemon: Daemon, model: ScriptedModel) 
     assert asked(daemon, "-m", "Hello", code=1)["ended"] == "failed"
 
 
+@LONG
 def test_a_model_that_is_away_is_exit_code_1_and_the_message_is_answered_later(
     daemon: Daemon, model: ScriptedModel
 ) -> None:

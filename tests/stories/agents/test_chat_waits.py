@@ -16,6 +16,8 @@ from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.daemon.forked import Forked, start
 from tests.runtime.daemon.running import Daemon, environment, on_postgres, running, until, write_program
 
+pytestmark = LONG
+
 PROGRAM = """\
 memory notes {{ store collection embedding hashing }}
 {model}
@@ -36,7 +38,6 @@ def asking(daemon: Daemon, output: Path, *arguments: str) -> Forked:
         return start(given, cwd=daemon.root, env=environment(), stdout=file, stderr=file)
 
 
-@LONG
 def test_a_chat_says_that_the_model_is_away_and_stays(model: ScriptedModel, tmp_path: Path) -> None:
     model.replies = [503]
     write_program(tmp_path, PROGRAM.format(model=model.block))

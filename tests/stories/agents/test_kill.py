@@ -53,7 +53,7 @@ def answer(body: Mapping[str, Any]) -> str:
     return says(f"Noted {number}.")
 
 
-@repeated("rounds", 3, 200)
+@repeated("rounds", 2, 200)
 def test_no_message_is_lost_and_no_tool_runs_twice(tmp_path: Path, rounds: int) -> None:
     chance = random.Random(11)
     acknowledged: list[str] = []

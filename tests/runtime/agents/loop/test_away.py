@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.lanes import first_of
 from tests.runtime.agents.loop.acting import acting, program
 from tests.runtime.agents.scripted import Refusal, ScriptedModel, says
 
 MISSING = 'model closed { service openai { url "https://model.example/v1" api_key "secret://env/NO_SUCH_KEY" } }'
 
 
-@pytest.mark.parametrize("away", [429, 500, 503, Refusal(0)])
+@first_of("away", [503, 429, 500, Refusal(0)])
 async def test_a_turn_waits_for_its_model_and_holds_its_thread(tmp_path: Path, away: Any) -> None:
     state = {"away": True}
 

@@ -32,7 +32,7 @@ async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
 
 
 @pytest.mark.parametrize("stored", [False, True])
-@first_of("broken", range(1, 22), 7)
+@first_of("broken", range(1, 22), 2)
 async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: int, stored: bool
 ) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import insert
 
 from runtime.database.schema import users
 from runtime.threads.thread import Thread
+from tests.lanes import repeated
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel, says
 
@@ -135,24 +136,25 @@ async def test_users_share_nothing(tmp_path: Path) -> None:
         assert not any("apples" in text and "pears" in text for text in map(str, model.bodies))
 
 
-async def test_many_conversations_at_once_are_all_answered_once(tmp_path: Path) -> None:
+@repeated("number", 16, 64)
+async def test_many_conversations_at_once_are_all_answered_once(tmp_path: Path, number: int) -> None:
     def answer(body: Mapping[str, Any]) -> str:
         last = body["messages"][-1]["content"]
         if "<tool_output" in last:
             return says("Noted.")
-        number = re.findall(r"number (\d+)", last)[-1]
-        return says(memory_append={"label": "seen", "content": f"seen {number};"})
+        name = re.findall(r"number (\d+)", last)[-1]
+        return says(memory_append={"label": "seen", "content": f"seen {name};"})
 
     with ScriptedModel(answer) as model:
         more = "block seen { char_limit 100000 }"
         async with acting(tmp_path, program(model, more)) as agent:
-            places = [await agent.services.threads.conversation("owner", "helper") for _ in range(64)]
+            places = [await agent.services.threads.conversation("owner", "helper") for _ in range(number)]
             runs = [await agent.send(f"number {n}", thread=place) for n, place in enumerate(places)]
             assert set(await asyncio.gather(*map(agent.end, runs))) == {"answered"}
             seen = Counter(re.findall(r"seen (\d+);", await agent.block("seen")))
             lengths = [(await agent.services.threads.get(place.id)).length for place in places]
-    assert seen == Counter({str(number): 1 for number in range(64)})
-    assert lengths == [4] * 64
+    assert seen == Counter({str(each): 1 for each in range(number)})
+    assert lengths == [4] * number
 
 
 @pytest.mark.parametrize(

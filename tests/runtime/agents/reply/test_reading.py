@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runtime.agents.reply.agent_reply import ToolCalling
 from runtime.agents.reply.reading import read_reply
 from runtime.models.request import Reply, ToolCall
-from tests.lanes import examples, first_of
+from tests.lanes import LONG, examples, first_of
 from tests.runtime.agents.reply.generated import FORMS, MEANT, SAYING, Meant, said, tagged
 from tests.runtime.agents.reply.test_golden_replies import CASES
 from tests.runtime.agents.reply.toolset import TOOLS
@@ -66,7 +66,7 @@ _REPEATED = [
 ]
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 @given(MEANT)
 def test_a_valid_reply_is_read_as_it_is(meant: Meant) -> None:
     reading = read_reply(Reply(text=json.dumps(meant.value())), TOOLS)
@@ -153,6 +153,7 @@ def test_any_text_is_read(text: str) -> None:
     assert all(message.strip() for message in reading.messages)
 
 
+@LONG
 @first_of("text", _REPEATED, 4)
 def test_a_mebibyte_of_the_same_does_not_hang(text: str) -> None:
     """Quadratic work would take minutes; the deadline is far above what is measured (`bench.agents.replies`)."""

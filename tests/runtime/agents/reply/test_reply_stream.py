@@ -13,7 +13,7 @@ from runtime.agents.reply.agent_reply import ToolCalling
 from runtime.agents.reply.reading import read_reply
 from runtime.agents.reply.reply_stream import ReplyStream
 from runtime.models.request import Reply
-from tests.lanes import examples
+from tests.lanes import LONG, examples
 from tests.runtime.agents.reply.generated import FORMS, MEANT, SAYING, Meant
 from tests.runtime.agents.reply.test_golden_replies import CASES, Case
 from tests.runtime.agents.reply.toolset import TOOLS
@@ -130,6 +130,7 @@ def test_other_lists_of_texts_are_not_shown() -> None:
     assert stream.feed(text) == []
 
 
+@LONG
 def test_a_mebibyte_in_small_parts_does_not_hang() -> None:
     for text in ('{"messages": ["' + "\\n" * 2**19, '{"messages": ["' + "\\u00e9" * 2**17, "{" * 2**20, "<" * 2**20):
         for stream in (ReplyStream(), ReplyStream("native")):

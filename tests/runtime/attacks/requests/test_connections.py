@@ -13,6 +13,8 @@ from tests.lanes import LONG
 from tests.runtime.attacks.wire import check_unharmed, connect, github_headers, request, statuses
 from tests.runtime.daemon.running import BIN, Daemon, running, until, write_program
 
+pytestmark = LONG
+
 MANY = 5000
 """Return a number of connections above the limit: 4096 unless it is set."""
 
@@ -31,7 +33,6 @@ def open_many(daemon: Daemon, count: int, to: str, stack: ExitStack, say: bytes 
     return links
 
 
-@LONG
 def test_thousands_of_idle_connections_keep_nobody_out(daemon: Daemon) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(MANY, limit[1] - 200)
@@ -75,7 +76,6 @@ def few_files(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-unty
         yield started
 
 
-@LONG
 def test_the_limit_of_files_is_raised_where_that_is_allowed(tmp_path: Path) -> None:
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 5000:
         pytest.skip("not enough files may be open")

@@ -9,10 +9,13 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.attacks.conftest import STRIPE_SECRET
 from tests.runtime.attacks.wire import exchange, github_headers, operate, request, statuses, swarmlet_headers
 from tests.runtime.daemon.running import Daemon, until
 from tests.runtime.daemon.v1 import ask, make_webhook
+
+pytestmark = LONG
 
 DIGITS = 240_000
 NUMBERS = {

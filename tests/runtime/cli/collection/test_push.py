@@ -217,6 +217,7 @@ def test_a_long_text_is_kept_whole(daemon: Daemon, push: Push, collection: str, 
     assert "This is sentence 43999." in text
 
 
+@LONG
 def test_a_push_that_is_interrupted_is_finished_by_the_same_command(
     daemon: Daemon, push: Push, collection: str, tmp_path: Path
 ) -> None:

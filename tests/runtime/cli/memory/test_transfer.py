@@ -16,6 +16,8 @@ from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
 from tests.runtime.daemon.terminal import terminal
 
+pytestmark = LONG
+
 FACT = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z"}
 
 
@@ -103,7 +105,6 @@ def test_an_empty_import_and_an_empty_export_are_no_mistake(daemon: Daemon) -> N
     assert good(daemon.symbi("memory", "export")) == ""
 
 
-@LONG
 def test_thousands_of_items_go_over_in_pages(daemon: Daemon) -> None:
     text = "".join(lines(f"fact number {number}") for number in range(2500))
     assert good(daemon.symbi("memory", "import", "-", input=text)) == "imported 2,500 items; 0 were there already\n"

@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import BIN, GITHUB, environment, running, symbi, until, write_program
+
+pytestmark = LONG
 
 ROTATING = GITHUB.replace('"secret://env/GITHUB_SECRET"', '["secret://env/NEWER_SECRET", "secret://env/GITHUB_SECRET"]')
 

@@ -13,6 +13,7 @@ import pytest
 
 from runtime.api.admin.protocol import ROOT_HEADER
 from runtime.daemon.process.root import Root
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 
@@ -129,6 +130,7 @@ def test_a_client_that_leaves_before_the_answer_leaves_a_collection_that_is_whol
     assert counted(daemon, token, "left") == COUNT
 
 
+@LONG
 def test_a_daemon_that_is_killed_in_a_push_keeps_whole_batches_and_the_same_push_ends_it(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program") as daemon:

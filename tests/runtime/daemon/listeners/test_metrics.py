@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
+from tests.lanes import LONG
 from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, on_postgres, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
@@ -211,6 +212,7 @@ def test_where_others_reach_the_listener_it_takes_a_token_unless_told_otherwise(
         assert daemon.request("GET", "/metrics", None, [("Via", "1.1 edge")], to="admin").status == 200
 
 
+@LONG
 def test_while_the_database_is_away_everything_else_is_told(tmp_path: Path, postgres_url: str) -> None:
     write_program(tmp_path)
     with (

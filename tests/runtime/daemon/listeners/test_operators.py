@@ -14,6 +14,7 @@ from aiohttp import web
 from runtime.daemon.listeners.sockets import Runner, bind, listen
 from runtime.http.limits import HttpLimits
 from tests.clocks import until
+from tests.lanes import LONG
 
 SECONDS = 60
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -123,6 +124,7 @@ class Peer:
             await self.writer.wait_closed()
 
 
+@LONG
 @on_each_loop
 async def test_who_never_sends_a_whole_head_is_cut_off() -> None:
     async with Serving.started(HttpLimits(head_seconds=0.3, idle_seconds=60)) as serving:
@@ -157,6 +159,7 @@ async def test_a_head_that_drips_in_is_cut_off() -> None:
         await peer.close()
 
 
+@LONG
 @on_each_loop
 async def test_an_idle_connection_is_closed() -> None:
     async with Serving.started(HttpLimits(idle_seconds=1)) as serving:

@@ -29,6 +29,7 @@ from runtime.mcp import admin_link
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from tests.clocks import until
+from tests.lanes import LONG, first_of
 
 Told = list[tuple[str, int, int]]
 
@@ -75,6 +76,7 @@ async def test_the_newest_progress_is_told_and_then_the_result(tmp_path: Path) -
     assert told[0] == ("reading", 2, 3)
 
 
+@LONG
 async def test_a_work_longer_than_the_clients_patience_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,8 +104,8 @@ REMOVED: dict[str, Any] = {
 READY: dict[str, Any] = {"status": "GREEN", "ready": True, "checks": []}
 
 
-@pytest.mark.parametrize(
-    ("command", "operation", "answer"),
+@first_of(
+    "command, operation, answer",
     [
         (("user", "remove", "ada", "--yes"), "users.remove", REMOVED),
         (("readiness",), "readiness", READY),

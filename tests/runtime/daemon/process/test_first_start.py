@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from runtime.daemon.process.root import make
+from tests.lanes import LONG
 from tests.runtime.daemon.running import running, symbi, until, write_program
 
 
@@ -82,6 +83,7 @@ def test_a_folder_that_is_named_as_the_root_is_made_by_a_start_that_succeeds(tmp
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+@LONG
 def test_a_daemon_waits_for_a_command_that_has_the_root(tmp_path: Path) -> None:
     write_program(tmp_path)
     root = make(tmp_path, os.environ, tmp_path)

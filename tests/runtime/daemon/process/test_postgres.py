@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.lanes import LONG
 from tests.runtime.daemon import sharing
 from tests.runtime.daemon.running import on_postgres, running, symbi, until, write_program
 
 LEASED = f"{sharing.__name__}:{sharing.leased.__name__}"
 
 
+@LONG
 def test_a_delivery_survives_a_kill_and_is_remembered(tmp_path: Path, postgres_url: str) -> None:
     write_program(tmp_path)
     environ = on_postgres(postgres_url)

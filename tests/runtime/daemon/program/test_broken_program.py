@@ -20,6 +20,7 @@ from runtime.daemon.process.root import Root
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.app import App
+from tests.lanes import LONG
 from tests.runtime.daemon.running import BIN, GITHUB, SECOND, Daemon, environment, running, symbi, until, write_program
 
 PORTS = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
@@ -61,6 +62,7 @@ def test_files_that_declare_nothing_at_all_take_nothing_away(tmp_path: Path) -> 
         assert mounted(daemon, "/hooks/github")
 
 
+@LONG
 def test_a_file_that_is_truncated_and_written_again_never_unmounts_what_it_declares(tmp_path: Path) -> None:
     file = write_program(tmp_path, GITHUB + SECOND)
     seen: list[bool] = []
@@ -182,6 +184,7 @@ async def test_a_reload_looks_for_no_garbage_on_the_event_loop(tmp_path: Path) -
     assert not full
 
 
+@LONG
 def test_a_daemon_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
     write_program(tmp_path)
     process, master = pty.fork()

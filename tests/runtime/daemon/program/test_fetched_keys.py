@@ -14,8 +14,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Answer, Daemon, running, write_program
 from tests.runtime.outbound.https import authority
+
+pytestmark = LONG
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 LATER = ec.generate_private_key(ec.SECP256R1())

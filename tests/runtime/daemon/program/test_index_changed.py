@@ -7,7 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
+
+pytestmark = LONG
 
 EMBEDDED = """\
 memory notes {

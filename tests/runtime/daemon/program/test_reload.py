@@ -19,7 +19,7 @@ from runtime.daemon.process.root import make
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import reload
 from runtime.daemon.program.app import App
-from tests.lanes import repeated
+from tests.lanes import LONG, repeated
 from tests.runtime.daemon.running import GITHUB, SECOND, Daemon, running, until, write_program
 
 
@@ -72,6 +72,7 @@ def test_what_the_compiler_warns_of_is_logged(tmp_path: Path) -> None:
         assert "written-here" not in log
 
 
+@LONG
 def test_a_file_that_is_named_itself_is_followed_through_renames(tmp_path: Path) -> None:
     file = write_program(tmp_path)
     with running(tmp_path, "program/hooks.symbiont") as daemon:
@@ -160,6 +161,7 @@ def test_a_write_in_parts_ends_with_the_whole_file(tmp_path: Path) -> None:
         until(lambda: mounted(daemon) and daemon.readyz().json()["last_error"] is None)
 
 
+@LONG
 def test_a_folder_that_vanishes_changes_nothing_and_is_seen_when_it_comes_back(tmp_path: Path) -> None:
     file = write_program(tmp_path)
     with running(tmp_path, "program") as daemon:
@@ -234,7 +236,7 @@ def test_a_hangup_reads_the_secrets_again_and_keeps_the_last_value_of_one_that_f
         until(lambda: "its last value is still used" in daemon.log.read_text())
 
 
-@repeated("rounds", 5, 40)
+@repeated("rounds", 2, 40)
 def test_no_request_is_refused_or_lost_during_reloads(tmp_path: Path, rounds: int) -> None:
     write_program(tmp_path)
     wrong: list[tuple[int, bytes]] = []
@@ -278,6 +280,7 @@ def test_a_link_that_leads_out_of_the_folder_is_left_out_and_said(tmp_path: Path
         assert mounted(daemon)
 
 
+@LONG
 async def test_a_program_that_cannot_run_is_compiled_once_however_often_it_is_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

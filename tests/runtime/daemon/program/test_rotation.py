@@ -18,9 +18,12 @@ from runtime.database.connection import Database
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
 from tests.conftest import KEY
+from tests.lanes import LONG
 from tests.runtime.daemon.running import GITHUB, Answer, Daemon, on_postgres, running, until, write_program
 from tests.runtime.daemon.v1 import make_token, make_webhook
 from tests.signatures import sign
+
+pytestmark = LONG
 
 PATH = "/hooks/github"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.lanes import LONG
 from tests.runtime.daemon import sharing
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
@@ -195,6 +196,7 @@ def test_a_removal_that_was_killed_goes_on_at_the_next_start(tmp_path: Path) -> 
         until(gone, what="the end of the rows")
 
 
+@LONG
 def test_what_a_run_under_way_leaves_of_a_removed_user_is_deleted_later(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
     command = f"{sharing.__name__}:{sharing.shared.__name__}"

@@ -10,11 +10,14 @@ from typing import Any
 
 import asyncpg
 
+from tests.lanes import LONG
 from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.running import Daemon, on_postgres, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
 from tests.runtime.search.index.qdrant.qdrant_server import Served
 from tests.stories.test_shared_database import two
+
+pytestmark = LONG
 
 WORD = "okapiquux"
 INDEXED = """\

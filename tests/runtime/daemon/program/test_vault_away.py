@@ -8,9 +8,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
 from tests.runtime.secrets.openbao import ROOT_TOKEN, OpenBao, openbao
 from tests.signatures import sign
+
+pytestmark = LONG
 
 
 def put(server: OpenBao, value: str) -> None:

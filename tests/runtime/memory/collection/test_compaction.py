@@ -97,6 +97,7 @@ async def test_a_compaction_that_is_killed_loses_nothing_and_is_finished_by_the_
         await all_done(store)
 
 
+@LONG
 async def test_a_compaction_on_a_full_disk_says_so_and_is_finished_when_there_is_room(
     tmp_path: Path, master_key: MasterKey
 ) -> None:
@@ -116,6 +117,7 @@ async def test_a_compaction_on_a_full_disk_says_so_and_is_finished_when_there_is
         await all_done(store)
 
 
+@LONG
 async def test_daemons_that_compact_and_write_at_once_put_everything_once(
     postgres_url: str, master_key: MasterKey, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import until
 from tests.databases import migrated
+from tests.lanes import LONG
 from tests.runtime.daemon.proxy import Proxy
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.collection.pushing import AT_ONCE, chunk
@@ -29,6 +30,7 @@ COUNT = 3_000
 KILLED_AFTER = 300
 
 
+@LONG
 async def test_a_push_that_is_killed_has_kept_what_it_said_and_nothing_half(
     database_url: str, master_key: MasterKey
 ) -> None:
@@ -79,6 +81,7 @@ async def test_a_full_disk_is_said_and_what_was_kept_is_there(tmp_path: Path, ma
     await database.close()
 
 
+@LONG
 async def test_a_postgresql_that_goes_away_is_said_and_is_used_again_when_it_is_back(
     postgres_url: str, master_key: MasterKey, tmp_path: Path
 ) -> None:

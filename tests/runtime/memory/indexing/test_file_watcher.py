@@ -17,6 +17,7 @@ from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.search.index import open_index
 from tests.clocks import ManualClock, until
+from tests.lanes import LONG
 
 
 @pytest.fixture
@@ -86,6 +87,7 @@ async def test_every_way_of_saving_a_file_is_noticed_with_whose_it_is(indexer: I
         await until(lambda: told.has("marker"))
 
 
+@LONG
 async def test_what_is_hidden_is_nobodys_matter(indexer: Indexer, tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     async with watched(indexer, folder) as told:
@@ -96,6 +98,7 @@ async def test_what_is_hidden_is_nobodys_matter(indexer: Indexer, tmp_path: Path
         assert told.agents == set()
 
 
+@LONG
 async def test_a_folder_that_is_replaced_is_watched_again(indexer: Indexer, tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     async with watched(indexer, folder) as told:

@@ -21,6 +21,8 @@ from tests.runtime.memory import faults, writer
 from tests.runtime.memory.markdown.faults import begin_logs
 from tests.runtime.memory.texts import WHEN, fact, item
 
+pytestmark = LONG
+
 CASES = "tests.runtime.memory.markdown.faults"
 LOG = f"{WHEN.date().isoformat()}.md"
 
@@ -81,7 +83,6 @@ async def test_several_processes_and_tasks_that_write_at_once_lose_nothing(store
     assert await writer.titles(store) == writer.titles_of(written)
 
 
-@LONG
 async def test_a_writer_that_is_killed_loses_nothing_that_it_said_was_kept(store: MarkdownStore) -> None:
     said: set[int] = set()
     for number in range(6):

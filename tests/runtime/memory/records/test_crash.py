@@ -6,9 +6,11 @@ import asyncio
 from pathlib import Path
 
 from runtime.memory.records.store import RecordsStore
-from tests.lanes import first_of
+from tests.lanes import LONG, first_of
 from tests.runtime.memory import faults, writer
 from tests.runtime.memory.records.pieces import events, read_json, record_files
+
+pytestmark = LONG
 
 CASES = "tests.runtime.memory.records.faults"
 

@@ -14,6 +14,7 @@ import pytest
 from runtime.memory.errors import StoreError
 from runtime.memory.files.writable import unwritable
 from runtime.memory.records.store import RecordsStore
+from tests.lanes import LONG
 from tests.runtime.memory.records.pieces import tree
 from tests.runtime.memory.texts import fact
 
@@ -76,6 +77,7 @@ async def test_an_agents_folder_that_others_may_look_into_is_said(store: Records
     assert "0700" in problem.message
 
 
+@LONG
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("made", [False, True])
 def test_a_folder_of_somebody_else_is_an_error_and_refuses_writes(made: bool) -> None:

@@ -19,7 +19,7 @@ from tests.runtime.webhooks.candidates import candidate, rows
 THREADS = "abcd"
 
 
-@repeated("rounds", 3, 60)
+@repeated("rounds", 1, 60)
 async def test_threads_keep_their_order_however_often_daemons_are_killed(
     database: Database, database_url: str, tmp_path: Path, rounds: int
 ) -> None:

@@ -234,6 +234,7 @@ async def worker(url: str, notes: Path, *more: str) -> asyncio.subprocess.Proces
     return await asyncio.create_subprocess_exec(*given)
 
 
+@LONG
 async def test_a_killed_process_leaves_its_message_to_the_next_one(
     database: Database, database_url: str, clock: ManualClock, tmp_path: Path, queue: Inputs
 ) -> None:

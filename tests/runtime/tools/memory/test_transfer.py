@@ -23,8 +23,10 @@ from runtime.tools import TOOLS
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.lanes import examples
+from tests.lanes import LONG, examples
 from tests.runtime.api.app import NOTES, App
+
+pytestmark = LONG
 
 AUDIT = Memory(name="audit", path="audit", store=Variant(name="records"), embedding=Variant(name="hashing"))
 BEGIN = datetime(2026, 1, 30, 23, 59, 58, tzinfo=UTC)

@@ -26,6 +26,7 @@ from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
+from tests.lanes import LONG
 from tests.runtime.webhooks.candidates import candidate, rows
 
 ONE = {"github-events": 1}
@@ -197,6 +198,7 @@ async def test_at_no_time_do_more_run_than_there_are_places(database: Database) 
     assert agent.most["payments"] > 3
 
 
+@LONG
 @pytest.mark.parametrize("places", [1, 3])
 async def test_several_daemons_together_keep_to_the_places(
     postgres_url: str, master_key: MasterKey, places: int

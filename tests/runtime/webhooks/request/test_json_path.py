@@ -12,7 +12,7 @@ from runtime.webhooks.request.json_path import compile_path, plain_steps
 from runtime.webhooks.request.json_path_library import compile_with_library
 from runtime.webhooks.request.json_path_limit import MOST_NODES, bounded
 from runtime.webhooks.request.refusal import Refused
-from tests.lanes import examples
+from tests.lanes import LONG, examples
 
 KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "{}", "[1]", '{"a": 1}'])
@@ -41,6 +41,7 @@ for _ in range(80):
     DEEP = [DEEP, *([[]] * 40)]
 
 
+@LONG
 @pytest.mark.parametrize(
     ("path", "value"),
     [

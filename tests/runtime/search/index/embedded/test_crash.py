@@ -16,6 +16,8 @@ from tests.runtime.search.index.checker import agree, key_of
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything
 from tests.runtime.search.index.worker import content
 
+pytestmark = LONG
+
 HERE = Path(__file__).parents[5]
 COMMAND = (sys.executable, "-m", "tests.runtime.search.index.worker")
 
@@ -60,7 +62,6 @@ async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(
         assert path.stat().st_ino == kept, "it was not made anew"
 
 
-@LONG
 async def test_two_processes_on_one_file_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     workers = []

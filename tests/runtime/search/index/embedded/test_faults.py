@@ -15,8 +15,11 @@ from structlog.testing import capture_logs
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
+from tests.lanes import LONG
 from tests.runtime.search.index.checker import agree
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything, near, said, talk, vector
+
+pytestmark = LONG
 
 TEXTS = [f"word number{n} " + "text " * 50 for n in range(300)]
 

@@ -21,6 +21,7 @@ from runtime.search.index import open_index
 from runtime.search.index.embedded import access, sqlcipher
 from runtime.search.index.index import Index
 from tests.clocks import until
+from tests.lanes import LONG
 from tests.runtime.search.index.entries import entry
 
 KEY, OTHER_KEY = bytes(range(32)), bytes(32)
@@ -120,6 +121,7 @@ async def test_words_of_what_is_dropped_changed_or_left_out_are_overwritten(inde
     assert len((await index.keyword(["basalt"], EntryFilter(), 10)).keys) == 1
 
 
+@LONG
 async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, sealed: bool, file: Path) -> None:
     """SQLite leaves copies in pages that it split, which only such a mixture shows."""
     chance = random.Random(7)

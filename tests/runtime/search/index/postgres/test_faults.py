@@ -26,9 +26,12 @@ from runtime.search.index.index import Index
 from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.index.postgres.schema import lock_of
 from runtime.search.question import Question
+from tests.lanes import LONG
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, said, talk, vector, vectors
 from tests.runtime.search.index.postgres import postgres_server
 from tests.runtime.search.index.worker import content
+
+pytestmark = LONG
 
 Options = dict[str, Any]
 T = TypeVar("T")

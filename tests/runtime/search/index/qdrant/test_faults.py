@@ -23,9 +23,12 @@ from runtime.search.index.index import Index
 from runtime.search.index.qdrant import bounded_http
 from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock, until
+from tests.lanes import LONG
 from tests.runtime.memory.indexing.test_embedding_queue import Scripted
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, near, said, talk, vector, vectors
 from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer, answering, hang, hang_up
+
+pytestmark = LONG
 
 NAME = "notes_1a2b3c4d"
 KEY = "k3y-that-nobody-may-see"
