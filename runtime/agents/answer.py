@@ -236,7 +236,7 @@ class _Answering:
         parts = await input_parts(self._turn, self._place.note)
         tokens = self._counter.count(text_of(parts)) + MESSAGE_TOKENS
         new = NewMessage(role="user", parts=parts, tokens=tokens, key="input")
-        self._state.add(await self._state.put([new]))
+        await self._state.begin(new)
 
     async def _budget(self) -> Budget:
         """Return the tokens of a context: the window of the model, not above that of the agent, and those of the

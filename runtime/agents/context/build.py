@@ -80,6 +80,12 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     everything = sum(entry_tokens(entry, count) for group in groups for entry in group)
     kept, dropped = _newest(groups, room, budget.request // _MESSAGES_SHARE, count)
     entries = [entry for group in kept for entry in group]
+    if fields.input is not None and fields.input.position not in {entry.position for entry in entries}:
+        # At most half of the room, so that what was done last stays beside it.
+        asked = _bounded(fields.input, min(most, room // 2), count)
+        kept, dropped = _newest(groups, room - entry_tokens(asked, count), budget.request // _MESSAGES_SHARE, count)
+        entries = [asked, *(entry for group in kept for entry in group)]
+        dropped -= any(entry.position == asked.position for entry in fields.entries)
     spent = sum(entry_tokens(entry, count) for entry in entries)
     notes = list(fixed.notes)
     if shown_summary != summary:
@@ -97,6 +103,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     )
     parts = (
         *(PartCost(section.name, section.tokens) for section in fixed.sections),
+        *([PartCost("tools", fixed.offered)] if fixed.offered else []),
         *fixed.missing,
         *([PartCost("summary", count(shown_summary))] if shown_summary else []),
         PartCost("messages", spent, f"{dropped} left out" if dropped else ""),
@@ -144,6 +151,8 @@ class _Fixed:
         self.notes: list[str] = []
         self.missing: list[PartCost] = []
         self.sections: tuple[_Section, ...] = ()
+        self.offered = 0
+        """Tokens of the tools that are offered by the model's own interface."""
         self.tokens = 0
         self._measure()
 
@@ -170,18 +179,27 @@ class _Fixed:
         """Keep the tools that fit into a quarter of the window, and one by which the others are found."""
         most = self._budget.window // _TOOLS_SHARE
         find = self._fields.find_tool
-        spent = self._count(tool_text(find)) if find else 0
+        spent = found = self._count(tool_text(find)) if find else 0
         kept: list[ToolSchema] = []
+        never = []
+        full = False
         for tool in self._fields.tools:
-            spent += self._count(tool_text(tool))
-            if spent > most:
-                break
-            kept.append(tool)
+            tokens = self._count(tool_text(tool))
+            if tokens > most - found:
+                never.append(tool.name)
+            elif not full and spent + tokens <= most:
+                kept.append(tool)
+                spent += tokens
+            else:
+                full = True
         left = len(self._fields.tools) - len(kept)
         if left:
             self.tools = (*kept, *([find] if find else []))
             self.notes.append(f"{left} of {len(self._fields.tools)} tools are left out: the window is too small")
             self.missing.append(PartCost("tools", 0, f"{left} left out"))
+        self.notes.extend(
+            f"the tool {name} alone is larger than a quarter of the window: it is never offered" for name in never
+        )
 
     def _leave_out(self, block: Block) -> None:
         """Leave out a core memory block."""
@@ -205,9 +223,9 @@ class _Fixed:
             *([("preferences", fenced("preferences", fields.preferences))] if fields.preferences else []),
         ]
         self.sections = tuple(_Section(name, text, self._count(text)) for name, text in texts if text)
-        offered = sum(self._count(tool_text(tool)) for tool in self.tools) if fields.native else 0
+        self.offered = sum(self._count(tool_text(tool)) for tool in self.tools) if fields.native else 0
         # The paragraphs between the sections.
-        self.tokens = sum(section.tokens + 1 for section in self.sections) + offered
+        self.tokens = sum(section.tokens + 1 for section in self.sections) + self.offered
 
 
 def _group(entry: Entry) -> int:

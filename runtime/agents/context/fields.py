@@ -53,7 +53,8 @@ class Metadata(NamedTuple):
 
 class Fields(NamedTuple):
     """Everything that a context is made of. `tools`: offered to the model, in a fixed order; `find_tool`: the one by
-    which the model reaches tools that are left out."""
+    which the model reaches tools that are left out. `input`: what the run answers, which stays in its contexts when the
+    messages around it are left out or summarized."""
 
     instruction: str
     reply_format: str
@@ -69,6 +70,7 @@ class Fields(NamedTuple):
     tasks: str
     time: str
     first_time: bool
+    input: Entry | None = None
     native: bool = False
     """True: tools are offered by the model's own interface; False: they are described in the text."""
 

@@ -26,6 +26,7 @@ from runtime.agents.loop.guard import RepeatGuard
 from runtime.agents.loop.summarizer import Summarizer
 from runtime.agents.loop.thread_state import ThreadState
 from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
+from runtime.agents.loop.transcript import without_calls
 from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.correction import read_with_corrections
 from runtime.agents.reply.reply_schema import reply_schema
@@ -246,9 +247,12 @@ class Loop:
     async def _build(self, tools: Sequence[ToolSchema], *, last: bool = False) -> BuiltContext:
         entries = self._state.entries
         summary = "" if self._state.summary is None else self._state.summary.text
-        fields = self._fields._replace(tools=tuple(tools), entries=entries, summary=summary)
+        fields = self._fields._replace(tools=tuple(tools), entries=entries, summary=summary, input=self._state.input)
         if last:
-            fields = fields._replace(tasks=joined((fields.tasks, _LAST_STEP)), find_tool=None)
+            # Services refuse calls in a request that offers no tools.
+            fields = fields._replace(
+                tasks=joined((fields.tasks, _LAST_STEP)), find_tool=None, entries=tuple(map(without_calls, entries))
+            )
         return await build_measured(fields, self._settings.budget, self._counter, self._client)
 
     async def _call(self, calls: Sequence[Call], *, lossless: bool) -> list[CallOutput]:

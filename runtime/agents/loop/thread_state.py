@@ -33,6 +33,8 @@ class ThreadState:
         self._log = run_log
         self._native = native
         self.summary: Summary | None = None
+        self.input: Entry | None = None
+        """What the run answers."""
         self._loaded: list[Message] = []
 
     async def load(self) -> None:
@@ -45,6 +47,12 @@ class ThreadState:
     def entries(self) -> tuple[Entry, ...]:
         """The messages as entries of a context."""
         return tuple(entries_of(self._loaded, native=self._native))
+
+    async def begin(self, new: NewMessage) -> None:
+        """Store what the run answers, once."""
+        stored = await self.put([new])
+        self.add(stored)
+        self.input = entries_of(stored, native=self._native)[0]
 
     def put(self, new: Sequence[NewMessage]) -> asyncio.Future[list[Message]]:
         """Store messages of this run, together with the steps that are put at the same time. `add` takes the result."""

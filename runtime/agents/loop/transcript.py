@@ -60,6 +60,14 @@ def _entries(messages: Sequence[Message], *, native: bool) -> Iterator[Entry]:
             yield Entry(own[0].position, "tool", _NO_OUTPUT, group, (), call.id)
 
 
+def without_calls(entry: Entry) -> Entry:
+    """Return an entry whose calls and outputs are text, for a request without tools."""
+    if entry.call_id is not None:
+        return entry._replace(role="user", text=fenced("tool_output", entry.text), call_id=None)
+    calls = (fenced("tool_call", call.arguments, name=call.name) for call in entry.calls)
+    return entry._replace(text=joined((entry.text, *calls)), calls=())
+
+
 def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool) -> Entry:
     texts = [part.text for part in said if isinstance(part, TextPart)]
     calls = tuple(ToolCall(part.id, part.name, part.arguments) for part in said if isinstance(part, ToolCallPart))

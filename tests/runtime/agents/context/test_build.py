@@ -146,6 +146,30 @@ def test_a_call_is_never_parted_from_its_output() -> None:
         assert calls == {message.call_id for message in built.messages if message.call_id}
 
 
+@pytest.mark.parametrize("summarized", [False, True])
+def test_what_a_run_answers_stays_when_the_messages_around_it_do_not(summarized: bool) -> None:
+    asked = said(40, "Please do this. " + "word " * 2000)
+    later = tuple(said(41 + n, f"step {n} " + "word " * 60, "assistant") for n in range(60))
+    entries = later if summarized else (*conversation(40, 60), asked, *later)
+    for window in range(1100, 8192, 300):
+        budget = Budget(window, 512)
+        built = build(fields(entries=entries, input=asked), budget, by_words)
+        whole = "\n".join(texts(built))
+        assert whole.count("Please do this.") == 1
+        assert "step 59" in whole
+        assert size(built, by_words) <= budget.request
+        assert whole.index("Please do this.") < whole.index("step 59")
+
+
+def test_a_tool_that_can_never_be_offered_is_named_and_hides_no_other() -> None:
+    tools = (tool("small"), tool("huge", 5000), tool("little"))
+    blocks = (Block("notes", "", "word " * 5000, 100_000),)
+    built = build(fields(tools=tools, blocks=blocks, native=True), Budget(8192, 1024), by_words)
+    assert [each.name for each in built.offered] == ["small", "little", "find_tool"]
+    assert any("huge alone is larger" in note for note in built.notes)
+    assert {part.name: part.tokens for part in built.parts if part.tokens}["tools"] > 0
+
+
 def test_what_is_fixed_gives_way_in_order_and_says_so() -> None:
     many = fields(
         tools=tuple(tool(f"tool{n}", 40) for n in range(30)),

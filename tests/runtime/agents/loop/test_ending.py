@@ -51,6 +51,17 @@ async def test_a_turn_with_too_many_steps_says_where_it_stands_without_tools(tmp
     assert found[-2].text == "Half of it is done."
 
 
+async def test_the_last_request_has_no_calls_because_it_offers_no_tools(tmp_path: Path) -> None:
+    """Anthropic refuses a request with calls and without tools."""
+    with ScriptedModel(calling(("memory_search", {"query": "tea"})), "Half of it is done.") as model:
+        async with acting(tmp_path, program(model, f"max_steps 1 tool_calling native {TOOLS}")) as agent:
+            assert await agent.ask("Search.") == "max_steps"
+        last = model.bodies[-1]
+        assert "tools" not in last
+        assert all("tool_calls" not in message and message["role"] != "tool" for message in last["messages"])
+        assert '<tool_call name="memory_search">' in model.texts(1)
+
+
 @pytest.mark.parametrize("calls", [1, 3])
 async def test_the_same_call_with_the_same_outcome_three_times_ends_a_turn(tmp_path: Path, calls: int) -> None:
     search = {"name": "memory_search", "args": {"query": "tea"}}
