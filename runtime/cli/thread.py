@@ -20,6 +20,7 @@ from runtime.cli.terminal.output import (
     print_table,
     printable,
     root_option,
+    tail_option,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,15 +45,7 @@ def thread() -> None:
 @thread.command("list", short_help="List threads, the last used first.")
 @click.argument("agent", required=False)
 @click.option("--kind", metavar="KIND", help="Only threads of this kind: main, delivery, keyed or conversation.")
-@click.option(
-    "--tail",
-    "limit",
-    default=20,
-    show_default=True,
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    help="Show at most the newest N.",
-)
+@tail_option()
 @_user_option
 @root_option
 @json_option
@@ -76,15 +69,7 @@ def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 @thread.command(short_help="Show the messages of a thread.")
 @click.argument("thread_id", metavar="THREAD")
-@click.option(
-    "--tail",
-    "limit",
-    default=20,
-    show_default=True,
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    help="Show at most the newest N messages.",
-)
+@tail_option(what=" messages")
 @_user_option
 @root_option
 @json_option

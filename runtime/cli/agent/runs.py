@@ -9,20 +9,20 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.terminal.output import json_option, local_time, one_line, print_json, print_table, root_option
+from runtime.cli.terminal.output import (
+    json_option,
+    local_time,
+    one_line,
+    print_json,
+    print_table,
+    root_option,
+    tail_option,
+)
 
 
 @click.command(short_help="List the runs of agents.")
 @click.argument("agent", required=False)
-@click.option(
-    "--tail",
-    "limit",
-    default=20,
-    show_default=True,
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    help="Show at most the newest N.",
-)
+@tail_option()
 @click.option("--user", metavar="NAME", help="The runs for this user.  [default: owner]")
 @root_option
 @json_option

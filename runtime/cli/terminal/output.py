@@ -31,6 +31,19 @@ def root_option(command: F) -> F:
     )(command)
 
 
+def tail_option(most: int = 1000, what: str = "") -> Callable[[F], F]:
+    """Return a decorator that adds `--tail N`, the parameter `limit`, at most `most`. `what`: what is shown."""
+    return click.option(
+        "--tail",
+        "limit",
+        default=20,
+        show_default=True,
+        metavar="N",
+        type=click.IntRange(1, most),
+        help=f"Show at most the newest N{what}.",
+    )
+
+
 def json_option(command: F) -> F:
     """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

@@ -20,6 +20,7 @@ from runtime.cli.terminal.output import (
     print_json,
     print_table,
     root_option,
+    tail_option,
 )
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
@@ -38,14 +39,7 @@ AT_ONCE = 2000
     "--reason", metavar="CODE", help="Only requests with this reason, such as signature_mismatch or verified."
 )
 @click.option("--status", metavar="STATUS", help="Only requests answered with this HTTP status: 401, or 4xx.")
-@click.option(
-    "--tail",
-    default=20,
-    show_default=True,
-    metavar="N",
-    type=click.IntRange(1, 10_000),
-    help="Show at most the newest N.",
-)
+@tail_option(10_000)
 @click.option("-f", "--follow", is_flag=True, help="Show new requests as they arrive, until interrupted.")
 @root_option
 @json_option
@@ -54,7 +48,7 @@ def logs(
     name: str | None,
     reason: str | None,
     status: str | None,
-    tail: int,
+    limit: int,
     follow: bool,
     root: Path | None,
     as_json: bool,
@@ -65,7 +59,7 @@ def logs(
     """
     found = find_root(root)
     given = {"name": name, "reason": reason, "status": status}
-    answer = call(found, "webhooks.log", {**given, "tail": tail})
+    answer = call(found, "webhooks.log", {**given, "tail": limit})
     if follow:
         for row in _follow(found, given, answer["attempts"]):
             click.echo(json.dumps(row, ensure_ascii=False) if as_json else _line(row))
