@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from typing import overload
 
 import msgspec
 
@@ -14,6 +16,17 @@ def storable(text: str | None) -> str | None:
     if text is None or (text.isascii() and "\x00" not in text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
+
+
+@overload
+def hash_key(text: str) -> str: ...
+@overload
+def hash_key(text: None) -> None: ...
+@overload
+def hash_key(text: str | None) -> str | None: ...
+def hash_key(text: str | None) -> str | None:
+    """Return the key by which a text that may be long, such as a subject, is found: half of its SHA-256, in hex."""
+    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def headers_json(headers: Sequence[tuple[str, str]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from heapq import nlargest
 from operator import attrgetter
@@ -18,7 +17,7 @@ from runtime.database.connection import Database
 from runtime.database.errors import Collision
 from runtime.database.schema import threads
 from runtime.database.sealed import Seal
-from runtime.database.text import storable
+from runtime.database.text import hash_key, storable
 from runtime.errors import NotFound
 from runtime.threads import deletion
 
@@ -97,11 +96,6 @@ class ThreadPosition(NamedTuple):
 def position_of(thread: Thread) -> ThreadPosition:
     """Return the place of a thread in a list; the next page begins after it."""
     return ThreadPosition(thread.updated_at, thread.id)
-
-
-def subject_key(subject: str) -> str:
-    """Return the first half of the subject's SHA-256 in hex, by which its rows are found."""
-    return hashlib.sha256(subject.encode()).hexdigest()[:32]
 
 
 class Threads:
@@ -231,7 +225,7 @@ def not_found(thread_id: str) -> NotFound:
 
 
 def _identity(wanted: WantedThread) -> tuple[str, ...]:
-    key = {MAIN: "", KEYED: subject_key(wanted.subject or "")}.get(wanted.kind, wanted.id)
+    key = {MAIN: "", KEYED: hash_key(wanted.subject or "")}.get(wanted.kind, wanted.id)
     return wanted.user_id, wanted.agent, wanted.kind, key
 
 
@@ -240,14 +234,14 @@ def _find(connection: Connection, wanted: WantedThread) -> str | None:
     if wanted.kind in (MAIN, KEYED):
         query = query.where(threads.c.user_id == wanted.user_id, threads.c.agent == wanted.agent)
         if wanted.kind == KEYED:
-            query = query.where(threads.c.subject_key == subject_key(wanted.subject or ""))
+            query = query.where(threads.c.subject_key == hash_key(wanted.subject or ""))
     else:
         query = query.where(threads.c.id == wanted.id)
     return connection.execute(query).scalar()
 
 
 def _make(connection: Connection, wanted: WantedThread) -> str:
-    key = None if wanted.subject is None else subject_key(wanted.subject)
+    key = hash_key(wanted.subject)
     row = (*wanted[:4], wanted.subject, key, wanted.title, _part(connection, wanted.agent), wanted.at, wanted.at)
     for _ in range(_ATTEMPTS):
         if bulk.insert(connection, threads, _NEW, [row], ignore=True):

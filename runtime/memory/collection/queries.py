@@ -29,10 +29,11 @@ from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import item_parts, item_sources, items
+from runtime.database.text import hash_key
 from runtime.memory.agent_name import legal
 from runtime.memory.collection.interface import CollectionCounts
 from runtime.memory.collection.parts import TYPES, part_name
-from runtime.memory.collection.row_codec import COLUMNS, Codec, hash_key, read, tags_of, tags_text, ticks, written
+from runtime.memory.collection.row_codec import COLUMNS, Codec, read, tags_of, tags_text, ticks, written
 from runtime.memory.collection.transactions import KEPT
 from runtime.memory.item import Item
 from runtime.memory.item import chunk_hash as hash_of

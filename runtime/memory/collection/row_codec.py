@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
 from runtime.database.schema import item_parts, items
 from runtime.database.sealed import Seal
+from runtime.database.text import hash_key
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
 
 META: Final = (
@@ -155,11 +155,6 @@ def _maybe_read(text: str | None) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def hash_key(text: str | None) -> str | None:
-    """Return the key by which a source_uri or a subject, which may be long, is found: half of its SHA-256."""
-    return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 @lru_cache(maxsize=1024)
 def tags_text(tags: tuple[str, ...]) -> str:
     """Return tags as they are stored in the clear."""

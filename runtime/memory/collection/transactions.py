@@ -13,8 +13,9 @@ from runtime.clock import Clock, uuid7
 from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.schema import item_parts, item_sources, items
+from runtime.database.text import hash_key
 from runtime.memory.collection.parts import PartTable
-from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, hash_key, read, tags_of, written
+from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, read, tags_of, written
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import PATTERN, Item, idempotency_key, is_id, is_summary_uri
 from runtime.memory.markdown.long_term import of_entry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -90,11 +89,6 @@ class Origin(NamedTuple):
     run_id: str | None = None
     attempt: int | None = None
     key: str | None = None
-
-
-def subject_key(subject: str) -> str:
-    """Return the first half of the SHA-256 of a subject in hex, by which it is looked up."""
-    return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def first_blocks(scope: BlockScope, declared: Iterable[DeclaredBlock], now: int) -> list[Block]:

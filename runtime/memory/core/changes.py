@@ -14,9 +14,10 @@ from runtime.database import bulk
 from runtime.database.group_commit import Stage
 from runtime.database.schema import block_versions, blocks, runs
 from runtime.database.sealed import Seal
+from runtime.database.text import hash_key
 from runtime.errors import Conflict, NotFound, SymbiontError, UsageError
 from runtime.identity import users
-from runtime.memory.core.block import Block, Origin, subject_key
+from runtime.memory.core.block import Block, Origin
 from runtime.memory.item import well_formed
 from runtime.memory.redaction.redact import redact
 from runtime.threads import run, stage_ranks
@@ -165,7 +166,7 @@ def _insert(connection: Connection, new: Sequence[NewBlocks]) -> list[Exception 
         ((block, each.seals) for each in new for block in each.blocks if block.user_id not in removed),
         key=lambda pair: _order(pair[0]),
     )
-    rows = [(*_row(block, seals), block.subject and subject_key(block.subject)) for block, seals in made]
+    rows = [(*_row(block, seals), hash_key(block.subject)) for block, seals in made]
     if rows:
         bulk.insert(connection, blocks, _INSERTED, rows, ignore=True)
         there = {row[0] for row in bulk.find(connection, blocks, ("id",), ("version",), [(b.id,) for b, _ in made])}

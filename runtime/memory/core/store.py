@@ -13,7 +13,7 @@ from sqlalchemy import Select, select, union_all
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database.connection import Database
 from runtime.database.schema import block_versions, blocks
-from runtime.database.text import storable
+from runtime.database.text import hash_key, storable
 from runtime.errors import NotFound
 from runtime.memory.core import edits
 from runtime.memory.core.block import (
@@ -23,7 +23,6 @@ from runtime.memory.core.block import (
     DeclaredBlock,
     Origin,
     first_blocks,
-    subject_key,
     visible,
 )
 from runtime.memory.core.changes import (
@@ -177,7 +176,7 @@ def stored_blocks(scope: BlockScope) -> Any:
     of_agent = mine.where(blocks.c.agent.is_not(None), blocks.c.agent == scope.agent)
     parts: list[Select[Any]] = [mine.where(blocks.c.agent.is_(None)), of_agent.where(blocks.c.subject_key.is_(None))]
     if scope.subject is not None:
-        key = subject_key(scope.subject)
+        key = hash_key(scope.subject)
         parts.append(of_agent.where(blocks.c.subject_key.is_not(None), blocks.c.subject_key == key))
     return union_all(*parts)
 
