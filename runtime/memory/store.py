@@ -126,8 +126,9 @@ class Store(ABC):
         An item that exists with the same memory_type, tags and sources, or comes earlier in `items`, is skipped; a
         repeated one gets the sources of both. An existing item that differs gets the new fields and provenance, except
         those that `keep` names (of `memory_type`, `tags`, `source_uri`, `provenance`); its previous source moves to its
-        other sources, its memory_id and timestamp stay. Many items are written in batches; an interrupted call has
-        written whole batches, and a repeated one skips them. Raises RefusedItem, and then none is written; Unsupported.
+        other sources; its memory_id and timestamp stay, and the `run_id` and `said_by` of its provenance. Many items
+        are written in batches; an interrupted call has written whole batches, and a repeated one skips them. Raises
+        RefusedItem, and then none is written; Unsupported.
         """
         self._must_be_able_to("upsert")
         unknown = keep - UPSERT_KEEPS

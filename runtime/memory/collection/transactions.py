@@ -17,7 +17,7 @@ from runtime.database.text import hash_key
 from runtime.memory.collection.parts import PartTable
 from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, read, tags_of, written
 from runtime.memory.errors import NoSuchItem, RefusedItem
-from runtime.memory.item import PATTERN, Item, idempotency_key, is_id, is_summary_uri
+from runtime.memory.item import PATTERN, Item, Provenance, idempotency_key, is_id, is_summary_uri
 from runtime.memory.markdown.long_term import of_entry
 from runtime.memory.store import redacted_item
 from runtime.memory.store_types import Append, Upserted
@@ -371,6 +371,8 @@ class CollectionTransaction:
             before, old = whole[found.id], there[found.id]
             fields = {name: getattr(given, name) for name in ("memory_type", "tags", "source_uri", "provenance")}
             new = old.model_copy(update={name: value for name, value in fields.items() if name not in keep})
+            # The text stays, and so does who wrote it: an undo of this call must not delete what was there before.
+            new = new.model_copy(update={"provenance": _of_writer(new.provenance, old.provenance)})
             new = _from_both(old, new)
             if "source_uri" not in keep:
                 new = _from_both(given, new)
@@ -412,6 +414,11 @@ def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
         if same is not item:
             first[identity_of(item)] = _from_both(item, same)
     return list(first.values()), count - len(first)
+
+
+def _of_writer(known: Provenance, writer: Provenance) -> Provenance:
+    """Return a provenance with the run and the speaker of the one who wrote the text."""
+    return known.model_copy(update={"run_id": writer.run_id, "said_by": writer.said_by})
 
 
 def _identity_in(row: ItemRow) -> ItemIdentity:

@@ -61,6 +61,16 @@ async def test_a_field_that_is_to_stay_stays_as_it_is(store: SqlCollectionStore,
         await store.upsert([given], keep=frozenset({"text"}))
 
 
+async def test_who_wrote_a_text_stays_when_a_run_changes_what_is_said_of_it(store: SqlCollectionStore) -> None:
+    (kept,) = (await store.upsert([fact("One", provenance=Provenance(said_by="person"))])).inserted
+    by_run = Provenance(session_id="long.md", run_id="r", said_by="agent")
+    done = await store.upsert([fact("One", tags=("b",), provenance=by_run), fact("Two", provenance=by_run)])
+    (changed,) = done.updated
+    assert changed.memory_id == kept.memory_id
+    assert changed.provenance == Provenance(session_id="long.md", said_by="person")
+    assert await everything(store, run_id="r") == list(done.inserted)
+
+
 async def test_another_user_project_or_collection_has_a_chunk_of_its_own(store: SqlCollectionStore) -> None:
     one = fact("One")
     others = [one.changed(user_id="bob"), one.changed(project_id="p"), one.changed(agent_id="papers")]
