@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from runtime.database.schema import block_versions
 from runtime.memory.core.block import Block, BlockVersion, Origin
-from runtime.memory.core.changes import VersionConflict
+from runtime.memory.core.changes import Edit, VersionConflict
 from runtime.memory.core.store import BlockStore
 
 Outcome = Literal["restored", "unchanged", "edited", "too_old"]
@@ -24,34 +24,45 @@ class UndoneBlock(NamedTuple):
     version: int
 
 
-async def undo_blocks(store: BlockStore, user_id: str, run_id: str, origin: Origin) -> list[UndoneBlock]:
+async def undo_blocks(
+    store: BlockStore, user_id: str, run_id: str, origin: Origin, *, dry_run: bool = False
+) -> list[UndoneBlock]:
     """Give each block of the user that the run changed the text from before the run, unless it was edited since.
 
-    May be interrupted and repeated. Raises `Unavailable`.
+    `dry_run`: only return what would be done. May be interrupted and repeated. Raises `Unavailable`.
     """
     query = select(block_versions.c.block_id).where(
         block_versions.c.run_id == run_id, block_versions.c.user_id == user_id
     )
     async with store.database.read() as connection:
         ids = {row.block_id for row in await connection.execute(query)}
-    return [await _undo(store, block, run_id, origin) for block in await store.by_id(user_id, ids)]
+    return [await _undo(store, block, run_id, origin, dry_run=dry_run) for block in await store.by_id(user_id, ids)]
 
 
-async def _undo(store: BlockStore, block: Block, run_id: str, origin: Origin) -> UndoneBlock:
-    versions = await store.versions(block)
-    mine = [each for each in versions if each.run_id == run_id]
-    before = next((each for each in versions if mine and each.version == mine[-1].version - 1), None)
-    if before is None:
-        return UndoneBlock(block, "too_old", block.version)
-    if block.value == before.value:
-        return UndoneBlock(block, "unchanged", block.version)
-    if not _untouched(versions, mine):
-        return UndoneBlock(block, "edited", block.version)
-    try:
-        changed = await store.change(block, lambda _: before.value, origin, block.version)
-    except VersionConflict as conflict:
-        return UndoneBlock(block, "edited", conflict.version)
-    return UndoneBlock(changed.block, "restored", changed.block.version)
+async def _undo(store: BlockStore, block: Block, run_id: str, origin: Origin, *, dry_run: bool) -> UndoneBlock:
+    while True:
+        versions = await store.versions(block)
+        mine = [each for each in versions if each.run_id == run_id]
+        before = next((each for each in versions if mine and each.version == mine[-1].version - 1), None)
+        if before is None:
+            return UndoneBlock(block, "too_old", block.version)
+        if block.value == before.value:
+            return UndoneBlock(block, "unchanged", block.version)
+        if not _untouched(versions, mine):
+            return UndoneBlock(block, "edited", block.version)
+        if dry_run:
+            return UndoneBlock(block, "restored", block.version)
+        try:
+            changed = await store.change(block, _always(before.value), origin, block.version)
+        except VersionConflict:
+            # Changed meanwhile, perhaps by another undo of the same run.
+            block = next(iter(await store.by_id(block.user_id, [block.id])), block)
+        else:
+            return UndoneBlock(changed.block, "restored", changed.block.version)
+
+
+def _always(value: str) -> Edit:
+    return lambda _: value
 
 
 def _untouched(versions: list[BlockVersion], mine: list[BlockVersion]) -> bool:

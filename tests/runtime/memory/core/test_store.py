@@ -382,6 +382,8 @@ async def test_what_a_run_changed_can_be_undone_unless_it_was_edited_since(
     await store.append(MINE, "team", "Dan", PERSON)
     await store.write(MINE, "persona", "I am Kim.", Origin("agent", "another"))
     assert await undo_blocks(store, "another user", "run", PERSON) == []
+    foreseen = await undo_blocks(store, "owner", "run", PERSON, dry_run=True)
+    assert [(each.outcome, each.version) for each in foreseen] == [("restored", 3), ("edited", 3)]
     done = await undo_blocks(store, "owner", "run", PERSON)
     assert [(each.block.label, each.outcome, each.version) for each in done] == [
         ("human", "restored", 4),
@@ -390,6 +392,17 @@ async def test_what_a_run_changed_can_be_undone_unless_it_was_edited_since(
     assert [await value(store, label) for label in ("human", "team")] == ["", "Ada, Bob\nCleo\nDan"]
     again = await undo_blocks(store, "owner", "run", PERSON)
     assert [each.outcome for each in again] == ["unchanged", "edited"]
+
+
+async def test_two_undos_at_once_restore_a_block_once(
+    store: BlockStore, database: Database, clock: ManualClock
+) -> None:
+    await store.ensure(MINE, DECLARED)
+    await running(database, clock)
+    await store.append(MINE, "human", "tea", by_run("1"))
+    both = await asyncio.gather(*(undo_blocks(store, "owner", "run", PERSON) for _ in range(2)))
+    assert sorted(each.outcome for done in both for each in done) == ["restored", "unchanged"]
+    assert await value(store, "human") == ""
 
 
 async def test_nothing_of_a_block_is_readable_in_the_file(tmp_path: Path, clock: ManualClock) -> None:

@@ -12,7 +12,7 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.memory.item import Item, Provenance, run_uri
-from runtime.memory.items.undo import undo_items
+from runtime.memory.items.undo import foresee_undo, undo_items
 from runtime.memory.items.validity import validity_of
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.search.entry import EntryFilter
@@ -50,9 +50,14 @@ async def found(memory: OpenMemory) -> list[str]:
 
 
 async def undone(memory: OpenMemory, run: str = "run") -> list[tuple[str, str]]:
-    """Undo a run; return text and outcome of each of its items."""
+    """Undo a run as it was foreseen; return text and outcome of each of its items."""
+    foreseen = await foresee_undo(memory, "owner", run, began=WHEN)
     done = await undo_items(memory, "reviewer", "owner", run, LATER, began=WHEN)
-    return [(each.item.text, each.outcome) for each in done]
+    outcomes = [(each.item.text, each.outcome) for each in done]
+    assert sorted((each.item.text, each.outcome) for each in foreseen if each.item.agent_id == "reviewer") == sorted(
+        outcomes
+    )
+    return outcomes
 
 
 def gone(memory: OpenMemory) -> str:
@@ -95,6 +100,14 @@ async def test_what_another_replaced_meanwhile_is_reported_and_left(memory: Open
     assert await found(memory) == ["Ada lives in Oslo"]
     assert await undone(memory) == [("Ada lives in Oslo", gone(memory))]
     assert await found(memory) == ["Ada lives in Lyon"]
+
+
+async def test_what_another_replaced_is_left_with_all_of_the_run_that_it_hides(memory: OpenMemory) -> None:
+    first = await written(memory, fact("Ada lives in Lyon"))
+    second = await written(memory, fact("Ada lives in Oslo", replaces=first.memory_id), key="2")
+    await written(memory, fact("Ada lives in Rome", replaces=second.memory_id), "another")
+    assert await undone(memory) == [("Ada lives in Oslo", "replaced"), ("Ada lives in Lyon", "replaced")]
+    assert await found(memory) == ["Ada lives in Rome"]
 
 
 async def test_equal_entries_of_a_run_are_all_withdrawn_and_those_of_others_stay(memory: OpenMemory) -> None:
