@@ -20,7 +20,7 @@ CHANGING: Final = frozenset(
     }
 )
 """Operations, other than tools, that change something."""
-SEARCHING: Final = frozenset({"agents.context", "readiness", "resource_read", "users.remove"})
+SEARCHING: Final = frozenset({"agents.context", "agents.undo", "readiness", "resource_read", "users.remove"})
 """Operations, other than tools, that read indexes."""
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
-from runtime.api.admin.agents import chat, context, overview, threads
+from runtime.api.admin.agents import chat, context, overview, threads, undo
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
 from runtime.errors import SymbiontError
@@ -24,6 +24,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "agents.list": overview.list_agents,
         "agents.runs": overview.list_runs,
         "agents.show": overview.show,
+        "agents.undo": undo.undo,
         "chat.follow": chat.follow,
         "chat.open": chat.open_conversation,
         "chat.send": chat.send,

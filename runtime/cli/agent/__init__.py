@@ -12,6 +12,7 @@ COMMANDS = {
     "context": "runtime.cli.agent.context:context",
     "runs": "runtime.cli.agent.runs:runs",
     "cancel": "runtime.cli.agent.runs:cancel",
+    "undo": "runtime.cli.agent.undo:undo",
     "block": "runtime.cli.agent.block:block",
 }
 """The location of every command, in the order of the help."""

@@ -81,6 +81,7 @@ PARAMETERS = {
     "agents.list": ("user",),
     "agents.runs": ("agent", "user", "limit"),
     "agents.show": ("agent", "user"),
+    "agents.undo": ("run", "user", "dry_run"),
     "chat.follow": ("run", "thread", "user", "patience"),
     "chat.open": ("agent", "new", "thread", "user"),
     "chat.send": ("agent", "thread", "message", "user", "patience"),

@@ -1,0 +1,157 @@
+"""The operation that takes back what one run wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from runtime.api.admin.agents.lookup import user_of
+from runtime.api.admin.parameters import text
+from runtime.api.admin.state import AdminContext
+from runtime.clock import utc
+from runtime.errors import Conflict, NotFound, UsageError
+from runtime.memory.collection.options import STORE
+from runtime.memory.collection.row_codec import holds
+from runtime.memory.core.block import Origin
+from runtime.memory.core.undo import UndoneBlock, undo_blocks
+from runtime.memory.item import run_uri
+from runtime.memory.items.undo import UndoneItem, foresee_undo, items_of_run, undo_items
+from runtime.memory.keyed_lock import KeyedLock
+from runtime.memory.open_memory import OpenMemory
+from runtime.threads.content import ToolOutputPart
+from runtime.threads.run import RunRow
+from runtime.threads.turns.named_run import NamedRun, named_run
+
+log = structlog.get_logger("symbiont.agents")
+
+_SKEW: Final = timedelta(days=1)
+"""How much earlier than its run an item may seem: clocks of daemons differ, and may be set back."""
+_STORING: Final = ("archival_insert", "archival_replace")
+"""Tools whose items have the address of their call."""
+_DONE: Final = ("deleted", "retracted", "restored")
+_LEFT: Final = ("replaced", "edited", "too_old")
+_locks = KeyedLock()
+
+
+async def undo(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Take back what the run `run` of the user wrote to memories and to blocks of core memory. `dry_run`: only return
+    what would be done.
+
+    `changed`: something was taken back. `complete`: nothing of it had to be left, because it was changed since. An
+    interrupted call has taken back a part, and a repeated one takes back the rest.
+    """
+    dry_run = parameters.get("dry_run", False)
+    if not isinstance(dry_run, bool):
+        raise UsageError("the parameter dry_run is not true or false")
+    user_id, run_id = await user_of(context, parameters), text(parameters, "run")
+    async with _locks.of(run_id):
+        found = await named_run(context.database, run_id, user_id)
+        if found.living is not None:
+            raise Conflict(
+                f"the run {run_id} has not ended: it is {found.living}",
+                hint=f"wait for its end, or cancel it with `symbi agent cancel {run_id}`",
+            )
+        return await _undo(context, found, user_id, dry_run=dry_run)
+
+
+async def _undo(context: AdminContext, found: NamedRun, user_id: str, *, dry_run: bool) -> dict[str, Any]:
+    run = found.run
+    began = None if found.arrived_at is None else utc(found.arrived_at / 1000) - _SKEW
+    if STORE not in context.memories and await holds(context.database, STORE):
+        # The collection without a block is opened when it is first used.
+        await context.memories.collection()
+    items: dict[str, list[UndoneItem]] = {}
+    for name, memory in sorted(context.memories.items()):
+        if dry_run:
+            items[name] = await foresee_undo(memory, user_id, run.id, began=began)
+        else:
+            items[name] = await _undo_memory(context, memory, user_id, run.id, began)
+    blocks = await undo_blocks(context.services.blocks, user_id, run.id, Origin("person"), dry_run=dry_run)
+    outcomes = [each.outcome for done in items.values() for each in done] + [each.outcome for each in blocks]
+    changed = sum(outcome in _DONE for outcome in outcomes)
+    if changed and not dry_run:
+        log.info("run_undone", run_id=run.id, agent=run.agent, user_id=user_id, changes=changed)
+    return {
+        "run": run.id,
+        "agent": run.agent,
+        "memories": [{"memory": name, "items": [_item(each) for each in done]} for name, done in items.items() if done],
+        "blocks": [_block(each) for each in blocks],
+        "changed": changed > 0,
+        "complete": not any(outcome in _LEFT for outcome in outcomes),
+        "notes": await _notes(context, run, user_id, items),
+        "dry_run": dry_run,
+    }
+
+
+async def _undo_memory(
+    context: AdminContext, memory: OpenMemory, user_id: str, run_id: str, began: datetime | None
+) -> list[UndoneItem]:
+    written = await items_of_run(memory, user_id, run_id, began=began)
+    now = utc(context.clock.now())
+    return [
+        each
+        for agent_id in sorted({item.agent_id for item in written})
+        for each in await undo_items(memory, agent_id, user_id, run_id, now, began=began)
+    ]
+
+
+async def _notes(
+    context: AdminContext, run: RunRow, user_id: str, items: Mapping[str, Sequence[UndoneItem]]
+) -> list[str]:
+    """Return what the run stored, as its messages say, and no memory of the program has."""
+    there = {each.item.source_uri for done in items.values() for each in done}
+    lost = len(await _stored(context, run, user_id) - there)
+    if not lost:
+        return []
+    what = "an item that the run stored is" if lost == 1 else f"{lost:,} items that the run stored are"
+    return [f"{what} in no memory of the program: deleted since, or the memory is not declared any more"]
+
+
+async def _stored(context: AdminContext, run: RunRow, user_id: str) -> set[str]:
+    """Return the addresses of the items that calls of the run stored in archival memory."""
+    if run.thread_id is None:
+        return set()
+    try:
+        thread = await context.services.threads.get(run.thread_id, user_id=user_id)
+    except NotFound:
+        return set()
+    said = await context.services.messages.of_run(thread, run.id)
+    outputs = [part for message in said for part in message.parts if isinstance(part, ToolOutputPart)]
+    return {run_uri(run.id, output.call_id) for output in outputs if _says_stored(output)}
+
+
+def _says_stored(output: ToolOutputPart) -> bool:
+    if output.name not in _STORING or output.status != "ok":
+        return False
+    try:
+        answer = msgspec.json.decode(output.text)
+    except msgspec.DecodeError:
+        # Cut, or from another version of the program.
+        return False
+    return isinstance(answer, dict) and answer.get("outcome") == "stored"
+
+
+def _item(undone: UndoneItem) -> dict[str, Any]:
+    item = undone.item
+    return {
+        "memory_id": item.memory_id,
+        "agent": item.agent_id,
+        "text": item.text,
+        "outcome": undone.outcome,
+        "replaced_by": undone.replaced_by,
+    }
+
+
+def _block(undone: UndoneBlock) -> dict[str, Any]:
+    block = undone.block
+    return {
+        "label": block.label,
+        "agent": block.agent,
+        "subject": block.subject,
+        "outcome": undone.outcome,
+        "version": undone.version,
+    }
