@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from runtime.agents.outcome import outcome_name, outcome_of
+from runtime.agents.run_report import report_run
 from runtime.agents.running import Running, RunningTurns, Source, renew_leases, stop_cancelled, stop_runs
 from runtime.clock import Clock
 from runtime.database.connection import Database
@@ -20,7 +21,7 @@ from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import Superseded
 from runtime.threads.turns.backoff import TRIES, delay
-from runtime.threads.turns.ending import CANCELLED_BY_PERSON
+from runtime.threads.turns.ending import CANCELLED_BY_PERSON, how_ended
 from runtime.threads.turns.shares import SHARES, Places
 from runtime.threads.turns.turn import CANCELLED, DONE, QUEUED, RUNNING, WAITING, ClaimedTurn, Outcome
 
@@ -71,13 +72,16 @@ class Dispatcher:
         poll: float = POLL_SECONDS,
         on_full: Callable[[], None] = lambda: None,
         stand_back: Callable[[], bool] = lambda: False,
+        has_model: Callable[[str], bool] = lambda agent: False,
         metrics: Metrics | None = None,
     ) -> None:
         """`poll`: seconds. `on_full` is called when more turns may wait than there are free places here; `stand_back`
-        returns True if the waiting turns are for other daemons."""
+        returns True if the waiting turns are for other daemons. `has_model`: returns True for an agent with a model,
+        whose runs are reported when they end."""
         self._sources = deque(sources)
         self._on_full = on_full
         self._stand_back = stand_back
+        self._has_model = has_model
         self._metrics = metrics or Metrics()
         self._database = database
         self._clock = clock
@@ -91,6 +95,7 @@ class Dispatcher:
         self._stopping = False
         self._claiming = asyncio.Lock()
         self._running: RunningTurns = {}
+        self._reporting: set[asyncio.Task[None]] = set()
         self._reported: dict[str, None] = {}  # runs of which the log says what they wait for
         self._suspect: asyncio.Task[None] | None = None
         self._alone_until = 0.0  # no other turns are claimed before; by the monotonic clock
@@ -157,6 +162,8 @@ class Dispatcher:
             task.cancel()
         if self._running:
             await asyncio.wait(set(self._running), timeout=STOP_SECONDS)
+        if self._reporting:
+            await asyncio.wait(set(self._reporting), timeout=STOP_SECONDS)
 
     async def _wait_for_burst(self) -> None:
         """Wait while deliveries arrive faster than they are stored, but not for long: receiving has priority, because
@@ -272,14 +279,23 @@ class Dispatcher:
                 outcome = await self._finish(source, turn, run_log, await self._outcome(source, turn, run_log))
             except Superseded as error:
                 log.warning("run_superseded", error=str(error))
-                name = "superseded"
+                name, ended = "superseded", None
             else:
-                name = outcome_name(outcome)
+                name, ended = outcome_name(outcome), how_ended(outcome)
             seconds = self._clock.monotonic() - began
             self._metrics.runs.add(name)
             if name != WAITING:
                 self._metrics.run_seconds.observe(seconds)
-            log.debug("run_ended", outcome=name, seconds=round(seconds, 6))
+            if ended is None or not self._has_model(turn.agent):
+                log.debug("run_ended", outcome=name, seconds=round(seconds, 6))
+            else:
+                self._report(report_run(self._database, turn, name, ended, seconds), turn)
+
+    def _report(self, report: Coroutine[Any, Any, None], turn: ClaimedTurn) -> None:
+        """Do `report` beside the attempt, which must end at once: until then its lease would be renewed."""
+        task = asyncio.create_task(report, name=f"report of run {turn.run_id}")
+        self._reporting.add(task)
+        task.add_done_callback(self._reporting.discard)
 
     async def _finish(self, source: Source, turn: ClaimedTurn, run_log: RunLog, outcome: Outcome) -> Outcome:
         """Store how `turn` ended, and return that. An outcome that cannot be stored is replaced by a failure."""

@@ -21,6 +21,7 @@ from runtime.agents.act import act
 from runtime.agents.dispatcher import Dispatcher
 from runtime.agents.thread_modes import retentions
 from runtime.agents.turn import Turn
+from runtime.api.admin.agents.lookup import model_of
 from runtime.api.admin.readiness import not_mounted
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
@@ -192,6 +193,7 @@ class Daemon:
             workers=settings.workers,
             on_full=lambda: self._notifications.send(INBOX),
             stand_back=self._has_no_agent,
+            has_model=self._has_model,
             metrics=app.metrics,
         )
         app.on_queued = self._dispatcher.wake
@@ -304,6 +306,10 @@ class Daemon:
         files bind agents to one of the daemons that share a database, and this daemon must not turn deliveries for them
         into dead letters."""
         return self._app.database.kind == "postgresql" and not self._app.generation.agents
+
+    def _has_model(self, name: str) -> bool:
+        agent = self._app.generation.agent(name)
+        return agent is not None and model_of(agent) is not None
 
     def _is_serving(self) -> bool:
         return self._serving

@@ -71,7 +71,7 @@ def close(connection: Connection, table: Table, closed: Sequence[Closed], at: in
     columns = ("state", "lane", "lease_until", "finished_at", "last_error", "suspect")
     bulk.update(connection, table, ("id",), columns, rows)
     ends = [
-        run.End(row.run_id, row.attempt, _RUN_STATES[state], at, error, _ended(Outcome(state)))
+        run.End(row.run_id, row.attempt, _RUN_STATES[state], at, error, how_ended(Outcome(state)))
         for row, state, error in closed
         if row.run_id
     ]
@@ -87,7 +87,7 @@ def is_stored(current: tuple[int, str] | None, turn: ClaimedTurn, outcome: Outco
 def ended_runs(endings: Sequence[Ending[Any]], held: dict[str, Held]) -> list[EndedRun]:
     """Return the runs that these outcomes end. `held`: the places of the turns on their threads."""
     return [
-        EndedRun(turn.run_id, turn.user_id, turn.agent, _thread(turn, held), _ended(outcome), _error(outcome), at)
+        EndedRun(turn.run_id, turn.user_id, turn.agent, _thread(turn, held), how_ended(outcome), _error(outcome), at)
         for turn, outcome, at in endings
         if _RUN_STATES[outcome.state] in run.ENDED
     ]
@@ -96,7 +96,7 @@ def ended_runs(endings: Sequence[Ending[Any]], held: dict[str, Held]) -> list[En
 def closed_runs(closed: Sequence[Closed], held: dict[str, Held], at: int) -> list[EndedRun]:
     """Return the runs of turns that ended without an attempt."""
     return [
-        EndedRun(row.run_id, row.user_id, row.agent, _thread(row, held), _ended(Outcome(state)), error, at)
+        EndedRun(row.run_id, row.user_id, row.agent, _thread(row, held), how_ended(Outcome(state)), error, at)
         for row, state, error in closed
         if row.run_id
     ]
@@ -113,10 +113,11 @@ def _row_end(ending: Ending[Any]) -> tuple[Any, ...]:
 def _run_end(ending: Ending[Any]) -> run.End:
     turn, outcome, at = ending
     state = outcome.run_state or _RUN_STATES[outcome.state]
-    return run.End(turn.run_id, turn.attempt, state, at, _error(outcome), _ended(outcome))
+    return run.End(turn.run_id, turn.attempt, state, at, _error(outcome), how_ended(outcome))
 
 
-def _ended(outcome: Outcome) -> str | None:
+def how_ended(outcome: Outcome) -> str | None:
+    """Return how a run with this outcome ended, see `run.End`; None if it goes on."""
     return {DONE: outcome.ended, DEAD: outcome.ended or FAILED, CANCELLED: CANCELLED}.get(outcome.state)
 
 
