@@ -64,7 +64,8 @@ def undo(run: str, user: str | None, yes: bool, root: Path | None, as_json: bool
         if rows:
             print_table(("where", "what", "result"), rows, empty="")
         if not answer["changed"]:
-            click.echo(f"{_NOTHING}: nothing that the run wrote is left to take back")
+            why = ": nothing that the run wrote is left to take back" if answer["complete"] else ""
+            click.echo(f"{_NOTHING}{why}")
         for note in answer["notes"]:
             click.secho(one_line(note), fg="yellow", err=True)
     if not answer["complete"]:

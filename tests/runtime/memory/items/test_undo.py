@@ -53,7 +53,7 @@ async def undone(memory: OpenMemory, run: str = "run") -> list[tuple[str, str]]:
     """Undo a run as it was foreseen; return text and outcome of each of its items."""
     foreseen = await foresee_undo(memory, "owner", run, began=WHEN)
     done = await undo_items(memory, "reviewer", "owner", run, LATER, began=WHEN)
-    outcomes = [(each.item.text, each.outcome) for each in done]
+    outcomes: list[tuple[str, str]] = [(each.item.text, each.outcome) for each in done]
     assert sorted((each.item.text, each.outcome) for each in foreseen if each.item.agent_id == "reviewer") == sorted(
         outcomes
     )
