@@ -112,6 +112,13 @@ def tables(daemon: Daemon) -> dict[str, list[Any]]:
         return {name: database.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall() for name in sorted(names)}
 
 
+def living(daemon: Daemon) -> int:
+    """Return the number of deliveries that have not ended."""
+    with closing(sqlite3.connect(f"file:{daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
+        query = "SELECT count(*) FROM deliveries WHERE state IN ('queued', 'running', 'waiting')"
+        return int(database.execute(query).fetchone()[0])
+
+
 def files(daemon: Daemon) -> set[str]:
     """Return every file under the root."""
     return {str(path.relative_to(daemon.root)) for path in daemon.root.rglob("*")}

@@ -6,18 +6,24 @@ import json
 import os
 import time
 
-from tests.runtime.attacks.wire import exchange, files, github_headers, request, statuses, swarmlet_headers, tables
+from tests.runtime.attacks.wire import (
+    exchange,
+    files,
+    github_headers,
+    living,
+    request,
+    statuses,
+    swarmlet_headers,
+    tables,
+)
 from tests.runtime.daemon.running import Daemon, until
 
 SECRET = b"not the secret"
 
 
 def test_an_unverified_request_leaves_an_audit_row_and_nothing_else(daemon: Daemon) -> None:
-    def settled() -> bool:
-        rows = daemon.attempts("--tail", "1000")
-        return all(row["run_state"] in {"done", None} for row in rows)
-
-    until(settled)
+    until(lambda: not living(daemon), what="the end of earlier runs")
+    daemon.attempts()  # writes the pending audit
     before, there = tables(daemon), files(daemon)
     body = json.dumps({"id": "evt_forged", "type": "forged", "action": "opened"}).encode()
     stripe = swarmlet_headers(body, SECRET)
