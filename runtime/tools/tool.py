@@ -57,6 +57,17 @@ class Annotations(NamedTuple):
     """True if a second call with the same parameters changes nothing more."""
 
 
+class _Remaining(NamedTuple):
+    """What a tool has without some of its parameters. `bound`: the model of those."""
+
+    bound: type[BaseModel]
+    ignored: frozenset[str]
+    example: Mapping[str, Any] | None
+    parameters: type[BaseModel]
+    aliases: Mapping[str, str]
+    schema: Mapping[str, Any]
+
+
 class Tool:
     """One row: a function, and its properties beyond the signature. Immutable."""
 
@@ -91,6 +102,7 @@ class Tool:
         self.keyed = keyed
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
+        self._remaining: dict[frozenset[str], _Remaining] = {}
 
     @property
     def doc(self) -> str:
@@ -188,21 +200,35 @@ class Tool:
         if not new:
             return self
         full, said = in_full(new, self.aliases, self.name)
-        hints = get_type_hints(self.function, include_extras=True)
-        fields: dict[str, Any] = {name: (hints[name], ...) for name in full}
-        model = create_model("Bound", __config__=self.parameters.model_config, __doc__=None, **fields)
+        rest = self._without(frozenset(full))
         bound = copy(self)
-        for made_of_parameters in ("parameters", "aliases", "schema"):
-            bound.__dict__.pop(made_of_parameters, None)
-        bound._bound = {**self._bound, **_values(_validated(model, full, self.name, said))}
-        bound._ignored = self._ignored.union(full, (alias for alias, name in self.aliases.items() if name in full))
-        if self.example is not None:
-            bound.example = {
-                name: _without_names(value, bound._ignored)
-                for name, value in self.example.items()
-                if name not in bound._ignored
-            }
+        bound._remaining = {}
+        bound._bound = {**self._bound, **_values(_validated(rest.bound, full, self.name, said))}
+        bound._ignored, bound.example = rest.ignored, rest.example
+        bound.__dict__ |= {"parameters": rest.parameters, "aliases": rest.aliases, "schema": rest.schema}
         return bound
+
+    def _without(self, names: frozenset[str]) -> _Remaining:
+        """Return what is left without these parameters. It is made once for all their values: agents bind their tools
+        in every turn."""
+        if names not in self._remaining:
+            hints = get_type_hints(self.function, include_extras=True)
+            fields: dict[str, Any] = {name: (hints[name], ...) for name in names}
+            model = create_model("Bound", __config__=self.parameters.model_config, __doc__=None, **fields)
+            rest = copy(self)
+            rest._bound = {**self._bound, **dict.fromkeys(names)}
+            rest._ignored = self._ignored.union(names, (alias for alias, name in self.aliases.items() if name in names))
+            for made_of_parameters in ("parameters", "aliases", "schema"):
+                rest.__dict__.pop(made_of_parameters, None)
+            example = self.example and {
+                name: _without_names(value, rest._ignored)
+                for name, value in self.example.items()
+                if name not in rest._ignored
+            }
+            self._remaining[names] = _Remaining(
+                model, rest._ignored, example, rest.parameters, rest.aliases, rest.schema
+            )
+        return self._remaining[names]
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"

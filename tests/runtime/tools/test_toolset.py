@@ -72,6 +72,16 @@ async def test_a_bound_parameter_has_its_value_whatever_the_caller_passes() -> N
     assert await said(tools, text="t", who=None, agent={"not": "even text"}) == expected
 
 
+async def test_what_two_bindings_of_a_parameter_share_is_made_once_and_their_values_are_their_own() -> None:
+    one, other = TOOLS.bind(agent="reviewer"), TOOLS.bind(agent="planner")
+    assert one["note"].parameters is other["note"].parameters
+    assert one["note"].schema is other["note"].schema
+    assert await said(one, text="t") == {"agent": "reviewer", "text": "t"}
+    assert await said(other, text="t") == {"agent": "planner", "text": "t"}
+    assert await said(one.bind(text="u")) == {"agent": "reviewer", "text": "u"}
+    assert await said(other.bind(text="v")) == {"agent": "planner", "text": "v"}
+
+
 async def test_a_later_binding_of_another_parameter_keeps_the_first() -> None:
     tools = TOOLS.bind(agent="reviewer").bind(text="t")
     assert await said(tools, agent="planner", text="other") == {"agent": "reviewer", "text": "t"}
