@@ -1,4 +1,4 @@
-"""`python -m bench.agents.steps [--json] [--messages N] [--turns N] [--conversations N]`: an agent's own work a step.
+"""`python -m bench.agents.steps [--json] [--messages N] [--turns N] [--window N] [--conversations N]`: own work.
 
 Two agents in this process answer turns of a few steps, in turns: one in a thread of 10 messages, one in a thread of N.
 Each step but the last one of a turn has a call of a tool that only reads. The model is an HTTP server in a process of
@@ -32,7 +32,7 @@ from runtime.cli.chat.conversation import Conversation
 from runtime.daemon.process import log_setup
 from runtime.daemon.process.root import Root
 from runtime.daemon.server import LOOKS_FOR_CYCLES
-from runtime.models.openai import OpenAIModel
+from runtime.models.remote import RemoteModel
 from runtime.models.request import Reply, Request
 from runtime.threads.content import TextPart
 from runtime.threads.messages import NewMessage
@@ -43,6 +43,7 @@ from tests.runtime.daemon.running import BIN, running, write_program
 SHORT = 10
 LONG = 10_000
 TURNS = 30
+WINDOW = 8_192
 CONVERSATIONS = 64
 STEPS = 4
 """Model calls of a turn."""
@@ -150,20 +151,20 @@ async def _talker(folder: Path, messages: int, block: str) -> AsyncIterator[Talk
 @contextmanager
 def _noted(talker: Talker) -> Iterator[None]:
     """Tell the talker about calls of the model."""
-    whole = OpenAIModel.reply
+    whole = RemoteModel.reply
 
-    async def reply(self: OpenAIModel, request: Request) -> Reply:
+    async def reply(self: RemoteModel, request: Request) -> Reply:
         talker.asked()
         try:
             return await whole(self, request)
         finally:
             talker.replied()
 
-    OpenAIModel.reply = reply  # type: ignore[method-assign]
+    RemoteModel.reply = reply  # type: ignore[method-assign]
     try:
         yield
     finally:
-        OpenAIModel.reply = whole  # type: ignore[method-assign]
+        RemoteModel.reply = whole  # type: ignore[method-assign]
 
 
 def _message(number: int) -> NewMessage:
@@ -218,9 +219,15 @@ def _processor(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(messages: int = LONG, turns: int = TURNS, number: int = CONVERSATIONS, each: int = _EACH) -> dict[str, Any]:
-    """Measure both."""
-    with tempfile.TemporaryDirectory() as folder, served(STEPS) as block:
+def measure(
+    messages: int = LONG,
+    turns: int = TURNS,
+    window: int = WINDOW,
+    number: int = CONVERSATIONS,
+    each: int = _EACH,
+) -> dict[str, Any]:
+    """Measure both. `window`: tokens of the model's window. `number`: conversations, of `each` messages."""
+    with tempfile.TemporaryDirectory() as folder, served(STEPS, f"window {window}") as block:
         short, long = asyncio.run(steps(Path(folder), messages, turns, block))
         talks = conversations(Path(folder) / "talks", number, each, block)
     own, processor = ([_median(each.later, name) for each in (short, long)] for name in ("own", "processor"))
@@ -251,13 +258,12 @@ def table(result: dict[str, Any]) -> str:
         lines.append(f"| {name} | {' | '.join(f'{row[each]:.1f}' for each in _FIGURES)} |")
     talks: Talks = result["talks"]
     middle, slow = statistics.median(talks.answers), max(talks.answers)
-    lines += [
-        "",
+    said = (
         f"{talks.conversations} conversations at once: {talks.sent} messages, {talks.answered_once} answered once, "
         f"{talks.sent / talks.seconds:.1f} turns and {talks.sent * STEPS / talks.seconds:.0f} steps each second; an "
-        f"answer took {middle:.2f} s (p50), at most {slow:.2f} s; {talks.processor:.1f} ms of processor time a step",
-    ]
-    return "\n".join([*lines, *ratio_table(result["ratios"])])
+        f"answer took {middle:.2f} s (p50), at most {slow:.2f} s; {talks.processor:.1f} ms of processor time a step"
+    )
+    return "\n".join([*lines, "", said, *ratio_table(result["ratios"])])
 
 
 def main() -> None:
@@ -266,6 +272,7 @@ def main() -> None:
         __doc__,
         messages=(LONG, "messages of the long thread"),
         turns=(TURNS, "measured turns in each thread"),
+        window=(WINDOW, "tokens of the model's window"),
         conversations=(CONVERSATIONS, "conversations at once"),
     )
     options = parser.parse_args()
@@ -273,7 +280,7 @@ def main() -> None:
     # As in the daemon; the harness turns it off.
     gc.enable()
     gc.set_threshold(*LOOKS_FOR_CYCLES)
-    show(measure(options.messages, options.turns, options.conversations), table, as_json=options.json)
+    show(measure(options.messages, options.turns, options.window, options.conversations), table, as_json=options.json)
 
 
 if __name__ == "__main__":

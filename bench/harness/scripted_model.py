@@ -30,13 +30,13 @@ def reply(body: Mapping[str, Any], steps: int) -> str:
 
 
 @contextmanager
-def served(steps: int) -> Iterator[str]:
-    """Start the model and yield a block that declares it under the name `scripted`."""
+def served(steps: int, settings: str = "") -> Iterator[str]:
+    """Start the model and yield a block that declares it under the name `scripted`, with more settings."""
     command = [sys.executable, "-m", __name__, str(steps)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline()
+            yield f"{process.stdout.readline().strip().removesuffix('}')}{settings} }}"
         finally:
             process.communicate()
 
