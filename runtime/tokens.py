@@ -18,8 +18,8 @@ _EXCEEDED: Final = 1.25
 _KEPT: Final = 4096
 
 # Words and numbers are split into pieces of about four letters or three digits; a character beyond ASCII is about one
-# token, a run of white space too.
-_PIECES: Final = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,3}|\s+|[^\sA-Za-z0-9]")
+# token, and so are four characters of white space.
+_PIECES: Final = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,3}|\s{1,4}|[^\sA-Za-z0-9]")
 
 
 def estimate(text: str) -> int:

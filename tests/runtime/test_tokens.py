@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.tokens import LARGEST_RATIO, SMALLEST_RATIO, TokenCounter
+from runtime.tokens import LARGEST_RATIO, SMALLEST_RATIO, TokenCounter, estimate
 
 TEXT = "The quick brown fox jumps over the lazy dog. " * 20
 
@@ -66,3 +66,8 @@ def test_the_ratio_stays_within_its_bounds(seen: list[tuple[int, int]]) -> None:
         assert SMALLEST_RATIO <= counter.ratio <= LARGEST_RATIO
         counter.exceeded(counted, used)
         assert SMALLEST_RATIO <= counter.ratio <= LARGEST_RATIO
+
+
+def test_no_run_of_the_same_characters_is_nearly_nothing() -> None:
+    for character in ("a", "7", " ", "\n", "-", "茶"):
+        assert estimate(character * 4000) >= 1000
