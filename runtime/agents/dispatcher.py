@@ -125,7 +125,7 @@ class Dispatcher:
             # Its thread may be free.
             self.wake()
             return state
-        raise NotFound(f"there is no run {run_id}")
+        raise NotFound(f"there is no run {run_id}", hint="`symbi agent runs` lists them")
 
     @property
     def running(self) -> int:

@@ -30,6 +30,8 @@ _SAID: Final = {
     "cancelled": "The turn was cancelled.",
     "failed": "The turn failed.",
 }
+_EMPTY: Final = "The model's replies were empty."
+"""Why a run failed that has no error."""
 _COUNTERS: Final = 64
 """Models whose learnt ratio of tokens is kept."""
 
@@ -59,7 +61,7 @@ class AgentServices:
             text = _SAID.get(run.ended or "")
             if run.thread_id is not None and text is not None:
                 by = Writer(run.thread_id, run.user_id, run.run_id, None, run.at)
-                said = text if run.error is None or run.ended != "failed" else f"{text} {run.error}"
+                said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
                 self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said), key="ended")
 
     def counter(self, client: ModelClient) -> TokenCounter:

@@ -150,7 +150,11 @@ async def _to_change(
         raise Conflict(f"several memories have an item with the id {memory_id}: {several}", hint="name one of them")
     item, where = found[0]
     if capability not in where.store.capabilities:
-        raise Unsupported(f"the memory {where.name} is append-only: its items cannot be changed or deleted")
+        able = " and ".join(each.name for each in context.memories.values() if capability in each.store.capabilities)
+        raise Unsupported(
+            f"the memory {where.name} is append-only: its items cannot be changed or deleted",
+            hint=f"those of {able or 'a memory with `store markdown` or `store collection`'} can",
+        )
     return item, where
 
 

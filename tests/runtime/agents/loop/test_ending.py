@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,11 +88,13 @@ async def test_a_reply_that_says_nothing_on_purpose_ends_the_turn_as_done(tmp_pa
             assert await agent.events() == []
 
 
-async def test_empty_replies_fail_the_turn_and_the_thread_says_so(tmp_path: Path) -> None:
-    with ScriptedModel("") as model:
-        async with acting(tmp_path, program(model)) as agent:
+@pytest.mark.parametrize("calling_by", ["json", "native"])
+async def test_empty_replies_fail_the_turn_and_the_thread_says_so(tmp_path: Path, calling_by: str) -> None:
+    with ScriptedModel(calling() if calling_by == "native" else "") as model:
+        async with acting(tmp_path, program(model, f"tool_calling {calling_by}")) as agent:
             assert await agent.ask("Hello.") == "failed"
             assert await agent.events() == ["run_failed"]
+            assert "replies were empty" in (await agent.messages())[-1].text
         assert len(model.bodies) == 3
 
 
@@ -101,6 +104,21 @@ async def test_a_megabyte_of_text_is_a_message(tmp_path: Path) -> None:
             assert await agent.ask("Talk.") == "answered"
             assert await agent.ask("Again.") == "answered"
             assert len((await agent.messages())[1].text) >= 999_999
+
+
+QUOTES = ("„“", "“”", "«»", "「」", "‘’")
+
+
+@pytest.mark.parametrize("quotes", QUOTES)
+async def test_a_reply_in_the_quotes_of_another_language_is_read_and_its_calls_run(tmp_path: Path, quotes: str) -> None:
+    opening, closing = quotes
+    reply = re.sub(r'"([^"]*)"', f"{opening}\\1{closing}", says("Noted.", memory_append=APPEND, done={}))
+    assert '"' not in reply
+    with ScriptedModel(reply) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.ask("I like tea.") == "done"
+            assert "Ada likes tea." in await agent.block()
+        assert len(model.bodies) == 1
 
 
 async def test_native_calls_are_made_and_answered(tmp_path: Path) -> None:

@@ -117,6 +117,9 @@ async def test_a_record_is_neither_changed_nor_forgotten(ask: Asked, tool: str, 
     failure = await ask.failure(tool, memory_id=record, **more)
     assert failure.code == "invalid_params"
     assert failure.message == "the memory audit is append-only: its items cannot be changed or deleted"
+    able = (failure.hint or "").removeprefix("those of ").removesuffix(" can").split(" and ")
+    assert {"notes", "more"} <= set(able)
+    assert "audit" not in able
     reply = await ask.app.ask(
         await ask.app.token("root", "admin"),
         "DELETE" if tool == "memory_forget" else "PATCH",
@@ -124,6 +127,7 @@ async def test_a_record_is_neither_changed_nor_forgotten(ask: Asked, tool: str, 
         more or None,
     )
     assert reply.status == 409
+    assert "those of notes" in reply.body.decode()
     assert await listed(ask) == ["The walnut plan"]
 
 
