@@ -110,6 +110,16 @@ def test_what_cannot_be_asked_is_exit_code_2(daemon: Daemon, arguments: tuple[st
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(("said", "why"), [("x" * 1_048_577, "at most 1,048,576 are allowed"), (" \n", "empty")])
+def test_a_message_that_is_too_long_or_empty_is_not_sent(
+    daemon: Daemon, model: ScriptedModel, said: str, why: str
+) -> None:
+    done = daemon.symbi("chat", input=said)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in done.stderr
+    assert model.bodies == []
+
+
 def test_several_agents_with_a_model_are_named(model: ScriptedModel, tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM.format(model=model.block) + SECOND)
     with running(tmp_path, "program") as daemon:

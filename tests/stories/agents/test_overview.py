@@ -67,6 +67,24 @@ def test_an_agent_is_shown_with_its_settings(daemon: Daemon) -> None:
     assert "did you mean helper?" in done.stderr
 
 
+def test_what_is_not_there_is_said_in_one_line_with_what_is(daemon: Daemon) -> None:
+    for command, said in (
+        (("agent", "runs", "helpr"), "did you mean helper?"),
+        (("agent", "context", "helpr"), "did you mean helper?"),
+        (("agent", "block", "show", "helper", "humen"), "did you mean human?"),
+        (("agent", "cancel", "none"), "`symbi agent runs` lists them"),
+        (("thread", "list", "helpr"), "did you mean helper?"),
+        (("thread", "list", "--kind", "mian"), "did you mean main?"),
+        (("thread", "show", "none"), "`symbi thread list` lists them"),
+        (("thread", "export", "none"), "`symbi thread list` lists them"),
+        (("thread", "delete", "none", "--yes"), "`symbi thread list` lists them"),
+    ):
+        done = daemon.symbi(*command)
+        assert (done.returncode, done.stdout) == (2, ""), command
+        assert said in done.stderr, command
+        assert len(done.stderr.splitlines()) <= 2, done.stderr
+
+
 def test_runs_are_listed_newest_first_with_what_they_used(daemon: Daemon) -> None:
     first, second = ask(daemon, "One"), ask(daemon, "Two")
     runs = shown(daemon, "agent", "runs", "helper")["runs"]

@@ -106,6 +106,22 @@ async def test_a_megabyte_of_text_is_a_message(tmp_path: Path) -> None:
             assert len((await agent.messages())[1].text) >= 999_999
 
 
+@pytest.mark.parametrize("calling_by", ["json", "native"])
+async def test_a_megabyte_in_a_call_is_refused_by_the_tool_and_cut_in_the_context(
+    tmp_path: Path, calling_by: str
+) -> None:
+    given = {"label": "human", "content": "word " * 200_000}
+    first = calling(("memory_append", given)) if calling_by == "native" else says(memory_append=given)
+    last = calling(text="Too long.") if calling_by == "native" else says("Too long.")
+    with ScriptedModel(first, last) as model:
+        async with acting(tmp_path, program(model, f"tool_calling {calling_by}")) as agent:
+            assert await agent.ask("Note it.") == "answered"
+            [(_, status, text)] = await agent.outputs()
+            assert await agent.block() == ""
+        assert (status, "limit is 20,000" in text) == ("error", True)
+        assert len(json.dumps(model.bodies[1])) < 60_000
+
+
 QUOTES = ("„“", "“”", "«»", "「」", "‘’")
 
 
