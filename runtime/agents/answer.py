@@ -8,20 +8,20 @@ from typing import Final, NamedTuple
 
 from dslc.blocks.agent import Agent
 from runtime.agents.context.build import BuiltContext, build_measured
-from runtime.agents.context.fields import MESSAGE_TOKENS, Block, Budget, Fields, Metadata
+from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields, Metadata
 from runtime.agents.context.render import tools_text
+from runtime.agents.fixed_context import budget_of, calls_natively, fixed_fields, ordered_tools
 from runtime.agents.loop.calls import Call, Runner
 from runtime.agents.loop.inputs import input_parts, payload_of
 from runtime.agents.loop.loop import Ended, Loop, LoopSettings
-from runtime.agents.loop.summarizer import WINDOW, Summarizer
+from runtime.agents.loop.summarizer import Summarizer
 from runtime.agents.loop.thread_state import ThreadState
 from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
-from runtime.agents.reply.instructions import reply_instructions
 from runtime.agents.thread_modes import KeyedOptions, thread_options
 from runtime.agents.turn import AgentContext, Turn
 from runtime.clock import utc
-from runtime.memory.core.block import HUMAN, PERSONA, BlockScope, DeclaredBlock
 from runtime.memory.core.block import Block as StoredBlock
+from runtime.memory.core.block import BlockScope, DeclaredBlock
 from runtime.memory.item import rfc3339
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
@@ -37,18 +37,10 @@ from runtime.tools.model.output import result_text
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.request.json_path import compile_path
 
-LARGEST_REPLY: Final = 4096
-"""Default maximum of the tokens reserved for a reply."""
 LONGEST_OUTPUT: Final = 1_000_000
 """Maximum characters of a tool's output in the thread."""
 LONGEST_SUBJECT: Final = 1000
 """Maximum characters of the value that names a keyed thread; a longer one is no such value."""
-
-DEFAULT_INSTRUCTION: Final = (
-    "You are an agent with a memory of your own. What you know about the user and yourself is in your blocks: change "
-    "them with your memory tools as you learn. Store what you may need later in archival memory, and search it and "
-    "your earlier conversations before you say that you do not know."
-)
 
 
 class _Place(NamedTuple):
@@ -154,9 +146,9 @@ class _Answering:
         self._tools = AgentToolset.for_agent(
             self._agent.tools or None, self._context.caller, AgentIdentity(turn.agent, place.subject)
         )
-        self._finder = ToolFinder((DONE, *(each for each in self._tools.schemas if each is not DONE)))
+        self._finder = ToolFinder(ordered_tools(self._tools))
         self._counter = services.counter(client)
-        self._native = self._agent.tool_calling == "native" and client.native_calls
+        self._native = calls_natively(self._agent, client)
         self._owner = CallOwner(turn.user_id, turn.agent, thread.id, turn.run_id)
         self._state = ThreadState(thread, services.messages, services.summaries, run_log, native=self._native)
         self._summarizer = Summarizer(
@@ -178,7 +170,7 @@ class _Answering:
             settings=LoopSettings(
                 max_steps=self._agent.max_steps,
                 threshold=self._agent.context.compaction_threshold,
-                budget=await self._budget(),
+                budget=await budget_of(self._agent, self._client),
                 calling="native" if self._native else "json",
             ),
             fields=fields,
@@ -199,29 +191,14 @@ class _Answering:
         fields = await self._fields(blocks)
         summary = "" if self._state.summary is None else self._state.summary.text
         whole = fields._replace(entries=self._state.entries, summary=summary)
-        budget = await self._budget()
+        budget = await budget_of(self._agent, self._client)
         return Preview(await build_measured(whole, budget, self._counter, self._client), budget)
 
     async def _fields(self, blocks: Sequence[StoredBlock]) -> Fields:
         """Return the fields that stay the same in a run."""
-        tools = self._finder.tools
-        return Fields(
-            instruction=self._agent.instruction.strip() or DEFAULT_INSTRUCTION,
-            reply_format="" if self._native else reply_instructions(tools),
-            tools=tools,
-            find_tool=FIND_TOOL,
-            persona=_labelled(blocks, PERSONA),
-            blocks=tuple(_shown(each) for each in blocks if each.label not in (PERSONA, HUMAN)),
-            human=_labelled(blocks, HUMAN),
-            preferences="",
-            summary="",
-            entries=(),
-            metadata=await self._metadata(len(blocks)),
-            tasks="",
-            time=rfc3339(utc(self._services.clock.now()).replace(microsecond=0)),
-            first_time=self._place.thread.length == 0,
-            native=self._native,
-        )
+        time = rfc3339(utc(self._services.clock.now()).replace(microsecond=0))
+        fields = fixed_fields(self._agent, self._finder.tools, blocks, time=time, native=self._native)
+        return fields._replace(metadata=await self._metadata(len(blocks)), first_time=self._place.thread.length == 0)
 
     async def _call(self, call: Call) -> str:
         """Call a tool for the model. Raises SymbiontError."""
@@ -238,13 +215,6 @@ class _Answering:
         new = NewMessage(role="user", parts=parts, tokens=tokens, key="input")
         await self._state.begin(new)
 
-    async def _budget(self) -> Budget:
-        """Return the tokens of a context: the window of the model, not above that of the agent, and those of the
-        reply."""
-        window = min(await self._client.window() or WINDOW, self._agent.context.max_tokens)
-        reply = self._agent.context.reply_tokens or self._client.block.reply_tokens or min(LARGEST_REPLY, window // 4)
-        return Budget(window, min(reply, window // 2))
-
     async def _metadata(self, blocks: int) -> Metadata:
         try:
             found = await self._memory.indexer.index.stats(self._turn.agent, self._turn.user_id)
@@ -254,11 +224,3 @@ class _Answering:
         thread, summary = self._place.thread, self._state.summary
         compacted = None if summary is None else rfc3339(utc(summary.created_at // 1000))
         return Metadata(archival, thread.message_count, blocks, thread.summary_count, compacted)
-
-
-def _labelled(blocks: Sequence[StoredBlock], label: str) -> Block | None:
-    return next((_shown(each) for each in blocks if each.label == label), None)
-
-
-def _shown(block: StoredBlock) -> Block:
-    return Block(block.label, block.description, block.value, block.char_limit, block.read_only)

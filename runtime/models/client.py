@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
@@ -21,7 +22,15 @@ from runtime.models.calls.counted_calls import CallContext, CallKind, CountedCal
 from runtime.models.calls.option_key import option_key
 from runtime.models.calls.price import BlockPrice, Price, PublishedPrice
 from runtime.models.calls.service import ServiceAway, Services
-from runtime.models.model import Model, ModelRefused, ModelUnavailable, without_reasoning
+from runtime.models.model import (
+    AccessRefused,
+    Model,
+    ModelRefused,
+    ModelUnavailable,
+    NoSuchModel,
+    Problem,
+    without_reasoning,
+)
 from runtime.models.request import Message, Reply, Request, Usage
 from runtime.outbound.http import CallFailed
 
@@ -79,6 +88,16 @@ class CountedModel:
         with self._translated():
             return self._signed(await self.calls.call(attempt, kind, seconds=self.seconds))
 
+    async def problem(self) -> Problem | None:
+        """Return why the model cannot be asked now, by its last calls or by a look at its service; None if it answers.
+        Cheap. Raises nothing."""
+        service = self.calls.service
+        if service.refused is not None:
+            return Problem(f"its last call was refused: {service.refused}", refused=True)
+        if service.failure is not None:
+            return Problem(service.failure)
+        return await self.model.problem()
+
     async def stream(self, request: Request, kind: CallKind) -> AsyncGenerator[str | Reply, None]:
         """Yield the parts of the model's reply, then the whole. Raises ModelUnavailable, ModelRefused."""
         with self._translated():
@@ -102,6 +121,9 @@ class CountedModel:
         except CallFailed as failure:
             message = f"the model {self.model.name} is unavailable: {failure}"
             error = ModelUnavailable(message, hint=failure.hint, retry_after=failure.retry_after)
+        except (AccessRefused, NoSuchModel) as refusal:
+            self.calls.service.refused = refusal.line()
+            raise
         raise error
 
 
@@ -148,6 +170,11 @@ class ModelClient:
     def is_away(self) -> bool:
         """True if calls failed and none has succeeded since, so that the service is called only now and then."""
         return self._first.calls.service.is_away
+
+    @property
+    def fallback(self) -> tuple[str, ...]:
+        """Return the names of the blocks that are asked while the model is unavailable."""
+        return tuple(counted.block.name for counted in self._fallback)
 
     async def reply(
         self, request: Request, *, owner: CallOwner, purpose: Purpose = "chat", temperature: float | None = None
@@ -209,6 +236,11 @@ class ModelClient:
             if await counted.model.reachable():
                 return True
         return False
+
+    async def problems(self) -> list[Problem | None]:
+        """Return why the model, and each of its fallbacks, cannot be asked now; None for those that answer. Cheap.
+        Raises nothing."""
+        return await asyncio.gather(*(counted.problem() for counted in (self._first, *self._fallback)))
 
     async def window(self) -> int | None:
         """Return the tokens that a request and its reply may have together: the block's, else what the service or the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.models.model import Model, ModelRefused
+from runtime.models.model import AccessRefused, Model, Problem
 from runtime.models.request import Reply, Request
 
 
@@ -15,7 +15,10 @@ class KeylessModel(Model):
         self._hint = hint
 
     async def reply(self, request: Request) -> Reply:
-        raise ModelRefused(f"the model {self.name} needs a key", hint=self._hint)
+        raise self._refusal()
 
-    async def reachable(self) -> bool:
-        return False
+    async def problem(self) -> Problem:
+        return Problem.of(self._refusal())
+
+    def _refusal(self) -> AccessRefused:
+        return AccessRefused(f"the model {self.name} needs a key", hint=self._hint)

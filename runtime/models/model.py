@@ -6,9 +6,9 @@ import copy
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, NamedTuple, Self
 
-from runtime.errors import Away, GiveUp, UsageError
+from runtime.errors import Away, GiveUp, SymbiontError, UsageError
 from runtime.models.request import Message, Reply, Request
 
 # Some services return the reasoning of a model between these tags, before the answer.
@@ -32,8 +32,25 @@ class NoSuchModel(ModelRefused):
     """The service does not have this model."""
 
 
+class AccessRefused(ModelRefused):
+    """The service refuses every request: its key is missing or wrong, or may not use the model."""
+
+
 class WindowExceeded(ModelRefused):
     """The request has more tokens than the model's window. A shorter one may be answered."""
+
+
+class Problem(NamedTuple):
+    """Why a model cannot be asked. `text`: in one line, with what to do. `refused`: a person must fix it, so fallbacks
+    are not asked in its place."""
+
+    text: str
+    refused: bool = False
+
+    @classmethod
+    def of(cls, error: SymbiontError) -> Problem:
+        """Return the problem that an error of the model says."""
+        return cls(error.line(), isinstance(error, ModelRefused))
 
 
 class Model(ABC):
@@ -73,8 +90,13 @@ class Model(ABC):
         return without_reasoning(reply.text)
 
     @abstractmethod
+    async def problem(self) -> Problem | None:
+        """Return why the model cannot be asked now; None if its service answers. Cheap: the result is cached for some
+        seconds. Raises nothing."""
+
     async def reachable(self) -> bool:
-        """True if the service answers at all. Cheap: the result is cached for some seconds. Raises nothing."""
+        """True if the service answers at all. Cheap and raises nothing, as `problem`."""
+        return await self.problem() is None
 
     async def window(self) -> int | None:
         """Return the tokens that a request and its reply may have together, as the service or the options say; None if

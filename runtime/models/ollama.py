@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
 from datetime import timedelta
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 from pydantic import Field
@@ -17,9 +17,10 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
+from runtime.models.model import NoSuchModel, Problem
 from runtime.models.openai_chat import tool_json
 from runtime.models.partial_reply import PartialReply, arguments_of, count
-from runtime.models.reachability import LOOK_SECONDS
+from runtime.models.reachability import LOOK_SECONDS, Reachability
 from runtime.models.remote import RemoteModel
 from runtime.models.request import Finish, Message, Reply, Request, Usage
 from runtime.outbound.http import CallFailed, HttpCaller
@@ -75,6 +76,12 @@ class OllamaModel(RemoteModel):
     async def window(self) -> int | None:
         return self._context
 
+    def with_model(self, model: str) -> Self:
+        other = super().with_model(model)
+        # What was seen includes whether there is the model.
+        other._reachability = Reachability(self._clock)
+        return other
+
     def _address(self) -> tuple[str, dict[str, str]]:
         return self._service.url(_CHAT), {}
 
@@ -110,12 +117,16 @@ class OllamaModel(RemoteModel):
             if line.strip():
                 yield line
 
-    async def _look(self) -> bool:
+    async def _look(self) -> Problem | None:
         try:
-            await self._caller.get_json(self._service.url("tags"), timeout_seconds=LOOK_SECONDS)
-        except CallFailed:
-            return False
-        return True
+            listed = await self._caller.get_json(self._service.url("tags"), timeout_seconds=LOOK_SECONDS)
+        except CallFailed as failure:
+            return Problem.of(self._unavailable(failure))
+        names = _names(listed)
+        if names is None or names & {self.model, f"{self.model}:latest"}:
+            return None
+        message, hint, _ = self._service.no_model(self.model)
+        return Problem.of(NoSuchModel(message, hint=hint))
 
     def _refused(self, failure: CallFailed) -> Refusal:
         return self._service.refusal(failure, self.model, _CHAT)
@@ -124,6 +135,14 @@ class OllamaModel(RemoteModel):
 async def open_ollama(options: Mapping[str, object]) -> OllamaModel:
     """Open the model of this row. Makes no call: a missing Ollama is noticed at the first question."""
     return OllamaModel(OllamaOptions.model_validate(options))
+
+
+def _names(listed: Any) -> set[str] | None:
+    """Return the names in a list of models; None if it is not one."""
+    rows = listed.get("models") if isinstance(listed, dict) else None
+    if not isinstance(rows, list):
+        return None
+    return {str(row.get("name")) for row in rows if isinstance(row, dict)}
 
 
 def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:

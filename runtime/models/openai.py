@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
 from contextlib import aclosing
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Form, HeaderName, HeaderValue, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
+from runtime.models.model import AccessRefused, Problem
 from runtime.models.openai_chat import ChatReading, message_json, response_format, tool_json
 from runtime.models.partial_reply import count
 from runtime.models.reachability import LOOK_SECONDS, REACHABLE_SECONDS
@@ -163,13 +165,17 @@ class OpenAIModel(RemoteModel):
         url, headers = self._service.url("models"), self._service.headers()
         return await self._caller.get_json(url, headers=headers, timeout_seconds=LOOK_SECONDS)
 
-    async def _look(self) -> bool:
+    async def _look(self) -> Problem | None:
         try:
             await self._list()
         except CallFailed as failure:
-            # Not all services list their models; an answer that refuses this shows that the service is there.
-            return failure.status is not None and failure.status < 500
-        return True
+            if failure.status is None or failure.status >= 500:
+                return Problem.of(self._unavailable(failure))
+            # Not all services list their models; another answer that refuses this shows that the service is there.
+            if failure.status == HTTPStatus.UNAUTHORIZED:
+                message, hint, _ = self._refused(failure)
+                return Problem.of(AccessRefused(message, hint=hint))
+        return None
 
     def _refused(self, failure: CallFailed) -> Refusal:
         return self._service.refusal(failure, self.model)

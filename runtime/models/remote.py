@@ -12,7 +12,15 @@ import msgspec
 
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import SymbiontError
-from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel, WindowExceeded
+from runtime.models.model import (
+    AccessRefused,
+    Model,
+    ModelRefused,
+    ModelUnavailable,
+    NoSuchModel,
+    Problem,
+    WindowExceeded,
+)
 from runtime.models.reachability import Reachability
 from runtime.models.request import Reply, Request
 from runtime.models.window_errors import exceeds_window
@@ -24,6 +32,7 @@ STREAM_FACTOR: Final = 10
 
 _TOOLS: Final = re.compile(r"\btools?\b")
 _NOT_ACCEPTED: Final = frozenset({400, 422})
+_CLOSED: Final = frozenset({401, 403})
 
 
 class Reading(Protocol):
@@ -82,7 +91,7 @@ class RemoteModel(Model):
             except CallFailed as failure:
                 error = self._error(failure, sent)
             else:
-                self._reachability.note(there=True)
+                self._reachability.note(None)
                 return reading.whole()
             if error is not None:
                 raise error
@@ -101,14 +110,19 @@ class RemoteModel(Model):
             except CallFailed as failure:
                 error = self._error(failure, sent)
             else:
-                self._reachability.note(there=True)
+                self._reachability.note(None)
                 yield reading.whole()
                 return
             if error is not None:
                 raise error
 
-    async def reachable(self) -> bool:
+    async def problem(self) -> Problem | None:
         return await self._reachability.check(self._look)
+
+    async def reachable(self) -> bool:
+        # A refusal is an answer.
+        problem = await self.problem()
+        return problem is None or problem.refused
 
     def with_model(self, model: str) -> Self:
         other = super().with_model(model)
@@ -135,8 +149,8 @@ class RemoteModel(Model):
         """Yield the JSON of each part, given the lines of a streamed answer. Raises ValueError for other lines."""
 
     @abstractmethod
-    async def _look(self) -> bool:
-        """True if the service answers within `reachability.LOOK_SECONDS`."""
+    async def _look(self) -> Problem | None:
+        """Return why the model cannot be asked; None if the service answers within `reachability.LOOK_SECONDS`."""
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
@@ -195,9 +209,14 @@ class RemoteModel(Model):
             message, hint, no_model = self._refused(failure)
             if "tools" in sent and _TOOLS.search(failure.detail):
                 hint = "write `tool_calling json` in the agent's block"
-            return (NoSuchModel if no_model else ModelRefused)(message, hint=hint)
+            closed = AccessRefused if failure.status in _CLOSED else ModelRefused
+            return (NoSuchModel if no_model else closed)(message, hint=hint)
+        error = self._unavailable(failure)
         if failure.status is None:
-            self._reachability.note(there=False)
+            self._reachability.note(Problem.of(error))
+        return error
+
+    def _unavailable(self, failure: CallFailed) -> ModelUnavailable:
         message = f"the model {self.name} is unavailable: {failure}"
         return ModelUnavailable(message, hint=failure.hint, retry_after=failure.retry_after)
 

@@ -97,12 +97,15 @@ class OllamaService:
     def refusal(self, failure: CallFailed, model: str, path: str) -> Refusal:
         """Return the reason why a call of `path` for `model` failed, and how to fix it."""
         if failure.status == 404 and failure.detail:
-            message = f"Ollama at {self.host} has no model {model}"
-            return Refusal(message, f"ollama pull {model}", no_model=True)
+            return self.no_model(model)
         if failure.status == 404:
             hint = "check that it is Ollama, 0.3 or newer, and that the URL does not end in `/api`"
             return Refusal(f"{self.host} has no /api/{path}", hint)
         return Refusal(f"{self._whose} is refused: {failure}", failure.hint)
+
+    def no_model(self, model: str) -> Refusal:
+        """Return that this Ollama does not have `model`."""
+        return Refusal(f"Ollama at {self.host} has no model {model}", f"ollama pull {model}", no_model=True)
 
 
 def is_openai(url: str) -> bool:

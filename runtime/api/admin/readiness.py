@@ -10,11 +10,16 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from dslc.blocks.agent import Agent
 from runtime import extras
+from runtime.agents.context.build import NoRoom
+from runtime.api.admin.agents.first_context import first_context
 from runtime.api.admin.state import AdminContext, ModelStatus
+from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import StoreProblem
+from runtime.models.model import ModelUnavailable
 from runtime.threads.turns.backlog import Backlog, BacklogReader
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
@@ -72,8 +77,11 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     yield _webhooks(context)
     for check in await _turns(context):
         yield check
-    for model in context.models:
-        yield await _model(model)
+    for check in await model_checks(context.models):
+        yield check
+    for agent in sorted(context.program.agents.values(), key=lambda agent: agent.name):
+        if agent.enabled and (check_of_agent := await _agent(context, agent)) is not None:
+            yield check_of_agent
     for name, memory in sorted(context.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
@@ -260,19 +268,52 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
     return Check(check, "GREEN", memory.embedding)
 
 
+async def model_checks(models: Sequence[ModelStatus]) -> list[Check]:
+    """Return the readiness of language models. Takes `runtime.models.reachability.LOOK_SECONDS` at most."""
+    return await asyncio.gather(*map(_model, models))
+
+
 async def _model(model: ModelStatus) -> Check:
-    """Return the readiness of a language model. Its fallbacks count as the model."""
+    """Return the readiness of a language model. RED if agents answer with it, and neither it nor a fallback can be
+    asked: without them, only summaries lack it, which are built from sentences instead."""
     check, client = f"model {model.name}", model.client
+    missing: Level = "RED" if model.agents else "YELLOW"
+    concerned = f"; agents without a model: {', '.join(model.agents)}" if model.agents else ""
     if client is None:
         if not model.problems:
             return Check(check, "GREEN", "none")
-        return Check(check, "YELLOW", _listed("it cannot be used", model.problems))
+        return Check(check, missing, _listed("it cannot be used", model.problems) + concerned)
     shown = f"{client.name}, {client.model}"
-    if client.is_away or not await client.reachable():
-        return Check(check, "YELLOW", f"{shown}: it does not answer")
-    if model.problems:
+    problem, *others = await client.problems()
+    if problem is None and model.problems:
         return Check(check, "YELLOW", f"{shown}; {_listed('needs attention', model.problems)}")
-    return Check(check, "GREEN", shown)
+    if problem is None:
+        return Check(check, "GREEN", shown)
+    said = f"{shown}: {problem.text}"
+    if not problem.refused:
+        for name, other in zip(client.fallback, others, strict=True):
+            if other is None:
+                return Check(check, "YELLOW", f"{said}; its fallback {name} answers")
+            said = f"{said}; its fallback {name}: {other.text}"
+    return Check(check, missing, said + concerned)
+
+
+async def _agent(context: AdminContext, agent: Agent) -> Check | None:
+    """Return whether the fixed parts of an agent's context fit into the window of its model; None for a recorder, and
+    if its model cannot be opened, which is a check of its own."""
+    check = f"context of {agent.name}"
+    try:
+        first = await first_context(context, agent)
+    except NoRoom as error:
+        return Check(check, "RED", f"every run fails: {error.line()}")
+    except (ModelUnavailable, Unavailable):
+        return None
+    if first is None:
+        return None
+    size = f"about {first.context.tokens:,} of {first.budget.request:,} tokens before the first message"
+    if first.context.notes:
+        return Check(check, "YELLOW", f"{size}; {_listed('needs attention', first.context.notes)}")
+    return Check(check, "GREEN", size)
 
 
 async def _summaries(name: str, memory: OpenMemory) -> Check:

@@ -28,11 +28,12 @@ def _untold(_event: Event) -> None:
 
 class ModelStatus(NamedTuple):
     """A model of the program, by its block or row. `client`: None if it cannot be used. `problems`: why that is so, or
-    what is missing besides, one line each."""
+    what is missing besides, one line each. `agents`: those that answer with it."""
 
     name: str
     client: ModelClient | None
     problems: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api.admin.operations import OPERATIONS, Operation, error_json
 from runtime.api.admin.protocol import LINES, ROOT_HEADER
-from runtime.api.admin.readiness import not_mounted
+from runtime.api.admin.readiness import model_checks, not_mounted
 from runtime.api.admin.state import Event
 from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Authenticator
@@ -116,11 +116,23 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
         except Problem as problem:
             return problem_response(problem)
         state = readiness(app, serving())
-        # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
-        shown = state if detailed else {"ready": state["ready"]}
-        return web.json_response(shown, status=200 if state["ready"] else 503)
+        status = 200 if state["ready"] else 503
+        if not detailed:
+            # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
+            return web.json_response({"ready": state["ready"]}, status=status)
+        # Deliveries are stored while a model is away, so it is only a warning here.
+        state["warnings"] += await _model_warnings(app)
+        return web.json_response(state, status=status)
 
     return readyz
+
+
+async def _model_warnings(app: App) -> list[str]:
+    """Return the checks of models that are not GREEN, as lines. Those that could not be opened are among the warnings
+    of the generation."""
+    async with app.pinned():
+        checks = await model_checks([model for model in app.models if model.client is not None])
+    return [f"{each.check}: {each.text}" for each in checks if each.status != "GREEN"]
 
 
 async def _may_read(request: web.Request, bearer: Authenticator) -> bool:

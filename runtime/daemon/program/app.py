@@ -227,13 +227,19 @@ class App:
             follow_secrets=self.follow_secrets,
             state=self.root.state,
             key_from=master_key.place(self.root, self.settings.master_key),
-            models=[ModelStatus(name, each.client, each.not_opened) for name, each in self.generation.models.items()],
+            models=self.models,
             environment_notes=self.settings.environment.without_effect,
             resumed=self.resumed,
             reload_problem=None if self.problem is None else self.problem.text(),
             missing_secrets=tuple(resolution.problems.values()),
             kept_secrets=tuple(resolution.kept.values()),
         )
+
+    @property
+    def models(self) -> list[ModelStatus]:
+        """Return the models of the running program."""
+        opened = self.generation.models.items()
+        return [ModelStatus(name, each.client, each.not_opened, each.agents) for name, each in opened]
 
     def public_url(self, path: str) -> str:
         """Return the URL at which senders reach `path`."""

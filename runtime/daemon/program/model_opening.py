@@ -25,11 +25,13 @@ from runtime.models.model import Model, ModelUnavailable
 
 
 class OpenedModel(NamedTuple):
-    """A client, or the reason why there is none; neither for the row `none`. `notes`: why fallbacks are missing."""
+    """A client, or the reason why there is none; neither for the row `none`. `notes`: why fallbacks are missing.
+    `agents`: the enabled agents that answer with it."""
 
     client: ModelClient | None = None
     problem: str | None = None
     notes: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
 
     @property
     def not_opened(self) -> tuple[str, ...]:
@@ -55,11 +57,13 @@ class ModelOpener:
 
     async def opened(self, program: Program, resolution: Resolution, held: Lease) -> ProgramModels:
         """Open all models that the blocks and agents of `program` name."""
-        named = named_models(program)
-        return ProgramModels(
-            program,
-            {option_key(choice): await self.client(program, choice, resolution, held) for choice in named},
-        )
+        opened: dict[Hashable, OpenedModel] = {}
+        for choice in named_models(program):
+            key, model = option_key(choice), await self.client(program, choice, resolution, held)
+            agents = (each for each in program.agents.values() if each.enabled)
+            answering = tuple(each.name for each in agents if each.model is not None and option_key(each.model) == key)
+            opened[key] = model._replace(agents=answering)
+        return ProgramModels(program, opened)
 
     async def client(self, program: Program, choice: Variant, resolution: Resolution, held: Lease) -> OpenedModel:
         """Open the model that a setting names, with its fallbacks; their resources are added to `held`. Makes no

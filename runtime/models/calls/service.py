@@ -18,6 +18,8 @@ search waits for it (`Service.impatient`)."""
 AWAY_SECONDS: Final = 10.0
 """Seconds for which a service that is away is not called; doubled each time it is still away."""
 LONGEST_AWAY_SECONDS: Final = 30.0
+RECENT_SECONDS: Final = 2 * LONGEST_AWAY_SECONDS
+"""Seconds for which a failed call says that a service fails: runs that wait for it try again within half of them."""
 
 
 class ServiceAway(Retry):
@@ -42,6 +44,8 @@ class Service:
         self.impatient = impatient
         self.labels: set[str] = set()
         """Names under which it is used."""
+        self.refused: str | None = None
+        """Why it refuses every call, as its last answer said, in one line; None if it does not."""
         self.waiting = 0
         """Number of callers that wait for a place."""
         self._clock = clock
@@ -50,6 +54,8 @@ class Service:
         self._failures = 0
         self._last: tuple[str, str | None] | None = None
         """Message and hint of the failure that took it away. Not the error, whose traceback holds the request."""
+        self._latest: tuple[float, str] | None = None
+        """When the last call failed, by the monotonic clock, and why."""
         self._away_until = 0.0
         self._away_for = 0.0
         self._probing = False
@@ -58,6 +64,14 @@ class Service:
     def is_away(self) -> bool:
         """True after failed calls, until one succeeds or none was made for a while, so that nothing is known."""
         return self._last is not None and self._clock.monotonic() < self._away_until + LONGEST_AWAY_SECONDS
+
+    @property
+    def failure(self) -> str | None:
+        """Return why its last call failed, in one line; None if it was answered, or is too long ago to say anything."""
+        if self._latest is None:
+            return None
+        at, line = self._latest
+        return line if self.is_away or self._clock.monotonic() < at + RECENT_SECONDS else None
 
     @asynccontextmanager
     async def place(self, *, urgent: bool = False) -> AsyncIterator[None]:
@@ -106,11 +120,12 @@ class Service:
             raise ServiceAway(message, hint=hint, retry_after=max(left, 1.0))
 
     def answered(self) -> None:
-        """Note that the service is there."""
-        self._failures, self._last, self._away_for = 0, None, 0.0
+        """Note that the service is there, and refuses no calls."""
+        self._failures, self._last, self._latest, self._away_for, self.refused = 0, None, None, 0.0, None
 
     def _failed(self, failure: Retry) -> None:
         self._failures += 1
+        self._latest = self._clock.monotonic(), failure.line()
         silent = self.impatient and isinstance(failure, CallFailed) and failure.status is None
         if self._failures < FAILURES and not silent and self._last is None:
             return

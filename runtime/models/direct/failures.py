@@ -24,7 +24,7 @@ from pydantic_ai.exceptions import (
 
 from runtime.errors import SymbiontError
 from runtime.models.direct.http_client import TooLarge
-from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, WindowExceeded
+from runtime.models.model import AccessRefused, ModelRefused, ModelUnavailable, NoSuchModel, WindowExceeded
 from runtime.models.window_errors import exceeds_window
 from runtime.outbound.http import LARGEST_ANSWER, explanation, may_pass
 
@@ -78,7 +78,7 @@ def _refusal(error: Exception, asked: Asked, status: object, answered: str) -> M
         case ModelAuthenticationError():
             message = f"{asked.host} does not accept the key of the model {asked.row}"
             message = f"{message} (it answered {status})" if status else message
-            return ModelRefused(message, hint=f"check that the key is valid and may use {asked.model}")
+            return AccessRefused(message, hint=f"check that the key is valid and may use {asked.model}")
         case ModelNotFoundError():
             return NoSuchModel(f"{asked.host} has no model {asked.model}", hint="check `model` and `url`")
         case ModelQuotaExceededError():

@@ -18,7 +18,7 @@ from runtime.errors import SymbiontError
 from runtime.models.direct.failures import Asked, error_of, not_text
 from runtime.models.direct.http_client import OPENED
 from runtime.models.direct.messages import messages_of, parameters_of, reply_of, settings_of
-from runtime.models.model import Model, ModelRefused, ModelUnavailable
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, Problem
 from runtime.models.reachability import LOOK_SECONDS, Reachability
 from runtime.models.remote import STREAM_FACTOR
 from runtime.models.request import Reply, Request
@@ -77,7 +77,7 @@ class DirectModel(Model):
             failure = self._error(error)
         else:
             if response.parts or response.finish_reason is not None:
-                self._reachability.note(there=True)
+                self._reachability.note(None)
                 return reply
             failure = not_text(self._asked())
         # Raised here, so that the library's error, which may contain the URL, is not its context.
@@ -94,7 +94,7 @@ class DirectModel(Model):
                         yield text
                 response = answer.get()
             if response.finish_reason is not None:
-                self._reachability.note(there=True)
+                self._reachability.note(None)
                 yield reply_of(response)
                 return
             message = f"the model {self.name} is unavailable: {self._host} ended its answer before it was complete"
@@ -126,7 +126,7 @@ class DirectModel(Model):
         finally:
             OPENED.reset(token)
 
-    async def reachable(self) -> bool:
+    async def problem(self) -> Problem | None:
         return await self._reachability.check(self._look)
 
     def with_model(self, model: str) -> Self:
@@ -139,20 +139,21 @@ class DirectModel(Model):
         await self._caller.close()
         await self._close()
 
-    async def _look(self) -> bool:
+    async def _look(self) -> Problem | None:
         try:
             await self._caller.get_json(self._url, timeout_seconds=LOOK_SECONDS)
         except CallFailed as failure:
             # Any answer, also that there is no such page, shows that the service is there.
-            return failure.status is not None and failure.status < 500
-        return True
+            if failure.status is None or failure.status >= 500:
+                return Problem.of(failure)
+        return None
 
     def _error(self, error: Exception) -> SymbiontError:
         if isinstance(error, UserError):
             return ModelRefused(f"{self._host} cannot be asked this by the model {self.name}", hint="try another model")
         failure = error_of(error, self._asked())
         if isinstance(failure, ModelUnavailable) and getattr(error, "status_code", None) is None:
-            self._reachability.note(there=False)
+            self._reachability.note(Problem.of(failure))
         return failure
 
     def _asked(self) -> Asked:

@@ -19,12 +19,12 @@ from runtime.errors import UsageError
 from runtime.models.local.model_file import ModelFile, packaged, read_model_file
 from runtime.models.local.options import LocalOptions
 from runtime.models.local.runner import Runner
-from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel, Problem
 from runtime.models.request import Reply, Request
 
 LIBRARY: Final = "xllamacpp"
 REACHABLE_SECONDS: Final = 10.0
-"""Seconds for which the result of `reachable` is cached."""
+"""Seconds for which the result of `problem` is cached."""
 
 
 class LocalModel(Model):
@@ -39,7 +39,7 @@ class LocalModel(Model):
         self._file = file
         self._clock = clock
         self._window = min(options.context, file.trained or options.context)
-        self._seen: tuple[float, bool] | None = None
+        self._seen: tuple[float, Problem | None] | None = None
         self._runner = Runner(
             file,
             window=self._window,
@@ -62,16 +62,16 @@ class LocalModel(Model):
             async with aclosing(self._runner.stream(_encodable(request))) as parts:
                 async for part in parts:
                     yield part
-        except ModelUnavailable:
+        except ModelUnavailable as error:
             if not self._runner.loaded:
-                self._seen = self._clock.monotonic(), False
+                self._seen = self._clock.monotonic(), Problem.of(error)
             raise
 
-    async def reachable(self) -> bool:
+    async def problem(self) -> Problem | None:
         if self._runner.loaded:
-            return True
+            return None
         if self._seen is None or self._clock.monotonic() - self._seen[0] >= REACHABLE_SECONDS:
-            self._seen = self._clock.monotonic(), await asyncio.to_thread(_is_usable, self._file.path)
+            self._seen = self._clock.monotonic(), await asyncio.to_thread(_problem_of, self._file.path)
         return self._seen[1]
 
     async def window(self) -> int | None:
@@ -107,12 +107,12 @@ def _found(options: LocalOptions) -> ModelFile:
     return read_model_file(packaged(options.package) if options.path is None else Path(options.path))
 
 
-def _is_usable(path: Path) -> bool:
+def _problem_of(path: Path) -> Problem | None:
     try:
         read_model_file(path)
-    except ModelRefused:
-        return False
-    return True
+    except ModelRefused as error:
+        return Problem.of(error)
+    return None
 
 
 def _processors() -> int:

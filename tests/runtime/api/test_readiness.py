@@ -12,20 +12,23 @@ import pytest
 
 from dslc.blocks.memory import Memory, Summarize
 from dslc.blocks.variant import Variant
+from dslc.program import Program
 from runtime import extras
 from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.models.calls.call import BACKGROUND
 from runtime.models.client import ModelClient, open_client
+from runtime.models.model import ModelRefused
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
 from tests.runtime.memory.texts import fact
-from tests.runtime.models.services import serving
+from tests.runtime.models.services import says, serving
 
 
 class Looked:
@@ -43,6 +46,7 @@ class Looked:
         self.kept_secrets: list[str] = []
         self.environment_notes: tuple[str, ...] = ()
         self.models: list[ModelStatus] = []
+        self.program = Program()
 
     async def row(self, check: str) -> tuple[str, str]:
         answer = await readiness(cast("AdminContext", self), {})
@@ -218,10 +222,20 @@ async def test_that_nobody_writes_them_is_well_where_nobody_was_asked_to(
         assert (level, text.partition(":")[0]) == ("GREEN", "built from sentences of the items")
 
 
+async def opened(row: str, **options: str) -> ModelClient:
+    """Return a client of a model, without a program."""
+    client = await open_client(Variant(name=row), options)
+    assert client is not None
+    return client
+
+
+AWAY = "the model ollama is unavailable: localhost:1 cannot be reached: connection refused (check that it is running)"
+
+
 async def test_each_model_is_shown_with_what_keeps_it_from_being_used(app: Looked) -> None:
     async with serving("openai") as service:
-        there = await open_client(Variant(name="openai"), {"url": service.url, "model": "m-1"})
-        away = await open_client(Variant(name="ollama"), {"url": "http://localhost:1"})
+        there = await opened("openai", url=service.url, model="m-1")
+        away = await opened("ollama", url="http://localhost:1")
         app.models = [
             ModelStatus("quick", there),
             ModelStatus("halved", there, ("its fallback big is off: KEY is not set",)),
@@ -232,9 +246,68 @@ async def test_each_model_is_shown_with_what_keeps_it_from_being_used(app: Looke
         assert await app.row("model quick") == ("GREEN", "openai, m-1")
         level, text = await app.row("model halved")
         assert (level, "its fallback big is off" in text) == ("YELLOW", True)
-        assert await app.row("model gone") == ("YELLOW", "ollama, llama3.1:8b: it does not answer")
+        assert await app.row("model gone") == ("YELLOW", f"ollama, llama3.1:8b: {AWAY}")
         assert await app.row("model keyless") == ("YELLOW", "it cannot be used: KEY is not set")
         assert await app.row("model none") == ("GREEN", "none")
         for client in (there, away):
-            assert client is not None
+            await client.close()
+
+
+async def test_a_model_that_agents_answer_with_and_that_cannot_be_had_is_red(app: Looked) -> None:
+    without = "; agents without a model: helper, reviewer"
+    async with serving("openai") as service, serving("ollama") as other:
+        away = await opened("ollama", url="http://localhost:1")
+        keyless = await opened("mistral")
+        unknown = await opened("ollama", url=other.url, model="absent")
+        service.looks.append(says(401))
+        closed = await opened("openai", url=service.url, api_key="wrong")
+        agents = ("helper", "reviewer")
+        app.models = [
+            ModelStatus("gone", away, (), agents),
+            ModelStatus("keyless", keyless, (), agents),
+            ModelStatus("unknown", unknown, (), agents),
+            ModelStatus("closed", closed, (), agents),
+            ModelStatus("unset", None, ("KEY is not set",), agents),
+        ]
+        assert await app.row("model gone") == ("RED", f"ollama, llama3.1:8b: {AWAY}{without}")
+        assert await app.row("model unset") == ("RED", f"it cannot be used: KEY is not set{without}")
+        level, text = await app.row("model keyless")
+        assert (level, "the model mistral needs a key" in text) == ("RED", True)
+        level, text = await app.row("model unknown")
+        assert (level, "has no model absent (ollama pull absent)" in text) == ("RED", True)
+        level, text = await app.row("model closed")
+        assert (level, "does not accept the key of the model openai" in text) == ("RED", True)
+        for client in (away, keyless, unknown, closed):
+            await client.close()
+
+
+async def test_a_model_whose_last_call_was_refused_is_red_until_one_is_answered(app: Looked) -> None:
+    async with serving("openai") as service:
+        client = await opened("openai", url=service.url, model="m-1", api_key="k")
+        app.models = [ModelStatus("quick", client, (), ("helper",))]
+        service.answers.append(says(403))
+        with pytest.raises(ModelRefused):
+            await client.generate("Hello.", max_tokens=10, owner=BACKGROUND, purpose="chat")
+        level, text = await app.row("model quick")
+        assert (level, "its last call was refused: " in text) == ("RED", True)
+        await client.generate("Hello.", max_tokens=10, owner=BACKGROUND, purpose="chat")
+        assert await app.row("model quick") == ("GREEN", "openai, m-1")
+        await client.close()
+
+
+async def test_a_model_whose_fallback_answers_is_yellow_unless_a_person_must_fix_it(app: Looked) -> None:
+    async with serving("ollama") as service:
+        there, away = await opened("ollama", url=service.url), await opened("ollama", url="http://localhost:1")
+        keyless = await opened("mistral")
+        app.models = [
+            ModelStatus("gone", ModelClient(away._first, [keyless._first, there._first]), (), ("helper",)),
+            ModelStatus("lost", ModelClient(away._first, [keyless._first]), (), ("helper",)),
+            ModelStatus("closed", ModelClient(keyless._first, [there._first]), (), ("helper",)),
+        ]
+        level, text = await app.row("model gone")
+        assert (level, text.endswith("; its fallback ollama answers")) == ("YELLOW", True)
+        level, text = await app.row("model lost")
+        assert (level, "; its fallback mistral: the model mistral needs a key" in text) == ("RED", True)
+        assert (await app.row("model closed"))[0] == "RED"
+        for client in (there, away, keyless):
             await client.close()

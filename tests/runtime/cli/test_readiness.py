@@ -154,6 +154,42 @@ def test_a_reload_that_failed_is_yellow_and_says_why(tmp_path: Path) -> None:
         assert "hashin" in row["text"]
 
 
+AGENT = """
+model away { service ollama { url "http://localhost:1" } }
+agent helper { model away }
+"""
+
+
+def test_an_agent_without_its_model_is_red_and_only_a_warning_for_readyz(tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM + AGENT)
+    with running(tmp_path, "program") as daemon:
+        row = checks(daemon.symbi("readiness", "--json"))["model away"]
+        assert row["status"] == "RED"
+        assert "localhost:1 cannot be reached" in row["text"]
+        assert row["text"].endswith("; agents without a model: helper")
+        answer = daemon.readyz()
+        assert (answer.status, answer.json()["ready"]) == (200, True)
+        (warning,) = [each for each in answer.json()["warnings"] if each.startswith("model away: ")]
+        assert warning == f"model away: {row['text']}"
+
+
+def test_an_agent_whose_model_has_no_key_is_red_and_only_a_warning_for_readyz(tmp_path: Path) -> None:
+    keyless = AGENT.replace('ollama { url "http://localhost:1" }', 'openai { api_key "secret://env/NO_KEY" }')
+    write_program(tmp_path, PROGRAM + keyless)
+    with running(tmp_path, "program") as daemon:
+        row = checks(daemon.symbi("readiness", "--json"))["model away"]
+        assert (row["status"], "NO_KEY" in row["text"]) == ("RED", True)
+        answer = daemon.readyz()
+        (warning,) = [each for each in answer.json()["warnings"] if each.startswith("model away: ")]
+        assert (answer.status, "NO_KEY" in warning) == (200, True)
+
+
+def test_a_model_that_no_agent_answers_with_is_yellow(root: Path) -> None:
+    unused = AGENT.replace("model away }", "model away enabled false }")
+    write_program(root, PROGRAM + unused)
+    assert status(root, "model away")[0] == "YELLOW"
+
+
 def test_what_cannot_be_looked_at_at_all_is_red(root: Path) -> None:
     def state() -> str:
         found = checks(symbi("readiness", "--json", root=root))

@@ -35,8 +35,8 @@ class Noting(Model):
         self.asked.append((system.text, prompt.text, request.max_tokens))
         return Reply(text=self.answer)
 
-    async def reachable(self) -> bool:
-        return True
+    async def problem(self) -> None:
+        return None
 
 
 def items(*texts: str) -> list[Item]:
