@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -20,6 +21,7 @@ from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
 from runtime.agents.thread_modes import KeyedOptions, thread_options
 from runtime.agents.turn import AgentContext, Turn
 from runtime.clock import utc
+from runtime.errors import GiveUp
 from runtime.memory.core.block import Block as StoredBlock
 from runtime.memory.core.block import BlockScope, DeclaredBlock
 from runtime.memory.item import rfc3339
@@ -43,6 +45,10 @@ LONGEST_SUBJECT: Final = 1000
 """Maximum characters of the value that names a keyed thread; a longer one is no such value."""
 
 
+class RunTimedOut(GiveUp):
+    """The attempt took too long."""
+
+
 class _Place(NamedTuple):
     """The thread of a turn. `subject`: of a keyed thread with a memory of its own. `note`: why it is another thread
     than the program says; empty if it is not."""
@@ -55,12 +61,22 @@ class _Place(NamedTuple):
 async def answer(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> Ended:
     """Answer a turn with the agent's model; return how the run ended.
 
-    Raises `ThreadBusy` when another turn has the thread, ModelUnavailable to be tried again, ModelRefused and NoRoom
-    to end at once, `Superseded`, `Unavailable`.
+    Raises `ThreadBusy` when another turn has the thread, ModelUnavailable to be tried again, ModelRefused, NoRoom and
+    RunTimedOut to end at once, `Superseded`, `Unavailable`. The time between two attempts, in which a run waits for its
+    model or its thread, is not limited.
     """
     place = await _place_of(turn, context)
     await context.services.order.enter(turn, place.thread.id)
-    return await _Answering(turn, run_log, context, client, place).run()
+    deadline = asyncio.timeout(context.seconds)
+    try:
+        async with deadline:
+            return await _Answering(turn, run_log, context, client, place).run()
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+    raise RunTimedOut(
+        f"the run took longer than {context.seconds:g} seconds", hint="SYMBIONT_RUN_SECONDS allows more or less"
+    )
 
 
 class Preview(NamedTuple):

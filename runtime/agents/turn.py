@@ -32,3 +32,5 @@ class AgentContext:
     """The model that summarizes its threads; None: the sentences of the messages are the summary."""
     tool_context: Context
     """The context of its tools: the turn's user is the caller, and the agent, run and thread are `acting`."""
+    seconds: float
+    """Seconds that one attempt of an agent with a model may take."""

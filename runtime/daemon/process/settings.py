@@ -85,6 +85,9 @@ class ProcessSettings(BaseSettings):
         4096, ge=1, le=1_000_000, description="maximum number of deliveries that wait for admission; 503 beyond it"
     )
     workers: int = Field(64, ge=1, le=256, description="maximum number of concurrent runs")
+    run_seconds: float = Field(
+        3600, ge=1, le=2_592_000, description="time that a run of an agent with a model may take, without its waiting"
+    )
     drain_seconds: float = Field(
         20, ge=0, le=86_400, description="time that a stop waits for running requests and runs"
     )

@@ -204,6 +204,7 @@ class App:
             client=client,
             summarizer=client if agent.summarizer.model is None else models.client(agent.summarizer.model),
             tool_context=self.context(caller, acting=acting),
+            seconds=self.settings.run_seconds,
         )
 
     def _declared_blocks(self, agent: str) -> Sequence[DeclaredBlock]:

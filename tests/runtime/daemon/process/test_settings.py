@@ -39,7 +39,9 @@ def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ProcessSettings.read({})
 
 
-@pytest.mark.parametrize("name", ["keep_days", "keep_mb", "connections", "inbox_capacity", "drain_seconds"])
+@pytest.mark.parametrize(
+    "name", ["keep_days", "keep_mb", "connections", "inbox_capacity", "drain_seconds", "run_seconds"]
+)
 def test_a_number_that_nothing_can_be_counted_up_to_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"--{name.replace('_', '-')}: input should be less than or equal to"):
         ProcessSettings.read({name: "9" * 20})
