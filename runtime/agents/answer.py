@@ -214,7 +214,9 @@ class _Answering:
         """Return the fields that stay the same in a run."""
         time = rfc3339(utc(self._services.clock.now()).replace(microsecond=0))
         fields = fixed_fields(self._agent, self._finder.tools, blocks, time=time, native=self._native)
-        return fields._replace(metadata=await self._metadata(len(blocks)), first_time=self._place.thread.length == 0)
+        alone = self._place.subject is not None
+        first = await self._services.threads.is_first_run(self._place.thread, self._log.run_id, alone=alone)
+        return fields._replace(metadata=await self._metadata(len(blocks)), first_time=first)
 
     async def _call(self, call: Call) -> str:
         """Call a tool for the model. Raises SymbiontError."""

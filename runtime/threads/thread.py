@@ -9,13 +9,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import SealedBytes
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.errors import Collision
-from runtime.database.schema import threads
+from runtime.database.schema import messages, runs, threads
 from runtime.database.sealed import Seal
 from runtime.database.text import hash_key, storable
 from runtime.errors import NotFound
@@ -161,6 +162,37 @@ class Threads:
                 found += await connection.execute(newest.where(threads.c.kind == kind))
         return [self._thread(row) for row in nlargest(limit, found, key=attrgetter("updated_at", "id"))]
 
+    async def is_first_run(self, thread: Thread, run_id: str, *, alone: bool) -> bool:
+        """Return True if agent and user of a thread had no conversation before this run, the same in every attempt.
+
+        `alone`: only this thread counts, because its subject has a memory of its own. Otherwise earlier runs count, and
+        older threads, because runs are deleted sooner. Runs without a thread are a recorder's, and no conversations.
+        Reads a few rows by indexes.
+        """
+        async with self._database.read() as connection:
+            if not await _began(connection, thread.id, run_id):
+                return False
+            if alone:
+                return True
+            started_at = await connection.scalar(select(runs.c.started_at).where(runs.c.id == run_id))
+            earlier = select(runs.c.id).where(
+                runs.c.user_id == thread.user_id, runs.c.agent == thread.agent, runs.c.thread_id.is_not(None)
+            )
+            older = select(threads.c.id).where(
+                threads.c.user_id == thread.user_id,
+                threads.c.agent == thread.agent,
+                threads.c.kind.in_(KINDS),
+                threads.c.id != thread.id,
+                threads.c.length > 0,
+            )
+            if started_at is not None:
+                earlier = earlier.where(tuple_(runs.c.started_at, runs.c.id) < (started_at, run_id))
+                older = older.where(threads.c.created_at < started_at)
+            newest = earlier.order_by(runs.c.started_at.desc()).limit(1)
+            if await connection.scalar(newest) is not None:
+                return False
+            return await connection.scalar(older.limit(1)) is None
+
     async def rename(self, thread: Thread, title: str | None) -> Thread:
         """Give a thread another title, or none. Raises NotFound."""
         sealed = self._sealed(title, thread.id, thread.user_id)
@@ -207,6 +239,13 @@ class Threads:
         if row.title is not None:
             fields["title"] = self._seal.open(row.title, row=row.id, user_id=row.user_id).decode()
         return Thread(**fields)
+
+
+async def _began(connection: AsyncConnection, thread_id: str, run_id: str) -> bool:
+    """Return True if no other run wrote to a thread before this one."""
+    first = select(messages.c.run_id).where(messages.c.thread_id == thread_id).order_by(messages.c.position).limit(1)
+    row = (await connection.execute(first)).first()
+    return row is None or row.run_id == run_id
 
 
 def find_or_make(connection: Connection, wanted: Sequence[WantedThread]) -> list[str]:
