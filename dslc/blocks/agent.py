@@ -24,7 +24,8 @@ class AgentContext(GroupModel):
     reply_tokens: int | None = Field(
         default=None,
         ge=16,
-        description="Tokens of the context that are reserved for a reply; the default is that of the model.",
+        description="Tokens of the context that are reserved for a reply; the default is that of the model. Less than "
+        "`max_tokens`.",
         examples=[2048],
     )
     compaction_threshold: float = Field(
@@ -33,6 +34,12 @@ class AgentContext(GroupModel):
         le=1,
         description="Share of the context that may be used before older parts are summarized.",
     )
+
+    @model_validator(mode="after")
+    def _has_room_for_a_request(self) -> Self:
+        if self.reply_tokens is not None and self.reply_tokens >= self.max_tokens:
+            raise ValueError("`reply_tokens` is not smaller than `max_tokens`")
+        return self
 
 
 class AgentSummarizer(GroupModel):

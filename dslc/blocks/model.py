@@ -56,7 +56,7 @@ class LanguageModel(Block):
         default=None,
         ge=16,
         description="Tokens of the window that are reserved for a reply; by default the smaller of 4096 and a quarter "
-        "of the window.",
+        "of the window. Less than `window`.",
         examples=[2048],
     )
     fallback: tuple[_Reference, ...] = Field(
@@ -84,4 +84,10 @@ class LanguageModel(Block):
     def _falls_back_on_others(self) -> Self:
         if self.name in self.fallback:
             raise ValueError("`fallback` names the model itself")
+        return self
+
+    @model_validator(mode="after")
+    def _has_room_for_a_request(self) -> Self:
+        if self.window is not None and self.reply_tokens is not None and self.reply_tokens >= self.window:
+            raise ValueError("`reply_tokens` is not smaller than `window`")
         return self

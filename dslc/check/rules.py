@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from lark import Token
 
@@ -143,6 +144,35 @@ def _falls_back(context: CheckState, given: BodyValues, head: CheckedHead) -> No
             given.good = False
 
 
+def _model_replies(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+    """Report a model whose window has no room for a request."""
+    entries = {name: entry for name in ("window", "reply_tokens") if (entry := given.entry(name)) is not None}
+    _check_reply(context, given, given.values, entries, "window")
+
+
+def _agent_replies(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+    """Report a context that has no room for a request."""
+    values, entry = given.values.get("context"), given.entry("context")
+    if isinstance(values, dict) and entry is not None and entry.body is not None:
+        settings = {setting.name: setting for setting in context.vocabulary.kinds["agent"]["context"].settings}
+        entries = {str(inner.key): inner for inner in entry.body.entries}
+        _check_reply(context, given, {"max_tokens": settings["max_tokens"].default, **values}, entries, "max_tokens")
+
+
+def _check_reply(
+    context: CheckState, given: BodyValues, values: Mapping[str, Any], entries: Mapping[str, EntryNode], whole: str
+) -> None:
+    """Report a `reply_tokens` that is not smaller than the setting `whole`, of which it is a part."""
+    reply, size, entry = values.get("reply_tokens"), values.get(whole), entries.get("reply_tokens")
+    if not isinstance(reply, int) or not isinstance(size, int) or entry is None or reply < size:
+        return
+    at = entries.get(whole)
+    labels = [context.collector.label(f"`{whole}` is given here", at.key)] if at is not None else []
+    message = f"`reply_tokens` is {reply}, but `{whole}`, which includes the reply, is {size}"
+    context.collector.add("T405", message, _value(entry), hint=f"lower it, or raise `{whole}`", labels=labels)
+    given.good = False
+
+
 def _keyless(context: CheckState, given: BodyValues) -> bool:
     """True if the provider with the given options verifies with keys that it fetches."""
     entry = given.entry("provider")
@@ -176,7 +206,7 @@ def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[CheckState, BodyValues, CheckedHead], None], ...]] = {
     "memory": (_weights, _stored),
-    "agent": (_core_blocks, _without_effect),
-    "model": (_falls_back,),
+    "agent": (_core_blocks, _agent_replies, _without_effect),
+    "model": (_falls_back, _model_replies),
     "webhook": (_verified, _compared, signed_filters, known_address, known_event),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from dslc.blocks.agent import Agent, CoreBlock
+from dslc.blocks.agent import Agent, AgentContext, CoreBlock
 from dslc.blocks.model import LanguageModel
 from dslc.blocks.variant import Variant
 
@@ -30,11 +30,18 @@ def test_a_model_needs_a_service_and_nothing_else() -> None:
         {"output_price": -0.1},
         {"fallback": ["fast"]},
         {"fallback": ["no name"]},
+        {"window": 2048, "reply_tokens": 2048},
     ],
 )
 def test_a_model_is_within_its_bounds_and_never_its_own_fallback(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         LanguageModel.model_validate({"name": "fast", "service": OLLAMA, **wrong})
+
+
+def test_a_reply_leaves_room_for_a_request() -> None:
+    assert AgentContext(max_tokens=1000, reply_tokens=999).reply_tokens == 999
+    with pytest.raises(ValidationError, match="not smaller than `max_tokens`"):
+        AgentContext(reply_tokens=100_000)
 
 
 def test_a_core_block_is_within_its_limit() -> None:
