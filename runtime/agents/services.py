@@ -50,10 +50,9 @@ class AgentServices:
         self.events = RunEvents()
         self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()
 
-    def on_change(self, changed: Callable[[Thread], None], deleted: Callable[[Thread], None]) -> None:
-        """Call `changed` with each thread that has other messages or summaries, `deleted` with each that is gone."""
-        self.messages.on_change = self.summaries.on_change = changed
-        self.threads.on_change = deleted
+    def on_change(self, changed: Callable[[Thread], None]) -> None:
+        """Call `changed` with each thread that has other messages or summaries, or is gone."""
+        self.messages.on_change = self.summaries.on_change = self.threads.on_change = changed
 
     def note_ends(self, connection: Connection, ended: Sequence[EndedRun]) -> None:
         """Append a message to the threads of runs that ended without an answer, in the transaction that ends them."""

@@ -1,5 +1,5 @@
-"""Every table. Times are Unix milliseconds unless noted otherwise, ids are UUID version 7 as text, and every row has a
-`user_id`: the id of a user, which is never reused, not the name.
+"""Every table. Times are Unix milliseconds unless noted otherwise, ids are UUID version 7 as text, and every row of a
+user has a `user_id`: the id of a user, which is never reused, not the name.
 
 The migrations define the same schema; a test compares the two on both databases.
 """
@@ -186,7 +186,7 @@ threads = Table(
     Column("length", Integer, nullable=False, server_default="0"),  # the next position: messages ever appended
     Column("deletions", Integer, nullable=False, server_default="0"),  # messages deleted from it, one by one
     Column("summary_count", Integer, nullable=False, server_default="0"),
-    # Threads of an agent with the same number are read together: see `runtime.threads.message_parts`.
+    # Threads of an agent with the same number are read together: see `runtime.memory.recall.message_parts`.
     Column("part", Integer, nullable=False, server_default="0"),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),  # of the last message
@@ -201,6 +201,21 @@ delivery's id."""
 _where(threads, "uq_threads_main", "kind = 'main'", "user_id", "agent", unique=True)
 _where(threads, "uq_threads_keyed", "kind = 'keyed'", "user_id", "agent", "subject_key", unique=True)
 _where(threads, "ix_threads_deleted", "kind = 'deleted'", "id")
+
+thread_changes = Table(
+    "thread_changes",
+    metadata,
+    # On SQLite counted; on PostgreSQL the id of the transaction: see `runtime.threads.change_log`.
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("thread_id", String(36), primary_key=True),
+    Column("agent", String(64), nullable=False),
+    Column("part", Integer, nullable=False),
+    Column("length", Integer, nullable=False),
+    Column("summary_count", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The newest changes of threads, as they were then: an index over messages reads again what changed, and drops what it
+has of deleted threads. Without a `user_id`, because the rows of a removed user are still needed for that."""
 
 thread_turns = Table(
     "thread_turns",

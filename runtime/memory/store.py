@@ -19,6 +19,7 @@ from runtime.memory.item import NOTHING_KNOWN, Item, well_formed
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store_types import (
     Append,
+    Changes,
     Compaction,
     Inspection,
     ItemLocation,
@@ -212,6 +213,14 @@ class Store(ABC):
         An unreadable folder of an agent raises StoreError if that agent was asked for; otherwise it has one part with
         the revision UNREADABLE, whose reading raises it.
         """
+
+    async def changes(self, since: str | None) -> Changes | None:
+        """Return the parts that changed since the mark `since`, which an earlier call returned; without it only a mark.
+        None: the store does not know, and all parts must be compared. Raises StoreError.
+
+        The cost depends on what changed, not on the number of parts. A store that knows it reports no appends.
+        """
+        return None
 
     @abstractmethod
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:

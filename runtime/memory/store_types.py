@@ -115,6 +115,15 @@ class Part(NamedTuple):
     revision: str
 
 
+class Changes(NamedTuple):
+    """The parts that changed since an earlier look, as they are now, and the names of parts that are gone, or may never
+    have existed. `mark`: what the next look begins at."""
+
+    mark: str
+    parts: tuple[Part, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
 class Append(NamedTuple):
     """Items that were added at the end of a part, and its revisions `before` (None: it did not exist) and after."""
 

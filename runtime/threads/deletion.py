@@ -17,7 +17,7 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import TURN_TABLES, inputs, messages, runs, steps, summaries, thread_turns, threads
 from runtime.errors import Conflict
-from runtime.threads import run
+from runtime.threads import change_log, run
 from runtime.threads.turns.turn import LIVING
 
 DELETED: Final = "deleted"
@@ -66,6 +66,7 @@ async def mark(database: Database, wanted: Select[Any]) -> int:
         found = list(connection.execute(some).scalars())
         rows = [(thread_id, *_GONE.values()) for thread_id in found]
         bulk.update(connection, threads, ("id",), tuple(_GONE), rows)
+        change_log.note(connection, found)
         return len(found)
 
     count = marked = await database.transact(chunk)
@@ -122,6 +123,7 @@ def _mark(connection: Connection, *, thread_id: str, force: bool) -> bool:
             hint="wait until it has ended or cancel it, or force the deletion",
         )
     connection.execute(update(threads).where(threads.c.id == thread_id).values(**_GONE))
+    change_log.note(connection, [thread_id])
     return True
 
 

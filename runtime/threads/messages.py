@@ -14,7 +14,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import messages, threads
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound
-from runtime.threads import content
+from runtime.threads import change_log, content
 from runtime.threads.content import EventPart, MessageKind, Part, Role
 from runtime.threads.deletion import DELETED
 from runtime.threads.thread import Thread, not_found
@@ -170,6 +170,7 @@ class Messages:
             one = messages.c.thread_id == thread.id, messages.c.position == position
             if not connection.execute(delete(messages).where(*one)).rowcount:
                 raise NotFound(f"the thread {thread.id} has no message at position {position}")
+            change_log.note(connection, [thread.id])
 
         await self._database.transact(remove)
         self.on_change(thread)

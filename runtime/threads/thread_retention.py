@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from runtime.database.connection import Database
 from runtime.database.schema import threads
-from runtime.threads import deletion
+from runtime.threads import change_log, deletion
 from runtime.threads.thread import KINDS, ThreadKind
 
 log = structlog.get_logger("symbiont.retention")
@@ -21,7 +21,7 @@ async def prune(
     """Delete the threads of these agents whose last message is older than the agent's seconds; return their number.
 
     `now`: Unix milliseconds. A thread that a turn holds or waits for stays, as do the threads of other agents.
-    Completes interrupted deletions too.
+    Completes interrupted deletions too, and shortens the log of changes.
     """
     count = 0
     for agent, seconds in keep_seconds.items():
@@ -34,6 +34,8 @@ async def prune(
             )
             count += await deletion.mark(database, old.order_by(threads.c.updated_at))
     await deletion.erase(database)
+    while await database.transact(change_log.prune):
+        pass
     if count:
         log.info("threads_deleted", threads=count)
     return count

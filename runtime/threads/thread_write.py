@@ -11,7 +11,7 @@ from runtime.database import bulk
 from runtime.database.group_commit import Stage
 from runtime.database.schema import messages, summaries, threads
 from runtime.errors import Conflict, GiveUp
-from runtime.threads import stage_ranks
+from runtime.threads import change_log, stage_ranks
 from runtime.threads.deletion import DELETED
 from runtime.threads.run import running_attempts
 from runtime.threads.step import Superseded
@@ -123,6 +123,7 @@ def store(connection: Connection, writes: Sequence[ThreadWrite]) -> list[Stored 
         if each.changed
     ]
     bulk.update(connection, threads, ("id",), ("length", "summary_count", "updated_at"), changed)
+    change_log.note(connection, [thread_id for thread_id, *_ in changed])
     return answers
 
 

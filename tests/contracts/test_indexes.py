@@ -218,6 +218,13 @@ async def test_parts_are_listed_by_agent(index: Index) -> None:
     assert await index.parts("nobody") == {}
 
 
+async def test_the_revisions_of_some_parts_are_those_of_the_ones_that_exist(index: Index) -> None:
+    for part in ("a/1", "a/2", "b/1"):
+        await index.put(part, part[0], f"revision of {part}", [])
+    assert await index.revisions({"a/2", "b/1", "b/2"}) == {"a/2": "revision of a/2", "b/1": "revision of b/1"}
+    assert await index.revisions([]) == {}
+
+
 async def test_dropped_parts_and_what_was_in_them_are_gone(index: Index) -> None:
     await index.use_model("m", DIMENSION)
     await index.put("log", "reviewer", "1", talk("one", "two"))

@@ -487,7 +487,7 @@ class App:
             self._watched_stores.add(memory.store)
             memory.store.subscribe(on_fatal=lambda error: self.on_fatal(str(error)))
             if isinstance(memory.store, RecallStore):
-                self.services.on_change(memory.store.changed, memory.store.deleted)
+                self.services.on_change(memory.store.changed)
         await memory.activate(self._start)
 
 

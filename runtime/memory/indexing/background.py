@@ -40,8 +40,9 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
     wait = FIRST_WAIT
     whole = True
     while True:
-        if whole:
-            await indexer.sync()
+        complete = indexer.overdue
+        if whole or complete:
+            await indexer.sync(complete=complete)
         else:
             await indexer.settle()
             for agent in sorted(indexer.take_touched()):

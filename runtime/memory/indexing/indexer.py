@@ -1,7 +1,8 @@
 """Keeps the index over one store in step with it. The store is the truth: parts that differ are read again.
 
 Appended items that the store reports are put into the index without reading anything. Everything else, such as a
-person's edits, is found by comparing the revisions of parts. No failure here fails a write.
+person's edits, is found by comparing the revisions of parts: of all, or after that of those that changed since, if the
+store knows them. No failure here fails a write.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import Retry
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
 from runtime.memory.indexing.change_feed import ChangeFeed
+from runtime.memory.indexing.changed_parts import ChangedParts, Comparison
 from runtime.memory.indexing.embedding_queue import EmbeddingQueue
 from runtime.memory.indexing.entries import entries_of
 from runtime.memory.indexing.progress import Progress, ReadProgress, SyncReport
@@ -63,6 +65,7 @@ class Indexer:
         self._failure: str | None = None
         self._unreadable: dict[str, tuple[str, str]] = {}
         self._feed = ChangeFeed()
+        self._changed = ChangedParts(store, index, clock)
         self._touched: set[str] = set()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last_order = 0
@@ -98,6 +101,11 @@ class Indexer:
             raise
         except StoreError:
             return ()
+
+    @property
+    def overdue(self) -> bool:
+        """Return True if all parts should be compared again, not only those that changed."""
+        return self._changed.overdue
 
     def unreadable(self, part: str) -> bool:
         """True if the part is unreadable, so its index entries may be stale."""
@@ -182,10 +190,34 @@ class Indexer:
 
     # Parts that differ.
 
-    async def sync(self, agent: str | None = None, progress: Progress | None = None) -> SyncReport:
-        """Bring the index up to date, for one agent or for all. Raises only FsyncFailed."""
-        if agent is not None:
-            return await self._sync_agent(agent, progress)
+    async def sync(
+        self, agent: str | None = None, progress: Progress | None = None, *, complete: bool = False
+    ) -> SyncReport:
+        """Bring the index up to date, for one agent or for all. Raises only FsyncFailed.
+
+        `complete`: compare all parts, also if the store knows which ones changed.
+        """
+        try:
+            if not complete and await self._knows_changes():
+                return await self._sync_changed(agent, progress)
+            if agent is not None:
+                return await self._sync_agent(agent, progress)
+            if await self._changed.begin() is None:
+                return await self._sync_all(progress)
+            async with self._changed.alone:
+                # Another comparison may have ended meanwhile.
+                if not complete and await self._knows_changes():
+                    return await self._sync_changed(None, progress)
+                return await self._sync_all(progress, await self._changed.begin())
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            return SyncReport(problems=(error.line(),))
+
+    async def _knows_changes(self) -> bool:
+        return self._failure is None and await self._changed.look()
+
+    async def _sync_all(self, progress: Progress | None, begun: Comparison | None = None) -> SyncReport:
         await self.settle()
         try:
             # In this order: an entry that is in the index by now must be among the parts that are listed next.
@@ -198,10 +230,6 @@ class Indexer:
             report = SyncReport(removed=await self._drop(gone))
         except IndexFailed as error:
             return self._failed(error)
-        except FsyncFailed:
-            raise
-        except StoreError as error:
-            return SyncReport(problems=(error.line(),))
         differ: dict[str, int] = defaultdict(int)
         for part in parts:
             differ[part.agent_id] += known.get(part.name) != part.revision
@@ -209,12 +237,23 @@ class Indexer:
         for owner, count in sorted(differ.items()):
             if count:
                 report = report.plus(await self._sync_agent(owner, reading.report))
+        if begun is not None and set(report.problems) <= set(self.unread):
+            self._changed.compared(begun)
+            self._changed.add(part for part in parts if part.name in self._unreadable)
         return report._replace(parts=len(parts))
 
-    async def _sync_agent(self, agent: str, progress: Progress | None) -> SyncReport:
+    async def _sync_changed(self, agent: str | None, progress: Progress | None) -> SyncReport:
+        owners = self._changed.agents if agent is None else [agent]
+        reading = ReadProgress(progress, sum(len(self._changed.of(owner)) for owner in owners))
+        report = SyncReport()
+        for owner in owners:
+            report = report.plus(await self._sync_agent(owner, reading.report, changed=True))
+        return report
+
+    async def _sync_agent(self, agent: str, progress: Progress | None, *, changed: bool = False) -> SyncReport:
         async with self._lock(agent):
             try:
-                return await self._bring_up_to_date(agent, progress)
+                return await (self._read_changed if changed else self._bring_up_to_date)(agent, progress)
             except IndexFailed as error:
                 return self._failed(error)
             except FsyncFailed:
@@ -224,16 +263,35 @@ class Indexer:
             except StoreError as error:
                 return SyncReport(problems=(error.line(),))
 
+    async def _read_changed(self, agent: str, progress: Progress | None) -> SyncReport:
+        wanted = self._changed.of(agent)
+        if not wanted:
+            return SyncReport()
+        known = await self.index.revisions(wanted)
+        gone = [name for name, part in wanted.items() if part is None and (name in known or self.unreadable(name))]
+        differing = [part for part in wanted.values() if part is not None and known.get(part.name) != part.revision]
+        report = SyncReport(parts=len(wanted), removed=await self._drop(gone)).plus(
+            await self._read_each(differing, progress)
+        )
+        # What is unreadable is reported until it changes.
+        self._changed.done(agent, {name: part for name, part in wanted.items() if not self.unreadable(name)})
+        return report
+
     async def _bring_up_to_date(self, agent: str, progress: Progress | None) -> SyncReport:
         parts, differing, gone = await self._compare(agent)
         report = SyncReport(parts=len(parts), removed=await self._drop(gone))
-        for number, part in enumerate(differing):
-            if progress is not None:
-                progress("reading", number, len(differing))
-            report = report.plus(await self._read(part))
-        if progress is not None and differing:
-            progress("reading", len(differing), len(differing))
+        report = report.plus(await self._read_each(differing, progress))
         self._recovered()
+        return report
+
+    async def _read_each(self, parts: Sequence[Part], progress: Progress | None) -> SyncReport:
+        report = SyncReport()
+        for number, part in enumerate(parts):
+            if progress is not None:
+                progress("reading", number, len(parts))
+            report = report.plus(await self._read(part))
+        if progress is not None and parts:
+            progress("reading", len(parts), len(parts))
         return report
 
     async def _compare(self, agent: str) -> tuple[Sequence[Part], list[Part], list[str]]:
@@ -292,6 +350,7 @@ class Indexer:
         """Empty the index, of one agent or completely, so that the next `sync` builds it again. Raises IndexFailed."""
         self._unreadable.clear()
         self._feed.forget()
+        self._changed.forget()
         if agent is None:
             await self.index.clear()
         else:

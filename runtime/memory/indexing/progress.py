@@ -12,8 +12,8 @@ Progress = Callable[[str, int, int], None]
 class SyncReport(NamedTuple):
     """The result of a `sync`.
 
-    `parts`: all of them, `read`: those that were read; entries that were `changed` (or new), `removed` and `embedded`;
-    `problems`: one line for each unreadable part and each failure of the index.
+    `parts`: those that were compared, `read`: those that were read; entries that were `changed` (or new), `removed` and
+    `embedded`; `problems`: one line for each unreadable part and each failure of the index.
     """
 
     parts: int = 0

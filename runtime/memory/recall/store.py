@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import Final
@@ -18,19 +18,15 @@ from runtime.database.schema import threads
 from runtime.memory.collection.errors import StoreAway
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.item import Item
+from runtime.memory.recall import message_parts
 from runtime.memory.recall.items import items_of
+from runtime.memory.recall.message_parts import MessagePart
 from runtime.memory.store import Store
-from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreStats, position_of
-from runtime.threads import message_parts
+from runtime.memory.store_types import Changes, Inspection, ItemLocation, Part, Scan, StoreStats, position_of
 from runtime.threads.deletion import DELETED, delete_of_user
-from runtime.threads.message_parts import MessagePart
 from runtime.threads.messages import Messages
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads
-
-LISTED_SECONDS: Final = 20.0
-"""Seconds for which the listed parts of an agent are used again; until then only threads are listed again that changed
-in this process."""
 
 
 class RecallStore(Store):
@@ -44,8 +40,6 @@ class RecallStore(Store):
         super().__init__(clock)
         self._database = database
         self._sources = Threads(database, clock), Messages(database, clock), Summaries(database, clock)
-        self._listed: dict[str, _Listed] = {}
-        self._listing = asyncio.Lock()
 
     @property
     def identity(self) -> str:
@@ -56,27 +50,19 @@ class RecallStore(Store):
         return self._database.master_key.derive("index", self.identity)
 
     def changed(self, thread: Thread) -> None:
-        """Note that messages or summaries of this thread were added or deleted."""
-        if thread.agent in self._listed:
-            self._listed[thread.agent].changed[thread.id] = thread
-        self._notify_change({thread.agent})
-
-    def deleted(self, thread: Thread) -> None:
-        """Note that this thread was deleted."""
-        self._listed.pop(thread.agent, None)
+        """Note that messages or summaries of this thread were added or deleted, or all of it."""
         self._notify_change({thread.agent})
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        """Return every part, of one agent or of all.
-
-        For one agent, changes by other processes may be missed for some seconds after the last call without `agent_id`.
-        """
         with _store_errors():
-            if agent_id is None:
-                self._listed.clear()
-                return await self._list(None)
-            async with self._listing:
-                return await self._of_agent(agent_id)
+            return tuple([_part(part) async for part in message_parts.parts(self._database, agent=agent_id)])
+
+    async def changes(self, since: str | None) -> Changes | None:
+        with _store_errors():
+            found = await message_parts.changed(self._database, None if since is None else int(since))
+        if found is None:
+            return None
+        return Changes(str(found.number), tuple(map(_part, found.parts)), tuple(found.gone))
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         with _store_errors():
@@ -127,47 +113,6 @@ class RecallStore(Store):
         """Delete the user's threads with this agent. Returns how many threads that were."""
         with _store_errors():
             return await delete_of_user(self._database, user_id, agent_id)
-
-    async def _list(self, agent: str | None) -> tuple[Part, ...]:
-        return tuple([_part(part) async for part in message_parts.parts(self._database, agent=agent)])
-
-    async def _of_agent(self, agent: str) -> tuple[Part, ...]:
-        listed = self._listed.get(agent)
-        if listed is not None and self._clock.monotonic() - listed.at <= LISTED_SECONDS:
-            changed, listed.changed = listed.changed, {}
-            if await self._listed_again(listed, changed.values()):
-                return tuple(listed.parts.values())
-        # Before listing: what changes meanwhile is listed again by the next call.
-        self._listed[agent] = listed = _Listed(self._clock.monotonic())
-        try:
-            parts = await self._list(agent)
-        except BaseException:
-            self._listed.pop(agent, None)
-            raise
-        listed.parts = {part.name: part for part in parts}
-        return parts
-
-    async def _listed_again(self, listed: _Listed, changed: Iterable[Thread]) -> bool:
-        """List the parts of these threads again. False: there may be other changes, as after a deletion."""
-        for thread in changed:
-            try:
-                now = [_part(part) async for part in message_parts.parts(self._database, thread=thread)]
-            except BaseException:
-                self._listed.pop(thread.agent, None)
-                raise
-            if not any(message_parts.is_beginning(part.name) for part in now):
-                return False
-            listed.parts.update((part.name, part) for part in now)
-        return True
-
-
-class _Listed:
-    """The parts of an agent as they were listed, and the threads that changed since."""
-
-    def __init__(self, at: float) -> None:
-        self.at = at
-        self.parts: dict[str, Part] = {}
-        self.changed: dict[str, Thread] = {}
 
 
 _BEGUN: Final = (threads.c.kind != DELETED) & (threads.c.length > 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -115,6 +115,11 @@ class Index(ABC):
         """Return why the index is not fully working at the moment, in one line; it recovers on its own."""
         return None
 
+    @property
+    def rebuilt(self) -> int:
+        """Return how often it started again empty because it was damaged, since it was opened."""
+        return 0
+
     async def tend(self) -> None:  # noqa: B027 - an index that is here has nothing to catch up with
         """Send pending changes to the server. Raises IndexFailed while it is unreachable."""
 
@@ -126,6 +131,10 @@ class Index(ABC):
     @abstractmethod
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
         """Return the revision of every part by its name, of one agent or of all."""
+
+    async def revisions(self, names: Collection[str]) -> Mapping[str, str]:
+        """Return the revisions of those of these parts that exist."""
+        return {name: revision for name, revision in (await self.parts()).items() if name in names}
 
     @abstractmethod
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:

@@ -54,6 +54,8 @@ class Access:
     writes in turn. One event loop uses it."""
 
     def __init__(self, path: Path | None, key: bytes | None = None) -> None:
+        self.rebuilt = 0
+        """How often a damaged file was replaced by an empty one."""
         self._path = path
         self._key = key
         self._name = "in memory" if path is None else str(path)
@@ -250,6 +252,7 @@ class Access:
             loaded.close()
 
     def _say(self, reason: str) -> None:
+        self.rebuilt += 1
         _log.warning("index_rebuilt", file=self._name, reason=reason)
 
     @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -186,6 +186,11 @@ class IndexInMemory:
         if agent is None:
             return dict(self.file.reading.execute(sql))
         return dict(self.file.reading.execute(f"{sql} WHERE agent = ?", (agent,)))
+
+    def revisions(self, names: Collection[str]) -> dict[str, str]:
+        """See `Index.revisions`."""
+        sql = "SELECT name, revision FROM parts WHERE name IN (SELECT value FROM json_each(?))"
+        return dict(self.file.reading.execute(sql, (msgspec.json.encode(sorted(names)).decode(),)))
 
     def stats(self, agent: str | None, user: str | None) -> IndexStats:
         """See `Index.stats`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -54,8 +54,15 @@ class EmbeddedIndex(Index):
         self._model: str | None = None
         self._dimension: int | None = None
 
+    @property
+    def rebuilt(self) -> int:
+        return self._access.rebuilt
+
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
         return await self._access.read(lambda loaded: loaded.parts(agent))
+
+    async def revisions(self, names: Collection[str]) -> Mapping[str, str]:
+        return await self._access.read(lambda loaded: loaded.revisions(names))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         def work(loaded: IndexInMemory) -> tuple[IndexChange, Apply]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from runtime.database.connection import Database
-from runtime.threads.message_parts import BEGINNING, POSITIONS, MessagePart, is_beginning, parts, read
+from runtime.memory.recall.message_parts import BEGINNING, POSITIONS, MessagePart, changed, is_beginning, parts, read
 from runtime.threads.messages import Messages
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import TOGETHER, Thread, Threads
 from tests.clocks import ManualClock
 from tests.runtime.threads.test_summaries import summary
-from tests.runtime.threads.thread_runs import many_threads, said, statements
+from tests.runtime.threads.thread_runs import many_threads, plans, reads_everything, said, statements
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ async def thread(threads: Threads) -> Thread:
     return await threads.keyed("owner", "helper", "42")
 
 
-async def listed(database: Database, agent: str | None = None, thread: Thread | None = None) -> dict[str, MessagePart]:
-    return {part.name: part async for part in parts(database, agent=agent, thread=thread)}
+async def listed(database: Database, agent: str | None = None) -> dict[str, MessagePart]:
+    return {part.name: part async for part in parts(database, agent=agent)}
 
 
 async def texts(database: Database, clock: ManualClock, part: MessagePart) -> list[str]:
@@ -127,7 +127,7 @@ async def test_a_deleted_thread_has_no_parts(
     assert [await texts(database, clock, part) for part in before.values()] == [[], []]
 
 
-async def test_the_parts_of_an_agent_or_a_thread_are_theirs_alone(
+async def test_the_parts_of_an_agent_are_its_own_alone(
     database: Database, threads: Threads, messages: Messages, thread: Thread
 ) -> None:
     other = await threads.main("owner", "other")
@@ -135,7 +135,6 @@ async def test_the_parts_of_an_agent_or_a_thread_are_theirs_alone(
         await messages.append(each, [said("a")] * (BEGINNING + 1))
     assert len(await listed(database)) == 4
     assert set(await listed(database, agent="other")) == {"other/0", f"other/{other.id}.0"}
-    assert await listed(database, thread=other) == await listed(database, agent="other")
 
 
 async def test_very_many_short_threads_are_few_parts(database: Database, messages: Messages, thread: Thread) -> None:
@@ -157,3 +156,50 @@ async def test_a_listener_is_told_of_changes(
     await summaries.append(thread, summary(3))
     await threads.delete(thread)
     assert told == [thread] * 4
+
+
+async def test_after_a_change_only_its_parts_are_listed(
+    database: Database, threads: Threads, messages: Messages, thread: Thread
+) -> None:
+    await messages.append(thread, [said("a")] * (BEGINNING + 1))
+    for _ in range(TOGETHER):
+        await messages.append(await threads.conversation("owner", "helper"), [said("a")])
+    begun = await changed(database, None)
+    assert begun is not None
+    assert (begun.parts, begun.gone) == ([], [])
+    await messages.append(thread, [said("b")])
+    found = await changed(database, begun.number)
+    assert found is not None
+    everything = await listed(database)
+    assert {part.name: part for part in found.parts} == {
+        name: everything[name] for name in ("helper/0", f"helper/{thread.id}.0")
+    }
+    assert found.gone == []
+
+
+async def test_the_parts_of_a_deleted_thread_are_gone(
+    database: Database, threads: Threads, messages: Messages, summaries: Summaries, thread: Thread
+) -> None:
+    await messages.append(thread, [said("a")] * (POSITIONS + 1))
+    await summaries.append(thread, summary(3))
+    begun = await changed(database, None)
+    assert begun is not None
+    await threads.delete(thread)
+    found = await changed(database, begun.number)
+    assert found is not None
+    of_it = f"helper/{thread.id}."
+    assert (found.parts, found.gone) == ([], sorted(["helper/0", f"{of_it}0", f"{of_it}1", f"{of_it}summaries"]))
+
+
+async def test_a_search_for_changes_reads_no_message_and_not_all_threads(
+    database: Database, messages: Messages, thread: Thread
+) -> None:
+    await many_threads(database, 5000, length=4)
+    await messages.append(thread, [said("a")])
+    begun = await changed(database, None)
+    assert begun is not None
+    await messages.append(thread, [said("b")])
+    with statements() as recorded:
+        assert await changed(database, begun.number) is not None
+    assert [statement for statement, _ in recorded if "messages" in statement] == []
+    assert not any(map(reads_everything, await plans(database, recorded)))

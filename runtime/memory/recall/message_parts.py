@@ -1,24 +1,29 @@
 """What is in the threads, as parts with revisions: how an index over messages finds out what changed.
 
-The parts are computed from the rows of threads alone, so listing them reads no message. The first messages of some
+The parts are computed from the rows of threads alone, so listing them reads no message. The log of changed threads says
+which of them to compute again. The first messages of some
 threads are one part, so that very many short threads are few parts. The rest of a longer thread is a part for each 512
 positions, and the summaries of a thread are one more part.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any, Final, NamedTuple
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Select, case, func, or_, select
+from sqlalchemy import Connection, Select, case, func, or_, select
 
 from runtime.database.connection import Database
 from runtime.database.schema import threads
 from runtime.errors import NotFound
+from runtime.threads import change_log
 from runtime.threads.deletion import DELETED
 from runtime.threads.messages import Message, Messages
 from runtime.threads.summaries import Summaries, Summary
-from runtime.threads.thread import Thread, Threads
+from runtime.threads.thread import Threads
+
+T = TypeVar("T", str, int)
 
 BEGINNING: Final = 16
 """Positions of each thread that are in the part of several threads: with all of its threads it has 512."""
@@ -26,8 +31,12 @@ BEGINNING: Final = 16
 POSITIONS: Final = 512
 """Number of positions of a further part, except the first, which lacks the beginning."""
 
+MOST_CHANGED: Final = 5_000
+"""Maximum number of changed threads whose parts are computed; for more, all parts are listed."""
+
 _SUMMARIES: Final = "summaries"
 _AT_A_TIME: Final = 1000
+_ASKED_AT_ONCE: Final = 500
 _EXISTS: Final = threads.c.kind != DELETED
 
 
@@ -40,27 +49,37 @@ class MessagePart(NamedTuple):
     revision: str
 
 
-async def parts(
-    database: Database, *, agent: str | None = None, thread: Thread | None = None
-) -> AsyncIterator[MessagePart]:
-    """Yield the parts of all threads, those of an agent, or those that one thread is in, in any order.
+class ChangedParts(NamedTuple):
+    """The parts of changed threads as they are now, the names of those that are gone, and the number of the log from
+    which the next look reads."""
+
+    number: int
+    parts: list[MessagePart]
+    gone: list[str]
+
+
+async def parts(database: Database, *, agent: str | None = None) -> AsyncIterator[MessagePart]:
+    """Yield the parts of all threads, or those of an agent, in any order.
 
     Deleted threads have none. Rows are read a thousand at a time, in one consistent view. The caller does nothing long
     between them.
     """
     beginnings, rest = _beginnings(), _rest()
-    if thread is not None:
-        number = select(threads.c.part).where(threads.c.id == thread.id).scalar_subquery()
-        beginnings = beginnings.where(threads.c.agent == thread.agent, threads.c.part == number)
-        rest = rest.where(threads.c.id == thread.id)
-    elif agent is not None:
+    if agent is not None:
         beginnings, rest = beginnings.where(threads.c.agent == agent), rest.where(threads.c.agent == agent)
     async with database.read() as connection:
-        async for name, number, *state in await connection.stream(_paged(beginnings)):
-            yield MessagePart(f"{name}/{number}", name, ".".join(map(str, state)))
+        async for row in await connection.stream(_paged(beginnings)):
+            yield _beginning(*row)
         async for row in await connection.stream(_paged(rest)):
             for part in _parts(*row):
                 yield part
+
+
+async def changed(database: Database, since: int | None) -> ChangedParts | None:
+    """Return the parts of threads that changed since a number of the log; without one only the number. None: too much
+    changed, or the log does not reach so far back."""
+    async with database.read() as connection:
+        return await connection.run_sync(_changed, since)
 
 
 def is_beginning(name: str) -> bool:
@@ -86,6 +105,35 @@ async def read(sources: tuple[Threads, Messages, Summaries], part: MessagePart) 
     return list(await messages.read(thread, after=after, before=first + POSITIONS, limit=POSITIONS))
 
 
+def _changed(connection: Connection, since: int | None) -> ChangedParts | None:
+    number = change_log.next_number(connection)
+    if since is None:
+        return ChangedParts(number, [], [])
+    found = change_log.changed(connection, since, MOST_CHANGED)
+    if found is None:
+        return None
+    together = defaultdict[str, set[int]](set)
+    for each in found:
+        together[each.agent].add(each.part)
+    now: list[MessagePart] = []
+    for agent, numbers in together.items():
+        for some in _chunks(sorted(numbers)):
+            query = _beginnings().where(threads.c.agent == agent, threads.c.part.in_(some))
+            now += [_beginning(*row) for row in connection.execute(query)]
+    for ids in _chunks([each.thread_id for each in found]):
+        for row in connection.execute(_rest().where(threads.c.id.in_(ids))):
+            now += _parts(*row)
+    before = {f"{agent}/{part}" for agent, numbers in together.items() for part in numbers}
+    for thread_id, agent, _, length, summary_count in found:
+        before.update(part.name for part in _parts(thread_id, agent, length, 0, summary_count))
+    return ChangedParts(number, now, sorted(before - {part.name for part in now}))
+
+
+def _chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for begin in range(0, len(values), _ASKED_AT_ONCE):
+        yield values[begin : begin + _ASKED_AT_ONCE]
+
+
 def _beginnings() -> Select[Any]:
     begun = case((threads.c.length < BEGINNING, threads.c.length), else_=BEGINNING)
     # A thread of the part may be deleted and another one added: their times and ids differ.
@@ -97,6 +145,10 @@ def _beginnings() -> Select[Any]:
 def _rest() -> Select[Any]:
     query = select(*threads.c["id", "agent", "length", "deletions", "summary_count"])
     return query.where(_EXISTS, or_(threads.c.length > BEGINNING, threads.c.summary_count > 0))
+
+
+def _beginning(agent: str, number: int, *state: object) -> MessagePart:
+    return MessagePart(f"{agent}/{number}", agent, ".".join(map(str, state)))
 
 
 def _paged(query: Select[Any]) -> Select[Any]:
