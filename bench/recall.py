@@ -3,6 +3,10 @@
 Every conversation of the file (described in `bench.harness.dialogues`) is written into a real Markdown memory, with an
 agent for each, and searched as the product does. For comparison, in the same run: plain FTS5 (bm25, all defaults, the
 question's words joined by OR) and plain cosine (the same embedding), both over "Speaker: text", which suits them best.
+
+`--through conversation_search` puts the conversations into threads instead, as described in
+`bench.agents.conversations`, and asks through that tool, by which agents search what was said; `--through memory
+conversation_search` does both.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import search as latency
+from bench.agents.conversations import spoken
 from bench.harness.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
 from bench.harness.report import command_line
 from dslc.blocks.memory import Memory
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 RECOMMENDED = (0.6, 0.4)
 """Weights of vectors and keywords that docs/search.md recommends for the embedding `local`."""
 HITS = 10
+MEMORY, TOOL = "memory", "conversation_search"
+"""What the questions are asked of."""
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 _WORD = re.compile(r"\w+")
 _BATCH = 32
@@ -126,6 +133,20 @@ async def searched(
     return rankings
 
 
+async def found_by_tool(
+    conversations: Sequence[Conversation], embedder: Embedder | None, root: Path, progress: Progress
+) -> list[Ranking]:
+    """Return the hits of `conversation_search` for every question."""
+    rankings: list[Ranking] = []
+    total = sum(len(conversation.queries) for conversation in conversations)
+    async with spoken(conversations, embedder, root, progress) as dialogues:
+        for conversation in conversations:
+            for query in conversation.queries:
+                rankings.append((query, await dialogues.ask(conversation, query, HITS)))
+                progress("searching", len(rankings), total)
+    return rankings
+
+
 def plain_fts5(conversations: Sequence[Conversation]) -> list[Ranking]:
     """Return the rankings of FTS5 with all its defaults."""
     rankings: list[Ranking] = []
@@ -168,12 +189,32 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], progress: Progress
 
 
 async def measure(
-    conversations: Sequence[Conversation], embedding: str, weights: Sequence[tuple[str, tuple[float, float]]]
+    conversations: Sequence[Conversation],
+    embedding: str,
+    weights: Sequence[tuple[str, tuple[float, float]]],
+    through: Sequence[str] = (MEMORY,),
 ) -> tuple[str | None, list[Run]]:
     """Return the name of the embedding, and the scores of every way of searching."""
     embedder = await opened_embedder(embedding)
+    runs: list[Run] = []
+    with progress_bar("recall") as progress:
+        if MEMORY in through:
+            runs += await _of_memory(conversations, embedder, weights, progress)
+        if TOOL in through:
+            with tempfile.TemporaryDirectory() as folder:
+                rankings = await found_by_tool(conversations, embedder, Path(folder), progress)
+            runs.append(Run(TOOL, (VECTOR_WEIGHT, KEYWORD_WEIGHT), score(rankings)))
+    return None if embedder is None else embedder.name, runs
+
+
+async def _of_memory(
+    conversations: Sequence[Conversation],
+    embedder: Embedder | None,
+    weights: Sequence[tuple[str, tuple[float, float]]],
+    progress: Progress,
+) -> list[Run]:
     runs = [Run("plain FTS5", None, score(plain_fts5(conversations)))]
-    with tempfile.TemporaryDirectory() as folder, progress_bar("recall") as progress:
+    with tempfile.TemporaryDirectory() as folder:
         memory = await open_filled(conversations, embedder, Path(folder), progress)
         try:
             if embedder is not None:
@@ -182,7 +223,7 @@ async def measure(
                 runs.append(Run(name, pair, score(await searched(memory, conversations, pair, progress))))
         finally:
             await memory.close()
-    return None if embedder is None else embedder.name, runs
+    return runs
 
 
 async def opened_embedder(name: str) -> Embedder | None:
@@ -240,6 +281,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--vector-weight", type=float, help="measure only these weights")
     parser.add_argument("--keyword-weight", type=float, help="measure only these weights")
     parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
+    parser.add_argument(
+        "--through", nargs="+", choices=(MEMORY, TOOL), default=[MEMORY], help="what the questions are asked of"
+    )
     parser.add_argument("--latency", action="store_true", help="measure the latency of searches and of their parts")
     return parser.parse_args(given)
 
@@ -262,7 +306,7 @@ def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     try:
         conversations = read(options.data)
-        embedding, runs = asyncio.run(measure(conversations, options.embedding, weights_of(options)))
+        embedding, runs = asyncio.run(measure(conversations, options.embedding, weights_of(options), options.through))
     except SymbiontError as error:
         print(f"bench.recall: {error.line()}", file=sys.stderr)
         return 2

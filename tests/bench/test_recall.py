@@ -129,6 +129,18 @@ def test_weights_that_are_given_are_measured_alone(file: Path, capsys: pytest.Ca
     assert [run["keyword_weight"] for run in report["runs"]] == [None, None, 0.75]
 
 
+def test_the_tool_of_agents_is_measured_beside_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = ("--through", "memory", "conversation_search")
+    report = measured(file, capsys, "--embedding", "hashing", *both)
+    assert list(runs(report))[-1] == "conversation_search"
+    assert len(report["runs"]) == 5
+    alone = measured(file, capsys, "--embedding", "none", "--through", "conversation_search")
+    assert list(runs(alone)) == ["conversation_search"]
+    scores = runs(alone)["conversation_search"]
+    assert (scores["together"]["queries"], scores["adversarial"]["queries"]) == (2, 1)
+    assert scores["together"]["recall_5"] == 1
+
+
 def test_the_table_names_whose_the_dialogues_are(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert recall.main(["--data", str(file), "--embedding", "none"]) == 0
     shown = capsys.readouterr().out

@@ -27,7 +27,6 @@ from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
-from tests.clocks import ManualClock
 
 NOTES = Memory(name="notes", path="notes", embedding=Variant(name="hashing"))
 """An embedding with meaningless vectors that needs no model."""
@@ -40,7 +39,7 @@ COLLECTION = Memory(
 class App:
     """The parts that `/v1` needs."""
 
-    def __init__(self, database: Database, clock: ManualClock) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self.clock: Clock = clock
         self.audit: Audit | None = Audit(database, clock)
