@@ -18,7 +18,6 @@ from runtime.database.connection import Database
 from runtime.database.schema import TURN_TABLES, inputs, messages, runs, steps, summaries, thread_turns, threads
 from runtime.errors import Conflict
 from runtime.threads import change_log, run
-from runtime.threads.turns.turn import LIVING
 
 DELETED: Final = "deleted"
 """The kind of a thread whose rest is being deleted."""
@@ -28,6 +27,10 @@ CHUNK: Final = 500
 
 _THREADS: Final = 100
 """Threads whose rest is deleted together."""
+
+_NOT_ENDED: Final = ("queued", "running", "waiting")
+"""States of turns that may still write to a thread: those of `LIVING` in `turns`, a package that builds on this
+module."""
 
 _LOCK: Final = 0x73796C657261
 """The advisory lock of a transaction that deletes the rest of threads (PostgreSQL): two of them would wait for each
@@ -87,7 +90,7 @@ async def erase(database: Database, thread_id: str | None = None) -> None:
 def not_busy() -> Any:
     """Return the condition that no turn holds a thread or waits for it."""
     entered = exists().where(thread_turns.c.thread_id == threads.c.id)
-    sent = exists().where(inputs.c.thread_id == threads.c.id, inputs.c.state.in_(LIVING))
+    sent = exists().where(inputs.c.thread_id == threads.c.id, inputs.c.state.in_(_NOT_ENDED))
     return ~or_(entered, sent)
 
 

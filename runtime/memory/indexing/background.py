@@ -40,9 +40,8 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
     wait = FIRST_WAIT
     whole = True
     while True:
-        complete = indexer.overdue
-        if whole or complete:
-            await indexer.sync(complete=complete)
+        if whole or indexer.changed.known:
+            await indexer.sync(complete=indexer.changed.overdue)
         else:
             await indexer.settle()
             for agent in sorted(indexer.take_touched()):

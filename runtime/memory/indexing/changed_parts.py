@@ -46,6 +46,11 @@ class ChangedParts:
         return sorted(agent for agent, parts in self._waiting.items() if parts)
 
     @property
+    def known(self) -> bool:
+        """Return True if all parts were compared, and only changes have to be looked for."""
+        return self._mark is not None
+
+    @property
     def overdue(self) -> bool:
         """Return True if all parts should be compared again: what another program changed may not be known."""
         return self._mark is not None and self._clock.monotonic() - self._compared_at > COMPLETE_SECONDS

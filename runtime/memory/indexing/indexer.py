@@ -56,6 +56,7 @@ class Indexer:
         self.store = store
         self.index = index
         self.queue = EmbeddingQueue(index, clock)
+        self.changed = ChangedParts(store, index, clock)
         self.in_background = False
         """True while background tasks keep the index in step."""
         self.news = asyncio.Event()
@@ -65,7 +66,6 @@ class Indexer:
         self._failure: str | None = None
         self._unreadable: dict[str, tuple[str, str]] = {}
         self._feed = ChangeFeed()
-        self._changed = ChangedParts(store, index, clock)
         self._touched: set[str] = set()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last_order = 0
@@ -101,11 +101,6 @@ class Indexer:
             raise
         except StoreError:
             return ()
-
-    @property
-    def overdue(self) -> bool:
-        """Return True if all parts should be compared again, not only those that changed."""
-        return self._changed.overdue
 
     def unreadable(self, part: str) -> bool:
         """True if the part is unreadable, so its index entries may be stale."""
@@ -202,20 +197,20 @@ class Indexer:
                 return await self._sync_changed(agent, progress)
             if agent is not None:
                 return await self._sync_agent(agent, progress)
-            if await self._changed.begin() is None:
+            if await self.changed.begin() is None:
                 return await self._sync_all(progress)
-            async with self._changed.alone:
+            async with self.changed.alone:
                 # Another comparison may have ended meanwhile.
                 if not complete and await self._knows_changes():
                     return await self._sync_changed(None, progress)
-                return await self._sync_all(progress, await self._changed.begin())
+                return await self._sync_all(progress, await self.changed.begin())
         except FsyncFailed:
             raise
         except StoreError as error:
             return SyncReport(problems=(error.line(),))
 
     async def _knows_changes(self) -> bool:
-        return self._failure is None and await self._changed.look()
+        return self._failure is None and await self.changed.look()
 
     async def _sync_all(self, progress: Progress | None, begun: Comparison | None = None) -> SyncReport:
         await self.settle()
@@ -238,13 +233,13 @@ class Indexer:
             if count:
                 report = report.plus(await self._sync_agent(owner, reading.report))
         if begun is not None and set(report.problems) <= set(self.unread):
-            self._changed.compared(begun)
-            self._changed.add(part for part in parts if part.name in self._unreadable)
+            self.changed.compared(begun)
+            self.changed.add(part for part in parts if part.name in self._unreadable)
         return report._replace(parts=len(parts))
 
     async def _sync_changed(self, agent: str | None, progress: Progress | None) -> SyncReport:
-        owners = self._changed.agents if agent is None else [agent]
-        reading = ReadProgress(progress, sum(len(self._changed.of(owner)) for owner in owners))
+        owners = self.changed.agents if agent is None else [agent]
+        reading = ReadProgress(progress, sum(len(self.changed.of(owner)) for owner in owners))
         report = SyncReport()
         for owner in owners:
             report = report.plus(await self._sync_agent(owner, reading.report, changed=True))
@@ -264,7 +259,7 @@ class Indexer:
                 return SyncReport(problems=(error.line(),))
 
     async def _read_changed(self, agent: str, progress: Progress | None) -> SyncReport:
-        wanted = self._changed.of(agent)
+        wanted = self.changed.of(agent)
         if not wanted:
             return SyncReport()
         known = await self.index.revisions(wanted)
@@ -274,7 +269,7 @@ class Indexer:
             await self._read_each(differing, progress)
         )
         # What is unreadable is reported until it changes.
-        self._changed.done(agent, {name: part for name, part in wanted.items() if not self.unreadable(name)})
+        self.changed.done(agent, {name: part for name, part in wanted.items() if not self.unreadable(name)})
         return report
 
     async def _bring_up_to_date(self, agent: str, progress: Progress | None) -> SyncReport:
@@ -350,7 +345,7 @@ class Indexer:
         """Empty the index, of one agent or completely, so that the next `sync` builds it again. Raises IndexFailed."""
         self._unreadable.clear()
         self._feed.forget()
-        self._changed.forget()
+        self.changed.forget()
         if agent is None:
             await self.index.clear()
         else:

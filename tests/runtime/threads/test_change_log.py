@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Connection
 
 from runtime.database.connection import Database
+from runtime.database.schema import thread_changes
 from runtime.threads import change_log, thread_retention
 from runtime.threads.change_log import ChangedThread
 from runtime.threads.messages import Messages
@@ -159,7 +160,7 @@ async def test_numbers_of_a_database_from_another_server_are_deleted(
 ) -> None:
     if database.kind == "sqlite":
         pytest.skip("numbers do not depend on a server")
-    copy = change_log.thread_changes.insert().values(
+    copy = thread_changes.insert().values(
         number=2**60, thread_id="x", agent="helper", part=0, length=1, summary_count=0
     )
     await database.transact(lambda connection: connection.execute(copy))

@@ -127,8 +127,7 @@ QUOTES = ("„“", "“”", "«»", "「」", "‘’")
 
 @pytest.mark.parametrize("quotes", QUOTES)
 async def test_a_reply_in_the_quotes_of_another_language_is_read_and_its_calls_run(tmp_path: Path, quotes: str) -> None:
-    opening, closing = quotes
-    reply = re.sub(r'"([^"]*)"', f"{opening}\\1{closing}", says("Noted.", memory_append=APPEND, done={}))
+    reply = re.sub(r'"([^"]*)"', f"{quotes[0]}\\1{quotes[1]}", says("Noted.", memory_append=APPEND, done={}))
     assert '"' not in reply
     with ScriptedModel(reply) as model:
         async with acting(tmp_path, program(model)) as agent:

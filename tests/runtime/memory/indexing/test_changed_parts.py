@@ -14,6 +14,7 @@ from runtime.memory.indexing.background import keep_index
 from runtime.memory.indexing.changed_parts import COMPLETE_SECONDS
 from runtime.memory.recall import message_parts
 from runtime.memory.store_types import Part
+from runtime.threads.messages import Messages
 from runtime.threads.thread import Thread
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.recall.test_store import Recall, recalling
@@ -119,12 +120,12 @@ async def test_the_background_notices_what_another_program_changed(
 ) -> None:
     await change_unnoticed(recall, thread)
     assert (await recall.memory.sync()).removed == 0
-    assert not recall.memory.indexer.overdue
+    assert not recall.memory.indexer.changed.overdue
     clock.advance(COMPLETE_SECONDS + 1)
-    assert recall.memory.indexer.overdue
+    assert recall.memory.indexer.changed.overdue
     task = asyncio.create_task(keep_index(recall.memory.indexer, None, clock))
     try:
-        await until(lambda: not recall.memory.indexer.overdue)
+        await until(lambda: not recall.memory.indexer.changed.overdue)
     finally:
         task.cancel()
     assert (await recall.memory.index_stats()).entries == 0
@@ -146,3 +147,25 @@ async def test_all_parts_are_compared_once_for_searches_that_wait_for_it(
     reports = await asyncio.gather(*(recall.memory.sync() for _ in range(5)))
     assert sum(report.read for report in reports) == 1
     assert listed.count(None) == 1
+
+
+async def test_the_background_reads_what_other_daemons_changed_with_its_own_changes(
+    recall: Recall, thread: Thread, clock: ManualClock
+) -> None:
+    elsewhere = Messages(recall.database, clock)
+    other = await recall.threads.main("owner", "planner")
+    task = asyncio.create_task(keep_index(recall.memory.indexer, None, clock))
+    try:
+        await until(lambda: clock.sleepers == 1)
+        await elsewhere.append(other, [said("the okapi of the planner")])
+        await recall.messages.append(thread, [said("another okapi")])
+        await eventually(recall, 3)
+    finally:
+        task.cancel()
+
+
+async def eventually(recall: Recall, entries: int) -> None:
+    """Wait until the index has this many entries, without a comparison of its own."""
+    async with asyncio.timeout(60):
+        while (await recall.memory.index_stats()).entries != entries:
+            await asyncio.sleep(0.01)
