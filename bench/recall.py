@@ -195,12 +195,15 @@ async def measure(
     through: Sequence[str] = (MEMORY,),
 ) -> tuple[str | None, list[Run]]:
     """Return the name of the embedding, and the scores of every way of searching."""
-    embedder = await opened_embedder(embedding)
     runs: list[Run] = []
+    embedder = None
     with progress_bar("recall") as progress:
+        # A closed memory has closed its embedding.
         if MEMORY in through:
+            embedder = await opened_embedder(embedding)
             runs += await _of_memory(conversations, embedder, weights, progress)
         if TOOL in through:
+            embedder = await opened_embedder(embedding)
             with tempfile.TemporaryDirectory() as folder:
                 rankings = await found_by_tool(conversations, embedder, Path(folder), progress)
             runs.append(Run(TOOL, (VECTOR_WEIGHT, KEYWORD_WEIGHT), score(rankings)))

@@ -40,6 +40,7 @@ from runtime.database.sealed import Seal
 from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.recall.store import RecallStore
+from runtime.search.index.index import AppendedEntries
 from runtime.search.question import Question
 from runtime.threads import content
 from runtime.threads.content import TextPart
@@ -136,9 +137,13 @@ async def _fill(database: Database, number: int, rounds: int, index: Path) -> No
     await database.transact(lambda connection: connection.execute(text("ANALYZE")))
     changing = {f"{AGENT}/{at // TOGETHER}" for at in _changing(number, rounds)}
     async with _opened(database, index) as memory:
-        for part in await memory.store.parts():
-            if part.name not in changing:
-                await memory.indexer.index.put(part.name, part.agent_id, part.revision, [])
+        known = [
+            AppendedEntries(part.name, part.agent_id, None, part.revision, ())
+            for part in await memory.store.parts()
+            if part.name not in changing
+        ]
+        for begin in range(0, len(known), _AT_ONCE):
+            await memory.indexer.index.grow_each(known[begin : begin + _AT_ONCE])
         await memory.sync()
 
 

@@ -232,6 +232,8 @@ class Indexer:
         for owner, count in sorted(differ.items()):
             if count:
                 report = report.plus(await self._sync_agent(owner, reading.report))
+        if not any(differ.values()):
+            self._recovered()
         if begun is not None and set(report.problems) <= set(self.unread):
             self.changed.compared(begun)
             self.changed.add(part for part in parts if part.name in self._unreadable)
