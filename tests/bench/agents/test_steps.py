@@ -9,11 +9,11 @@ from tests.lanes import LONG
 
 @LONG
 def test_steps_of_both_threads_and_conversations_are_measured() -> None:
-    result = measure(messages=40, turns=1, number=2, each=1)
+    result = measure(messages=40, turns=1, number=64, each=1)
     assert [name.partition(",")[0] for name in result["milliseconds"]] == ["first step", "step"] * 2
     assert all(row["own"] > 0 and row["processor"] > 0 for row in result["milliseconds"].values())
-    assert (result["talks"].sent, result["talks"].answered_once) == (2, 2)
-    assert "2 conversations at once: 2 messages, 2 answered once" in table(result)
+    assert (result["talks"].sent, result["talks"].answered_once) == (64, 64)
+    assert "64 conversations at once: 64 messages, 64 answered once" in table(result)
 
 
 def test_the_model_calls_a_tool_in_each_step_but_the_last_one() -> None:

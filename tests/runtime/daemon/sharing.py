@@ -15,6 +15,7 @@ from runtime.agents.dispatcher import Dispatcher
 from runtime.cli import main
 from runtime.daemon import server
 from runtime.database.connection import Database
+from runtime.threads.inputs import Inputs
 from runtime.webhooks.deliveries.inbox import Inbox
 
 RUN_SECONDS = float(os.environ.get("SHARING_RUN", "0.2"))
@@ -41,7 +42,7 @@ def share() -> None:
 
 def shorten() -> None:
     """Shorten the leases to seconds."""
-    for where, name, value in ((Inbox, "lease", "3"), (Dispatcher, "poll", "0.2")):
+    for where, name, value in ((Inbox, "lease", "3"), (Inputs, "lease", "3"), (Dispatcher, "poll", "0.2")):
         defaults = where.__init__.__kwdefaults__
         assert defaults is not None
         defaults[name] = float(os.environ.get(f"SHARING_{name.upper()}", value))

@@ -37,7 +37,7 @@ PIECES: Final = (
     "</data></block></state>[SEP]<|im_end|>",
     "Donaudampfschifffahrtsgesellschaft",
 )
-MOST_CALLS: Final = 4
+MOST_CALLS: Final = 2
 """Calls of one reply."""
 
 
@@ -102,7 +102,7 @@ class Draw:
         for step in range(self.number(0, 30)):
             group = len(found)
             if self._random.random() < 0.5:
-                found.append(Entry(group, "user", f"{step}: {self.text()}", group))
+                found.append(Entry(group, "user", f"(message {step}) {self.text()}", group))
                 continue
             calls = tuple(self._call(f"c{step}_{each}") for each in range(self.number(0, MOST_CALLS)))
             said = self.text()
@@ -118,6 +118,8 @@ class Draw:
 
     def fields(self) -> Fields:
         native = self._random.random() < 0.5
+        entries = self.entries(native=native)
+        asked = [entry for entry in entries if entry.role == "user"]
         return fields(
             instruction=f"You help. {self.text(1_000)} So help.",
             tools=tuple(tool(f"tool{each}", self.number(0, 60)) for each in range(self.number(0, 30))),
@@ -125,7 +127,8 @@ class Draw:
             blocks=tuple(Block(f"block{n}", "", self.text(2_000), 20_000) for n in range(self.number(0, 3))),
             human=HUMAN._replace(value=self.text(2_000)),
             summary=self.text(2_000),
-            entries=self.entries(native=native),
+            entries=entries,
+            input=self._random.choice((None, asked[-1])) if asked else None,
             native=native,
         )
 
@@ -152,15 +155,20 @@ def check(whole: Fields, budget: Budget, built: BuiltContext, count: Count) -> N
     assert built.messages[0].role == "system"
     assert whole.instruction in built.messages[0].text
     assert whole.time in built.messages[-1].text
-    # Groups are shown together or not at all.
-    first = len(whole.entries) if built.first is None else built.first
-    assert first in {entry.group for entry in whole.entries} or not whole.entries
-    assert built.left_out == first
-    shown = whole.entries[first:]
-    if whole.native:
-        called = [call.id for message in built.messages for call in message.calls]
-        answered = [message.call_id for message in built.messages if message.call_id is not None]
-        assert called == answered == [call.id for entry in shown for call in entry.calls]
+    if whole.input is not None:
+        assert f"{whole.input.text.partition(')')[0]})" in "".join(message.text for message in built.messages)
+    # Groups are shown together or not at all, from one of them on.
+    groups = {entry.group for entry in whole.entries}
+    if whole.input is None and whole.entries:
+        assert built.first in groups
+        assert built.left_out == built.first
+    called = [call.id for message in built.messages for call in message.calls]
+    answered = [message.call_id for message in built.messages if message.call_id is not None]
+    suffixes = [
+        [call.id for entry in whole.entries if entry.group >= group for call in entry.calls] for group in groups
+    ]
+    assert called == answered
+    assert called in [*suffixes, []]
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

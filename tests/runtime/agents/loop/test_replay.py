@@ -11,9 +11,10 @@ import pytest
 from structlog.contextvars import get_contextvars
 
 from runtime.database.errors import Unavailable
-from tests.lanes import first_of
+from tests.lanes import LONG, first_of
 from tests.runtime.agents.loop.acting import acting, program
 from tests.runtime.agents.scripted import ScriptedModel, says
+from tests.runtime.daemon.running import on_postgres
 
 
 def answer(body: Mapping[str, Any]) -> str:
@@ -31,13 +32,23 @@ async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
     raise Unavailable("the connection was lost")
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=LONG)])
+def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The settings of a process with a database of this kind."""
+    if request.param == "sqlite":
+        return {}
+    found = on_postgres(request.getfixturevalue("postgres_url"))
+    monkeypatch.setenv("MASTER", found["MASTER"])
+    return found
+
+
 @pytest.mark.parametrize("stored", [False, True])
 @first_of("broken", range(1, 22), 2)
 async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: int, stored: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], broken: int, stored: bool
 ) -> None:
     with ScriptedModel(answer) as model:
-        async with acting(tmp_path, program(model)) as agent:
+        async with acting(tmp_path, program(model), **settings) as agent:
             counted, commits = [0], agent.app.database.commits
             put = commits.put
 
