@@ -34,7 +34,9 @@ def daemons(model: ScriptedModel, folder: Path, url: str, *names: str) -> Iterat
             (folder / name).mkdir(exist_ok=True)
             write_program(folder / name, PROGRAM.format(model=model.block))
             command = f"{sharing.__name__}:{sharing.leased.__name__}"
-            given = running(folder / name, "program", command=command, **on_postgres(url))
+            given = running(
+                folder / name, "program", wait=True, command=command, admin_host="127.0.0.1", **on_postgres(url)
+            )
             found.append(stack.enter_context(given))
         yield found
 

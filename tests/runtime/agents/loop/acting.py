@@ -121,11 +121,11 @@ def program(model: ScriptedModel, more: str = "", models: str = "", chosen: str 
 
 
 @asynccontextmanager
-async def acting(folder: Path, text: str, **environ: str) -> AsyncIterator[Acting]:
-    """Run the agents of a program until the end of the block. `environ`: variables of the process's settings."""
+async def acting(folder: Path, text: str) -> AsyncIterator[Acting]:
+    """Run the agents of a program until the end of the block."""
     file = write_program(folder, text)
     (folder / ".symbi").mkdir(0o700, exist_ok=True)
-    async with App.open(Root(folder), ProcessSettings.read(environ)) as app:
+    async with App.open(Root(folder), ProcessSettings.read({})) as app:
         await app.load([file])
         dispatcher = Daemon(app, Notifier({}))._dispatcher
         task = asyncio.create_task(dispatcher.run())

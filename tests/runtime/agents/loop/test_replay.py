@@ -33,22 +33,22 @@ async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=LONG)])
-def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The settings of a process with a database of this kind."""
-    if request.param == "sqlite":
-        return {}
-    found = on_postgres(request.getfixturevalue("postgres_url"))
-    monkeypatch.setenv("MASTER", found["MASTER"])
-    return found
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The kind of the database that is opened in the test."""
+    if request.param == "postgresql":
+        for name, value in on_postgres(request.getfixturevalue("postgres_url")).items():
+            monkeypatch.setenv(name, value)
+    return str(request.param)
 
 
 @pytest.mark.parametrize("stored", [False, True])
 @first_of("broken", range(1, 22), 2)
 async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], broken: int, stored: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, broken: int, stored: bool
 ) -> None:
     with ScriptedModel(answer) as model:
-        async with acting(tmp_path, program(model), **settings) as agent:
+        async with acting(tmp_path, program(model)) as agent:
+            assert agent.app.database.kind == kind
             counted, commits = [0], agent.app.database.commits
             put = commits.put
 
