@@ -17,6 +17,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+import pytest
+
 from runtime.daemon.process.root import Root
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.app import App
@@ -24,9 +27,10 @@ from runtime.database.schema import OWNER
 from runtime.memory.core.block import BlockScope
 from runtime.threads.content import ToolOutputPart
 from runtime.threads.messages import Message
-from tests.lanes import repeated
+from tests.lanes import LONG, repeated
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.daemon.running import Daemon, running, until, write_program
+from tests.runtime.daemon import forked, sharing
+from tests.runtime.daemon.running import Daemon, on_postgres, running, until, write_program
 
 PROGRAM = """\
 memory notes {{ path "notes" embedding hashing }}
@@ -55,12 +59,30 @@ def answer(body: Mapping[str, Any]) -> str:
 
 @repeated("rounds", 2, 200)
 def test_no_message_is_lost_and_no_tool_runs_twice(tmp_path: Path, rounds: int) -> None:
+    killed(tmp_path, rounds, {})
+
+
+@LONG
+@repeated("rounds", 4, 30)
+def test_no_message_is_lost_and_no_tool_runs_twice_on_postgresql(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    given = on_postgres(postgres_url, SHARING_LEASE="1")
+    for name, value in given.items():
+        # Of the app that checks the end.
+        monkeypatch.setenv(name, value)
+    killed(tmp_path, rounds, given)
+
+
+def killed(tmp_path: Path, rounds: int, given: dict[str, str]) -> None:
+    """Kill a daemon again and again while deliveries arrive, then check what it did. `given`: its variables."""
+    command = f"{sharing.__name__}:{sharing.leased.__name__}" if given else forked.SYMBI
     chance = random.Random(11)
     acknowledged: list[str] = []
     with ScriptedModel(answer) as model:
         write_program(tmp_path, PROGRAM.format(model=model.block))
         for turn in range(rounds):
-            with running(tmp_path, "program") as daemon:
+            with running(tmp_path, "program", wait=True, command=command, admin_host="127.0.0.1", **given) as daemon:
                 before = len(model.bodies)
                 sender = threading.Thread(target=_send, args=(daemon, str(turn), acknowledged))
                 sender.start()
@@ -69,8 +91,8 @@ def test_no_message_is_lost_and_no_tool_runs_twice(tmp_path: Path, rounds: int) 
                 time.sleep(chance.uniform(0, 0.3))
                 daemon.kill()
                 sender.join()
-        with running(tmp_path, "program") as daemon:
-            until(lambda: not _left(tmp_path), 300, "every run's end")
+        with running(tmp_path, "program", wait=True, command=command, admin_host="127.0.0.1", **given) as daemon:
+            until(lambda: not asyncio.run(_left(tmp_path, given)), 300, "every run's end")
     asyncio.run(_check(tmp_path, acknowledged))
 
 
@@ -83,10 +105,17 @@ def _send(daemon: Daemon, turn: str, acknowledged: list[str]) -> None:
                 acknowledged.append(name)
 
 
-def _left(root: Path) -> int:
-    with closing(sqlite3.connect(root / ".symbi/symbiont.db", timeout=60)) as database:
-        query = "SELECT count(*) FROM deliveries WHERE state NOT IN ('done', 'dead')"
-        return int(database.execute(query).fetchone()[0])
+async def _left(root: Path, given: dict[str, str]) -> int:
+    """Return the number of deliveries that have not ended."""
+    query = "SELECT count(*) FROM deliveries WHERE state NOT IN ('done', 'dead')"
+    if not given:
+        with closing(sqlite3.connect(root / ".symbi/symbiont.db", timeout=60)) as database:
+            return int(database.execute(query).fetchone()[0])
+    connection = await asyncpg.connect(given["SYMBIONT_DATABASE"])
+    try:
+        return int(await connection.fetchval(query))
+    finally:
+        await connection.close()
 
 
 async def _check(root: Path, acknowledged: list[str]) -> None:
