@@ -17,6 +17,8 @@ _TOOLS_SHARE: Final = 4
 """Tools that do not fit into this part of the window are left out first."""
 _MESSAGES_SHARE: Final = 4
 """The messages of the thread have at least this part of the request."""
+_MEASURED_TIMES: Final = 3
+"""Maximum number of times that the texts of one context are measured."""
 _ENTRY_SHARE: Final = 4
 """A single message, and the summary, have at most this part of the request."""
 
@@ -125,15 +127,20 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
 async def build_measured(fields: Fields, budget: Budget, counter: TokenCounter, tokenizer: Tokenizer) -> BuiltContext:
     """Return `build`, with the tokens of its texts counted by the model's own tokenizer if it has one. Raises
     NoRoom."""
-    if counter.has_tokenizer:
+    measured: dict[str, None] = {}
+    # Texts that are cut are new ones, which are measured too.
+    for _ in range(_MEASURED_TIMES if counter.has_tokenizer else 0):
         texts: dict[str, None] = {}
 
-        def note(text: str) -> int:
+        def note(text: str, texts: dict[str, None] = texts) -> int:
             texts[text] = None
             return counter.count(text)
 
         build(fields, budget, note)
+        if texts.keys() <= measured.keys():
+            break
         await counter.measure(tokenizer, texts)
+        measured |= texts
     return build(fields, budget, counter.count)
 
 
@@ -174,6 +181,7 @@ class _Fixed:
         for block in (*reversed(self._fields.blocks), self._fields.human, self._fields.persona):
             if block is not None:
                 yield partial(self._leave_out, block)
+        yield self._leave_out_all_tools
 
     def _leave_out_tools(self) -> None:
         """Keep the tools that fit into a quarter of the window, and one by which the others are found."""
@@ -200,6 +208,12 @@ class _Fixed:
         self.notes.extend(
             f"the tool {name} alone is larger than a quarter of the window: it is never offered" for name in never
         )
+
+    def _leave_out_all_tools(self) -> None:
+        if self.tools:
+            self.tools = ()
+            self.notes.append("all tools are left out: the window is too small")
+            self.missing.append(PartCost("tools", 0, "left out"))
 
     def _leave_out(self, block: Block) -> None:
         """Leave out a core memory block."""
@@ -278,13 +292,21 @@ def _newest(
 
 
 def _shortened(group: Sequence[Entry], room: int, count: Count) -> Sequence[Entry]:
-    """Return the entries of a group with equal shares of `room`; what one does not need goes to the others."""
-    sizes = [entry_tokens(entry, count) for entry in group]
-    shares = [0] * len(group)
-    left = room
-    for waiting, index in enumerate(sorted(range(len(group)), key=sizes.__getitem__)):
-        shares[index] = min(sizes[index], left // (len(group) - waiting))
-        left -= shares[index]
+    """Return the entries of a group with equal shares of `room`, beyond what each has without its text; what one does
+    not need goes to the others. The first outputs, with their calls, are left out if `room` is too small for all."""
+    least = [entry_tokens(_bounded(entry, 0, count), count) for entry in group]
+    while sum(least) > room and len(group) > 2:
+        calls = group[0].calls
+        rest = [entry for entry in group[1:] if entry.call_id != calls[0].id] if calls else group[2:]
+        group = [group[0]._replace(calls=calls[1:]), *rest]
+        least = [entry_tokens(_bounded(entry, 0, count), count) for entry in group]
+    wanted = [entry_tokens(entry, count) - size for entry, size in zip(group, least, strict=True)]
+    shares = list(least)
+    left = max(room - sum(least), 0)
+    for waiting, index in enumerate(sorted(range(len(group)), key=wanted.__getitem__)):
+        share = min(wanted[index], left // (len(group) - waiting))
+        shares[index] += share
+        left -= share
     return [_bounded(entry, share, count) for entry, share in zip(group, shares, strict=True)]
 
 

@@ -11,6 +11,7 @@ from runtime.agents.context.fields import Block, Count, Fields, Metadata
 from runtime.models.request import ToolSchema
 
 _CLOSING: Final = "<\\/"
+_LEFT_OUT: Final = "[…]"
 
 
 def fenced(tag: str, text: str, **attributes: object) -> str:
@@ -73,7 +74,7 @@ def cut(text: str, tokens: int, count: Count) -> str:
         if count(shorter) <= tokens:
             return shorter
         kept = int(kept * 0.9) - 1
-    return "[…]" if tokens > 0 else ""
+    return _LEFT_OUT if count(_LEFT_OUT) <= tokens else ""
 
 
 def joined(texts: Iterable[str]) -> str:
