@@ -23,6 +23,7 @@ from runtime.database.connection import Database
 from runtime.models.calls.call import BACKGROUND, Call
 from runtime.models.calls.counted_calls import CallContext
 from runtime.models.calls.service import Services
+from runtime.models.model import ModelUnavailable
 from runtime.models.request import Message, Request
 from runtime.secrets.backend import SecretContext
 from tests.clocks import until
@@ -201,7 +202,7 @@ async def test_a_reload_keeps_what_is_known_of_a_service(world: World) -> None:
     generation = await world.load(program)
     client = generation.model(QUICK)
     assert client is not None
-    client._first.calls.service._failed(Exception())  # type: ignore[arg-type]
+    client._first.calls.service._failed(ModelUnavailable("it is away"))
     known = client._first.calls.service
     after = (await world.load(of(block("http://localhost:1/v1", temperature=0.0)))).model(QUICK)
 
