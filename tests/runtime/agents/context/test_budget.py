@@ -20,7 +20,7 @@ from runtime.agents.context.fields import Block, Budget, Count, Entry, Fields
 from runtime.models.request import ToolCall
 from runtime.search.embedding import minilm
 from runtime.tokens import TokenCounter
-from tests.lanes import examples
+from tests.lanes import EFFORT, examples
 from tests.runtime.agents.context.test_build import FIND, HUMAN, fields, size, tool
 
 PIECES: Final = (
@@ -171,7 +171,7 @@ def check(whole: Fields, budget: Budget, built: BuiltContext, count: Count) -> N
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=examples(1000))
+@settings(max_examples=examples(1000) if EFFORT > 1 else 60)
 @given(seed=seeds)
 def test_a_request_has_at_most_the_tokens_of_its_budget(name: str, seed: int) -> None:
     (whole, budget), count = drawn(seed), TOKENIZERS[name]
@@ -186,7 +186,7 @@ def test_a_request_has_at_most_the_tokens_of_its_budget(name: str, seed: int) ->
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(200) if EFFORT > 1 else 10)
 @given(seed=seeds)
 def test_a_request_is_within_its_budget_as_the_models_own_tokenizer_counts(name: str, seed: int) -> None:
     (whole, budget), count = drawn(seed), TOKENIZERS[name]
