@@ -256,7 +256,7 @@ def _bounded(entry: Entry, tokens: int, count: Count) -> Entry:
     """Return the entry without a part of its middle, if it has more than `tokens` tokens."""
     if entry_tokens(entry, count) <= tokens:
         return entry
-    calls = tuple(_bounded_call(call, tokens // len(entry.calls), count) for call in entry.calls)
+    calls = tuple(_bounded_call(call, (tokens - MESSAGE_TOKENS) // len(entry.calls), count) for call in entry.calls)
     entry = entry._replace(calls=calls)
     rest = tokens - entry_tokens(entry._replace(text=""), count)
     return entry._replace(text=cut(entry.text, max(rest, 0), count))
