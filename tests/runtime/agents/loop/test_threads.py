@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -182,5 +183,5 @@ async def test_a_step_with_one_round_of_calls_is_three_commits(
         async with acting(tmp_path, program(model, 'tools ["memory_list" "memory_append"]')) as agent:
             agent.app.database.commits.on_commit = count
             assert await agent.ask("Go.") == "answered"
-    # A slow machine may part a transaction; no step may need more.
-    assert min(later - earlier for earlier, later in pairwise(at)) <= commits
+    # A slow machine may part the transaction of a step, but not of most.
+    assert median(later - earlier for earlier, later in pairwise(at)) <= commits
