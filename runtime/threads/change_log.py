@@ -48,13 +48,14 @@ def next_number(connection: Connection) -> int:
     return int(connection.execute(_NEXT if connection.dialect.name == "sqlite" else _OLDEST_RUNNING).scalar_one())
 
 
-def changed(connection: Connection, since: int, limit: int) -> list[ChangedThread] | None:
+def changed(connection: Connection, since: int, limit: int, kept: int = KEPT) -> list[ChangedThread] | None:
     """Return the threads that changed from the number `since` on. None: they are more than `limit`, or some of the
     changes are no longer in the log."""
     oldest = connection.execute(select(func.min(thread_changes.c.number))).scalar()
     if oldest is None:
         return []
-    if oldest > since:
+    # A transaction of PostgreSQL that runs for long keeps readers at a number from before the first change.
+    if oldest > since and _last_to_delete(connection, kept) is not None:
         return None
     of = thread_changes.c["thread_id", "agent", "part"]
     sizes = func.max(thread_changes.c.length), func.max(thread_changes.c.summary_count)
@@ -69,15 +70,20 @@ def prune(connection: Connection, kept: int = KEPT) -> bool:
     if connection.dialect.name == "postgresql":
         # Of a copied database, whose server had more transactions.
         connection.execute(delete(thread_changes).where(number >= literal_column(_NOT_BEGUN)))
-    last = connection.execute(select(number).order_by(number.desc()).offset(kept).limit(1)).scalar()
+    last = _last_to_delete(connection, kept)
     if last is None:
         return False
     some = connection.execute(select(number).order_by(number).offset(_DELETED_AT_ONCE).limit(1)).scalar()
     end = last if some is None else min(last, some)
-    # Never the newest, from which SQLite counts.
-    newest = select(func.max(number)).scalar_subquery()
-    gone = connection.execute(delete(thread_changes).where(number <= end, number < newest)).rowcount
+    # One more than `kept` stays: it tells that there were others, and SQLite counts from the newest.
+    gone = connection.execute(delete(thread_changes).where(number <= end, number < last)).rowcount
     return gone > 0 and end < last
+
+
+def _last_to_delete(connection: Connection, kept: int) -> int | None:
+    """Return the number of the newest change beyond the newest `kept`; None: there is none, and never was."""
+    number = thread_changes.c.number
+    return connection.execute(select(number).order_by(number.desc()).offset(kept).limit(1)).scalar()
 
 
 def _noting(dialect: str) -> Any:

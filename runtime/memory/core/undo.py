@@ -46,14 +46,16 @@ async def _undo(store: BlockStore, block: Block, run_id: str, origin: Origin, *,
         before = next((each for each in versions if mine and each.version == mine[-1].version - 1), None)
         if before is None:
             return UndoneBlock(block, "too_old", block.version)
-        if block.value == before.value:
-            return UndoneBlock(block, "unchanged", block.version)
+        # The block itself was read before its versions, and may have been changed in between.
+        newest = versions[0]
+        if newest.value == before.value:
+            return UndoneBlock(block, "unchanged", newest.version)
         if not _untouched(versions, mine):
-            return UndoneBlock(block, "edited", block.version)
+            return UndoneBlock(block, "edited", newest.version)
         if dry_run:
-            return UndoneBlock(block, "restored", block.version)
+            return UndoneBlock(block, "restored", newest.version)
         try:
-            changed = await store.change(block, _always(before.value), origin, block.version)
+            changed = await store.change(block, _always(before.value), origin, newest.version)
         except VersionConflict:
             # Changed meanwhile, perhaps by another undo of the same run.
             block = next(iter(await store.by_id(block.user_id, [block.id])), block)

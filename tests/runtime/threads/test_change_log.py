@@ -33,11 +33,11 @@ class Reader:
             self._number = await connection.run_sync(change_log.next_number)
         return self
 
-    async def changed(self, limit: int = MANY) -> list[ChangedThread] | None:
+    async def changed(self, limit: int = MANY, kept: int = change_log.KEPT) -> list[ChangedThread] | None:
         """Return what changed since the last call."""
 
         def read(connection: Connection) -> tuple[int, list[ChangedThread] | None]:
-            return change_log.next_number(connection), change_log.changed(connection, self._number, limit)
+            return change_log.next_number(connection), change_log.changed(connection, self._number, limit, kept)
 
         async with self._database.read() as connection:
             self._number, found = await connection.run_sync(read)
@@ -120,6 +120,27 @@ async def test_a_transaction_that_ends_late_is_told_when_it_has_ended(
         await writes.close()
 
 
+async def test_a_transaction_from_before_the_first_change_hides_no_change(
+    database: Database, threads: Threads, messages: Messages
+) -> None:
+    if database.kind == "sqlite":
+        pytest.skip("transactions follow one another")
+    thread = await threads.conversation("owner", "helper")
+    writes = await database.session()
+    try:
+        running = writes.transaction()
+        await running.start()
+        await writes.execute("SELECT txid_current()")
+        await messages.append(thread, [said("first")])
+        reader = await Reader(database).begin()
+        assert await reader.ids() == [thread.id]
+        await running.rollback()
+        assert await reader.ids() == [thread.id]
+        assert await reader.ids() == []
+    finally:
+        await writes.close()
+
+
 async def test_more_changes_than_are_wanted_are_not_told_one_by_one(
     threads: Threads, messages: Messages, reader: Reader
 ) -> None:
@@ -139,9 +160,9 @@ async def test_a_reader_behind_the_log_must_compare_everything(
             await ahead.begin()
     while await database.transact(lambda connection: change_log.prune(connection, 2)):
         pass
-    assert await count(database, "thread_changes") == 2
-    assert await reader.changed() is None
-    assert await ahead.ids() == [thread.id]
+    assert await count(database, "thread_changes") == 3
+    assert await reader.changed(kept=2) is None
+    assert await ahead.changed(kept=2) == [ChangedThread(thread.id, "helper", 0, 7, 0)]
 
 
 async def test_numbers_go_on_when_the_log_was_shortened(

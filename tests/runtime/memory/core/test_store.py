@@ -21,7 +21,7 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import block_versions, blocks, runs
 from runtime.errors import Conflict, NotFound
 from runtime.identity import belongings, users
-from runtime.memory.core.block import BlockScope, DeclaredBlock, Origin
+from runtime.memory.core.block import Block, BlockScope, BlockVersion, DeclaredBlock, Origin
 from runtime.memory.core.changes import BLOCKS, VERSIONS, BlockChange, BlockFull, BlockSeals, ReadOnlyBlock
 from runtime.memory.core.store import BlockStore, stored_blocks
 from runtime.memory.core.undo import undo_blocks
@@ -403,6 +403,24 @@ async def test_two_undos_at_once_restore_a_block_once(
     both = await asyncio.gather(*(undo_blocks(store, "owner", "run", PERSON) for _ in range(2)))
     assert sorted(each.outcome for done in both for each in done) == ["restored", "unchanged"]
     assert await value(store, "human") == ""
+
+
+async def test_an_undo_that_another_overtakes_says_that_nothing_is_left_to_do(
+    store: BlockStore, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.ensure(MINE, DECLARED)
+    await running(database, clock)
+    await store.append(MINE, "human", "tea", by_run("1"))
+    versions = store.versions
+
+    async def overtaken(block: Block, limit: int | None = None) -> list[BlockVersion]:
+        monkeypatch.undo()
+        await undo_blocks(store, "owner", "run", PERSON)
+        return await versions(block, limit)
+
+    monkeypatch.setattr(store, "versions", overtaken)
+    (undone,) = await undo_blocks(store, "owner", "run", PERSON)
+    assert (undone.outcome, undone.version) == ("unchanged", 3)
 
 
 async def test_nothing_of_a_block_is_readable_in_the_file(tmp_path: Path, clock: ManualClock) -> None:
