@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from runtime.database.connection import Database
 from runtime.database.schema import thread_changes
@@ -29,13 +29,20 @@ class Reader:
         self._number = 0
 
     async def begin(self) -> Reader:
+        await all_ended(self._database)
+        return await self.begin_now()
+
+    async def begin_now(self) -> Reader:
         async with self._database.read() as connection:
             self._number = await connection.run_sync(change_log.next_number)
         return self
 
     async def changed(self, limit: int = MANY, kept: int = change_log.KEPT) -> list[ChangedThread] | None:
-        """Return what changed since the last call."""
+        """Return what changed since the last call, after all transactions have ended that began before it."""
+        await all_ended(self._database)
+        return await self.changed_now(limit, kept)
 
+    async def changed_now(self, limit: int = MANY, kept: int = change_log.KEPT) -> list[ChangedThread] | None:
         def read(connection: Connection) -> tuple[int, list[ChangedThread] | None]:
             return change_log.next_number(connection), change_log.changed(connection, self._number, limit, kept)
 
@@ -44,9 +51,30 @@ class Reader:
         return found
 
     async def ids(self) -> list[str]:
-        found = await self.changed()
-        assert found is not None
-        return sorted(each.thread_id for each in found)
+        return _ids(await self.changed())
+
+    async def ids_now(self) -> list[str]:
+        return _ids(await self.changed_now())
+
+
+def _ids(found: list[ChangedThread] | None) -> list[str]:
+    assert found is not None
+    return sorted(each.thread_id for each in found)
+
+
+async def all_ended(database: Database) -> None:
+    """Wait until no transaction runs that began before the newest change: other tests use the same server."""
+
+    def running(connection: Connection) -> bool:
+        newest = connection.execute(select(func.max(thread_changes.c.number))).scalar() or 0
+        return change_log.next_number(connection) <= newest
+
+    async with asyncio.timeout(60):
+        while True:
+            async with database.read() as connection:
+                if not await connection.run_sync(running):
+                    return
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -113,7 +141,7 @@ async def test_a_transaction_that_ends_late_is_told_when_it_has_ended(
         columns = "txid_current(), id, agent, part, 1, 0"
         await writes.execute(f"INSERT INTO thread_changes SELECT {columns} FROM threads WHERE id = $1", other.id)
         await messages.append(thread, [said("second")])
-        assert await reader.ids() == [thread.id]
+        assert await reader.ids_now() == [thread.id]
         await change.commit()
         assert other.id in await reader.ids()
     finally:
@@ -132,8 +160,8 @@ async def test_a_transaction_from_before_the_first_change_hides_no_change(
         await running.start()
         await writes.execute("SELECT txid_current()")
         await messages.append(thread, [said("first")])
-        reader = await Reader(database).begin()
-        assert await reader.ids() == [thread.id]
+        reader = await Reader(database).begin_now()
+        assert await reader.ids_now() == [thread.id]
         await running.rollback()
         assert await reader.ids() == [thread.id]
         assert await reader.ids() == []
@@ -185,6 +213,7 @@ async def test_numbers_of_a_database_from_another_server_are_deleted(
         number=2**60, thread_id="x", agent="helper", part=0, length=1, summary_count=0
     )
     await database.transact(lambda connection: connection.execute(copy))
+    assert await reader.ids_now() == ["x"]
     await database.transact(change_log.prune)
     await messages.append(thread, [said("second")])
     assert await reader.ids() == [thread.id]
