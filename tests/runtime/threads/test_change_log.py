@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
 from runtime.database.connection import Database
 from runtime.database.schema import thread_changes
@@ -16,7 +16,7 @@ from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads
 from tests.clocks import ManualClock
 from tests.runtime.threads.test_summaries import summary
-from tests.runtime.threads.thread_runs import count, said
+from tests.runtime.threads.thread_runs import all_ended, count, said
 
 MANY = 100
 
@@ -60,21 +60,6 @@ class Reader:
 def _ids(found: list[ChangedThread] | None) -> list[str]:
     assert found is not None
     return sorted(each.thread_id for each in found)
-
-
-async def all_ended(database: Database) -> None:
-    """Wait until no transaction runs that began before the newest change: other tests use the same server."""
-
-    def running(connection: Connection) -> bool:
-        newest = connection.execute(select(func.max(thread_changes.c.number))).scalar() or 0
-        return change_log.next_number(connection) <= newest
-
-    async with asyncio.timeout(60):
-        while True:
-            async with database.read() as connection:
-                if not await connection.run_sync(running):
-                    return
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Connection, Engine, event, func, select, text
 
 from runtime.clock import SYSTEM, uuid7
 from runtime.database.connection import Database
-from runtime.threads import run
+from runtime.database.schema import thread_changes
+from runtime.threads import change_log, run
 from runtime.threads.content import TextPart
 from runtime.threads.messages import Message, NewMessage
 
@@ -112,3 +114,18 @@ def reads_everything(plan: str) -> bool:
         if estimate is not None and int(estimate[1]) > 1000:
             return True
     return False
+
+
+async def all_ended(database: Database) -> None:
+    """Wait until no transaction runs that began before the newest change: other tests use the same server."""
+
+    def running(connection: Connection) -> bool:
+        newest = connection.execute(select(func.max(thread_changes.c.number))).scalar() or 0
+        return change_log.next_number(connection) <= newest
+
+    async with asyncio.timeout(60):
+        while True:
+            async with database.read() as connection:
+                if not await connection.run_sync(running):
+                    return
+            await asyncio.sleep(0.01)

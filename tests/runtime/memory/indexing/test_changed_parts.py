@@ -19,7 +19,7 @@ from runtime.threads.thread import Thread
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.recall.test_store import Recall, recalling
 from tests.runtime.search.index.embedded.test_faults import scribbled
-from tests.runtime.threads.thread_runs import said, statements
+from tests.runtime.threads.thread_runs import all_ended, said, statements
 
 
 @pytest.fixture
@@ -32,6 +32,7 @@ async def recall(database: Database, tmp_path: Path, clock: ManualClock) -> Asyn
 async def thread(recall: Recall) -> Thread:
     made = await recall.threads.conversation("owner", "helper")
     await recall.messages.append(made, [said("the okapi sleeps")])
+    await all_ended(recall.database)
     await recall.memory.sync()
     return made
 
@@ -110,6 +111,8 @@ async def test_after_very_many_changes_all_parts_are_compared(
         await recall.messages.append(await recall.threads.conversation("owner", "helper"), [said("an okapi")])
     assert len(await recall.texts("okapi", agent="helper")) == 5
     assert len(await recall.texts("okapi")) == 5
+    await all_ended(recall.database)
+    await recall.memory.sync()
     await recall.messages.append(thread, [said("the last okapi")])
     assert (await recall.memory.sync()).parts == 1
     assert len(await recall.texts("okapi")) == 6

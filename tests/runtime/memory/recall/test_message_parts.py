@@ -11,7 +11,7 @@ from runtime.threads.summaries import Summaries
 from runtime.threads.thread import TOGETHER, Thread, Threads
 from tests.clocks import ManualClock
 from tests.runtime.threads.test_summaries import summary
-from tests.runtime.threads.thread_runs import many_threads, plans, reads_everything, said, statements
+from tests.runtime.threads.thread_runs import all_ended, many_threads, plans, reads_everything, said, statements
 
 
 @pytest.fixture
@@ -164,6 +164,7 @@ async def test_after_a_change_only_its_parts_are_listed(
     await messages.append(thread, [said("a")] * (BEGINNING + 1))
     for _ in range(TOGETHER):
         await messages.append(await threads.conversation("owner", "helper"), [said("a")])
+    await all_ended(database)
     begun = await changed(database, None)
     assert begun is not None
     assert (begun.parts, begun.gone) == ([], [])
@@ -182,6 +183,7 @@ async def test_the_parts_of_a_deleted_thread_are_gone(
 ) -> None:
     await messages.append(thread, [said("a")] * (POSITIONS + 1))
     await summaries.append(thread, summary(3))
+    await all_ended(database)
     begun = await changed(database, None)
     assert begun is not None
     await threads.delete(thread)
@@ -196,6 +198,7 @@ async def test_a_search_for_changes_reads_no_message_and_not_all_threads(
 ) -> None:
     await many_threads(database, 5000, length=4)
     await messages.append(thread, [said("a")])
+    await all_ended(database)
     begun = await changed(database, None)
     assert begun is not None
     await messages.append(thread, [said("b")])
