@@ -7,40 +7,29 @@ program: a package that it needs has the module name of another one that is need
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from datetime import timedelta
 from typing import Any
 
 from pydantic import Field
 
-from dslc.blocks.block import GroupModel
-from dslc.blocks.values.types import Duration, SecretReference, Url
+from dslc.blocks.values.types import SecretReference, Url
 from runtime.models.keyless import KeylessModel
 from runtime.models.model import Model
 from runtime.models.openai import OpenAIModel, OpenAIOptions
+from runtime.models.options import ProviderOptions, key_field, model_field
 from runtime.models.request import Request
 from runtime.outbound.model_service import options_and_key
 
 _WHOSE = "the model mistral"
 
 
-class MistralOptions(GroupModel):
+class MistralOptions(ProviderOptions):
     """Options of Mistral: the API key and the model."""
 
-    api_key: SecretReference | None = Field(
-        default=None, description="The API key. It is required.", examples=["secret://env/MISTRAL_API_KEY"]
-    )
-    model: str = Field(
-        default="mistral-small-latest", min_length=1, max_length=200, description="The model, by its name at Mistral."
-    )
+    api_key: SecretReference | None = key_field("MISTRAL_API_KEY")
+    model: str = model_field("mistral-small-latest")
     url: Url = Field(
         default="https://api.mistral.ai/v1",
         description="The base URL of the API; `/chat/completions` is appended.",
-    )
-    timeout: Duration = Field(
-        default=timedelta(minutes=1),
-        ge=timedelta(seconds=1),
-        le=timedelta(minutes=30),
-        description="Timeout of an answer. A streamed answer may take ten times as long if no part takes longer.",
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
 from contextlib import aclosing
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, ClassVar, Final
 
@@ -21,6 +20,7 @@ from dslc.blocks.values.types import Duration, Form, HeaderName, HeaderValue, Se
 from runtime.clock import SYSTEM, Clock
 from runtime.models.model import AccessRefused, Problem
 from runtime.models.openai_chat import ChatReading, message_json, response_format, tool_json
+from runtime.models.options import timeout_field
 from runtime.models.partial_reply import count
 from runtime.models.reachability import LOOK_SECONDS, REACHABLE_SECONDS
 from runtime.models.remote import RemoteModel
@@ -70,12 +70,7 @@ class OpenAIOptions(GroupModel):
         description="Headers that are added to every call; a value may be a reference to a secret.",
         examples=[{"X-Team": "core"}],
     )
-    timeout: Duration = Field(
-        default=timedelta(minutes=1),
-        ge=timedelta(seconds=1),
-        le=timedelta(minutes=30),
-        description="Timeout of an answer. A streamed answer may take ten times as long if no part takes longer.",
-    )
+    timeout: Duration = timeout_field()
 
 
 class OpenAIModel(RemoteModel):

@@ -48,13 +48,7 @@ class OpenAIService:
         extra = {name: self._header(name, value) for name, value in self._extra.items()}
         if self._key is None or "authorization" in map(str.lower, extra):
             return extra
-        # A file or a variable often ends with a line end.
-        text = self._key.reveal().strip()
-        if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
-            raise UsageError(
-                f"the key of {self._whose}, {self._key.origin}, contains characters that are invalid in a key"
-            )
-        return {"Authorization": f"Bearer {text.decode('ascii')}", **extra}
+        return {"Authorization": f"Bearer {key_text(self._key, self._whose)}", **extra}
 
     def _header(self, name: str, value: str | Secret) -> str:
         if isinstance(value, str) and is_reference(value):
@@ -108,6 +102,25 @@ class OllamaService:
         return Refusal(f"Ollama at {self.host} has no model {model}", f"ollama pull {model}", no_model=True)
 
 
+def key_of(option: object, whose: str) -> Secret | None:
+    """Return the key in an option: a resolved secret, or text that is written in the program; None without one. Raises
+    UsageError for an unresolved reference."""
+    if isinstance(option, str):
+        if is_reference(option):
+            raise UsageError(f"the key of {whose} could not be resolved", hint="check that the secret is set")
+        return Secret(option.encode(), "written in the program")
+    return option if isinstance(option, Secret) else None
+
+
+def key_text(key: Secret, whose: str) -> str:
+    """Return a key as it is sent. Raises UsageError for characters that are invalid in a key."""
+    # A file or a variable often ends with a line end.
+    text = key.reveal().strip()
+    if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
+        raise UsageError(f"the key of {whose}, {key.origin}, contains characters that are invalid in a key")
+    return text.decode("ascii")
+
+
 def is_openai(url: str) -> bool:
     """Return True for OpenAI itself, which always requires a key; False for another service with its API."""
     return url.rstrip("/") == OPENAI
@@ -129,12 +142,7 @@ def options_and_key(kind: type[Options], options: Mapping[str, object], whose: s
 
     Raises UsageError for an unresolved reference, and for OpenAI without a key.
     """
-    key = options.get("api_key")
-    if isinstance(key, str):
-        if is_reference(key):
-            raise UsageError(f"the key of {whose} could not be resolved", hint="check that the secret is set")
-        key = Secret(key.encode(), "written in the program")
-    secret = key if isinstance(key, Secret) else None
+    secret = key_of(options.get("api_key"), whose)
     assert issubclass(kind, BaseModel)
     read = kind.model_validate(dict(options) if secret is None else {**options, "api_key": "a secret"})
     if read.api_key is None and is_openai(read.url):

@@ -19,7 +19,6 @@ from runtime.memory.secret_options import secrets_in, with_secrets
 from runtime.models import open_model
 from runtime.models.calls.counted_calls import CallContext
 from runtime.models.calls.option_key import option_key
-from runtime.models.choice import language_model
 from runtime.models.client import CountedModel, ModelClient
 from runtime.models.model import Model, ModelUnavailable
 
@@ -133,6 +132,12 @@ class ProgramModels:
         """Yield name and model of each block, and of each row that an agent names."""
         for choice in named_models(self._program):
             yield choice.name, self.of(choice)
+
+
+def language_model(program: Program, variant: Variant) -> LanguageModel:
+    """Return the block that a setting names, else a block of the row with the defaults."""
+    declared = program.models.get(variant.name)
+    return LanguageModel(name=variant.name, service=variant) if declared is None else declared
 
 
 def named_models(program: Program) -> list[Variant]:

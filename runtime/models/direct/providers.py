@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from dslc.blocks.values.secret import is_reference
 from runtime import extras
 from runtime.errors import UsageError
 from runtime.models.direct.options import (
@@ -22,10 +21,11 @@ from runtime.models.direct.options import (
 )
 from runtime.models.keyless import KeylessModel
 from runtime.models.model import Model
-from runtime.secrets.secret import Secret
+from runtime.outbound.model_service import key_of, key_text
 
 Make = Callable[[str], Any]
 """Returns the model of pydantic-ai by its name."""
+_SECRETS: Final = ("api_key", "access_key_id", "secret_access_key", "session_token")
 
 
 class _Library(NamedTuple):
@@ -37,50 +37,32 @@ class _Library(NamedTuple):
     timeout: bool = True
 
 
-async def open_anthropic(options: Mapping[str, object]) -> Model:
-    """Open the model of this row; makes no call. Raises UsageError for a missing package or an invalid key."""
-    return await _open("anthropic", AnthropicOptions, options, "anthropic", _anthropic)
+_Opener = Callable[[Any, Mapping[str, str]], _Library]
+"""Opens the library of a provider with the options of a row and its keys."""
 
 
-async def open_bedrock(options: Mapping[str, object]) -> Model:
-    """Open the model of this row; makes no call. Raises UsageError for a missing package or an invalid key."""
-    return await _open("bedrock", BedrockOptions, options, "boto3", _bedrock)
+def _row(
+    row: str, kind: type[BaseModel], package: str, library: _Opener
+) -> Callable[[Mapping[str, object]], Awaitable[Model]]:
+    """Return what opens the model of a row: it makes no call, and raises UsageError for a missing package or an invalid
+    key. `kind`: of its options. `package`: of its library."""
+
+    async def open_row(options: Mapping[str, object]) -> Model:
+        keys = _keys(row, options)
+        read: Any = kind.model_validate({**options, **dict.fromkeys(keys, "a secret")})
+        if (missing := _missing(row, keys)) is not None:
+            return KeylessModel(row, read.model, missing)
+        for each in ("pydantic_ai", package.partition(".")[0], package):
+            if find_spec(each) is None:
+                hint = extras.install("models")
+                raise UsageError(f"the model {row} needs packages that are not installed", hint=hint)
+        # Importing them takes seconds, in which the loop must serve others.
+        return await asyncio.to_thread(_opened, row, read, keys, library)
+
+    return open_row
 
 
-async def open_cohere(options: Mapping[str, object]) -> Model:
-    """Open the model of this row; makes no call. Raises UsageError for a missing package or an invalid key."""
-    return await _open("cohere", CohereOptions, options, "cohere", _cohere)
-
-
-async def open_google(options: Mapping[str, object]) -> Model:
-    """Open the model of this row; makes no call. Raises UsageError for a missing package or an invalid key."""
-    return await _open("google", GoogleOptions, options, "google.genai", _google)
-
-
-async def open_groq(options: Mapping[str, object]) -> Model:
-    """Open the model of this row; makes no call. Raises UsageError for a missing package or an invalid key."""
-    return await _open("groq", GroqOptions, options, "groq", _groq)
-
-
-async def _open(
-    row: str,
-    kind: type[BaseModel],
-    options: Mapping[str, object],
-    package: str,
-    library: Callable[[Any, Mapping[str, str]], _Library],
-) -> Model:
-    keys = _keys(row, options)
-    read: Any = kind.model_validate({**options, **dict.fromkeys(keys, "a secret")})
-    if (missing := _missing(row, keys)) is not None:
-        return KeylessModel(row, read.model, missing)
-    for each in ("pydantic_ai", package.partition(".")[0], package):
-        if find_spec(each) is None:
-            raise UsageError(f"the model {row} needs packages that are not installed", hint=extras.install("models"))
-    # Importing them takes seconds, in which the loop must serve others.
-    return await asyncio.to_thread(_opened, row, read, keys, library)
-
-
-def _opened(row: str, read: Any, keys: Mapping[str, str], library: Callable[..., _Library]) -> Model:
+def _opened(row: str, read: Any, keys: Mapping[str, str], library: _Opener) -> Model:
     from pydantic_ai.settings import ModelSettings
 
     from runtime.models.direct.model import DirectModel
@@ -107,20 +89,9 @@ def _opened(row: str, read: Any, keys: Mapping[str, str], library: Callable[...,
 
 def _keys(row: str, options: Mapping[str, object]) -> dict[str, str]:
     """Return the options that are secrets, as text. Raises UsageError for one that is unresolved or invalid."""
-    found: dict[str, str] = {}
-    for name in ("api_key", "access_key_id", "secret_access_key", "session_token"):
-        value = options.get(name)
-        if isinstance(value, str) and is_reference(value):
-            raise UsageError(f"the key of the model {row} could not be resolved", hint="check that the secret is set")
-        if isinstance(value, Secret | str):
-            text = value.reveal() if isinstance(value, Secret) else value.encode()
-            # A file or a variable often ends with a line end.
-            text = text.strip()
-            if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
-                origin = value.origin if isinstance(value, Secret) else "written in the program"
-                raise UsageError(f"the key of the model {row}, {origin}, contains characters that are invalid in a key")
-            found[name] = text.decode("ascii")
-    return found
+    whose = f"the model {row}"
+    found = {name: key_of(options.get(name), whose) for name in _SECRETS}
+    return {name: key_text(key, whose) for name, key in found.items() if key is not None}
 
 
 def _missing(row: str, keys: Mapping[str, str]) -> str | None:
@@ -211,3 +182,10 @@ def _bedrock(options: BedrockOptions, keys: Mapping[str, str]) -> _Library:
 def bedrock_url(options: BedrockOptions) -> str:
     """Return the URL of the runtime."""
     return options.url or f"https://bedrock-runtime.{options.region}.amazonaws.com"
+
+
+open_anthropic: Final = _row("anthropic", AnthropicOptions, "anthropic", _anthropic)
+open_bedrock: Final = _row("bedrock", BedrockOptions, "boto3", _bedrock)
+open_cohere: Final = _row("cohere", CohereOptions, "cohere", _cohere)
+open_google: Final = _row("google", GoogleOptions, "google.genai", _google)
+open_groq: Final = _row("groq", GroqOptions, "groq", _groq)

@@ -19,6 +19,7 @@ from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.program.generation import Generation, build
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
+from runtime.daemon.program.model_opening import language_model
 from runtime.database.connection import Database
 from runtime.models.calls.call import BACKGROUND, Call
 from runtime.models.calls.counted_calls import CallContext
@@ -86,6 +87,18 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 async def service() -> AsyncIterator[ChatService]:
     async with chat_service() as running:
         yield running
+
+
+def test_a_name_is_the_block_with_this_name() -> None:
+    fast = LanguageModel(name="fast", service=Variant(name="ollama", options={"model": "small"}), temperature=0.2)
+    assert language_model(of(fast), Variant(name="fast")) == fast
+
+
+def test_a_service_is_a_model_with_the_defaults_of_a_block() -> None:
+    service = Variant(name="ollama", options={"model": "large"})
+    found = language_model(of(), service)
+    assert found == LanguageModel(name="ollama", service=service)
+    assert found.temperature == 0.7
 
 
 async def test_a_model_block_answers_by_its_name_with_its_secret(world: World, service: ChatService) -> None:
