@@ -25,7 +25,7 @@ class AgentContext(GroupModel):
         default=None,
         ge=16,
         description="Tokens of the context that are reserved for a reply; the default is that of the model. Less than "
-        "`max_tokens`.",
+        "`max_tokens`, and than the window of the model.",
         examples=[2048],
     )
     compaction_threshold: float = Field(

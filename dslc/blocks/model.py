@@ -56,7 +56,7 @@ class LanguageModel(Block):
         default=None,
         ge=16,
         description="Tokens of the window that are reserved for a reply; by default the smaller of 4096 and a quarter "
-        "of the window. Less than `window`.",
+        "of the window. Less than `window`, and without one than the `context` of the service.",
         examples=[2048],
     )
     fallback: tuple[_Reference, ...] = Field(

@@ -71,6 +71,8 @@ class FileDeclarations:
         self.complete = complete
         self.declarations: list[Declaration] = []
         self.uses: list[tuple[str, str, Location]] = []
+        self.replies: list[tuple[str, int, Location]] = []
+        """Model, `reply_tokens` of an agent with it, and where they are given."""
         self.mentions: set[str] = set()
         self.nameless: set[str] = set()
 
@@ -88,6 +90,7 @@ class FileDeclarations:
             foreign = section.parsed.blocks[0]
             self.declarations.append(Declaration(kind, name, location(foreign.name or foreign), None))
         self.uses += [(use.kind, use.name, location(use.token)._replace(rows=use.rows)) for use in section.uses]
+        self.replies += [(each.model, each.tokens, location(each.place)) for each in section.replies]
         self.mentions |= section.mentions
         self.nameless |= section.nameless
 

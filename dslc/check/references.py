@@ -11,7 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from dslc.catalog import CatalogEntry
 from dslc.check.declarations import Declaration, FileDeclarations, Location, Subject
+from dslc.check.reply_room import window_of_block
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
 from dslc.diagnostics.suggestion import KnownNames, nearest, suggestion
 from dslc.syntax.quoting import named, quoted
@@ -30,7 +32,7 @@ class References:
         self,
         default_folder: str,
         fileless: Collection[str] = (),
-        services: Mapping[str, Collection[str]] = MappingProxyType({}),
+        services: Mapping[str, Mapping[str, CatalogEntry]] = MappingProxyType({}),
     ) -> None:
         """`default_folder`: path of a memory without `path`. `fileless`: stores whose memories have no path.
         `services`: by kind of block, the rows that may be named instead of one."""
@@ -40,6 +42,7 @@ class References:
         self._files: dict[str, FileDeclarations] = {}
         self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
         self._used: dict[Subject, dict[str, list[Location]]] = defaultdict(dict)
+        self._replies: dict[Subject, dict[str, list[tuple[int, Location]]]] = defaultdict(dict)  # of agents, by model
         self._below: dict[str, set[str]] = defaultdict(set)  # folders of memories, by each of their parent folders
         self._ordered: dict[Subject, list[Declaration]] = {}  # the same as `_declared`, in program order
         self._firsts: dict[Subject, list[Declaration]] = {}  # of a path; cleared when a file is replaced
@@ -136,6 +139,8 @@ class References:
                         self._below[above].add(path[2])
         for kind, name, location in new.uses:
             self._used["name", kind, name].setdefault(new.file, []).append(location)
+        for name, tokens, location in new.replies:
+            self._replies["name", "model", name].setdefault(new.file, []).append((tokens, location))
 
     def _declare(self, subject: Subject, declaration: Declaration) -> None:
         if subject not in self._declared:
@@ -161,6 +166,10 @@ class References:
             self._used["name", kind, name].pop(old.file, None)
             if not self._used["name", kind, name]:
                 del self._used["name", kind, name]
+        for name, *_ in old.replies:
+            self._replies["name", "model", name].pop(old.file, None)
+            if not self._replies["name", "model", name]:
+                del self._replies["name", "model", name]
 
     def _flags(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
         """Update mentions, nameless kinds and incomplete files. Returns the subjects whose diagnostics may change."""
@@ -240,7 +249,8 @@ class References:
         return files
 
     def _check_names(self, subject: Subject) -> Iterator[Diagnostic]:
-        """Check that each used name is declared (R301), and each declared name is used (R302) and unique (N204)."""
+        """Check that each used name is declared (R301), and each declared name is used (R302) and unique (N204), and
+        that the window of a model has room for the requests of its agents (T405)."""
         _, kind, name = subject
         declared = self._in_order(subject)
         for second in [block for block in declared if block.checked][1:]:
@@ -252,6 +262,8 @@ class References:
                 hint="rename one of them",
                 labels=[("first declared here", first)],
             )
+        if declared:
+            yield from self._check_replies(subject, declared[0])
         quiet = self._incomplete or kind not in _PLURALS or self._mentions[name] > 0
         uses = self.uses(kind, name)
         missing = not quiet and bool(uses) and not declared and self._nameless[kind] <= 0
@@ -267,6 +279,18 @@ class References:
         if declared and declared[0].checked and not uses and not implied and not lost:
             hint = f"refer to it in {_USERS[kind]}"
             yield _diagnostic("R302", f"`{kind} {name}` is never used", declared[0].location, hint=hint)
+
+    def _check_replies(self, subject: Subject, model: Declaration) -> Iterator[Diagnostic]:
+        """T405 at every `reply_tokens` of an agent that is not smaller than the window of its model."""
+        window = window_of_block(self._services.get("model", {}), model.checked.given) if model.checked else None
+        if window is None:
+            return
+        at = window.entry
+        labels = [(f"`{window.setting}` is given here", model.at(at.key))] if at is not None else []
+        for reply, location in [each for some in self._replies.get(subject, {}).values() for each in some]:
+            if reply >= window.tokens:
+                message, hint = window.misfit(reply, model.name)
+                yield _diagnostic("T405", message, location, hint=hint, labels=labels)
 
     def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
         """The declared name that a missing one was probably meant to be; it is not reported as unused. None if there is

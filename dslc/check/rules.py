@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 from lark import Token
 
+from dslc.blocks.checked_variant import CheckedVariant
 from dslc.check.body import may_be_misnamed
+from dslc.check.reply_room import Window, window_of_block, window_of_service
 from dslc.check.signed import known_address, known_event, signed_filters
 from dslc.diagnostics.diagnostic import Severity
 from dslc.diagnostics.suggestion import listing
 from dslc.syntax.tree import BlockNode, EntryNode, ListValue, ValueNode
-from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState
+from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState, ModelReply
 
 
 def check_rules(context: CheckState, kind: str, given: BodyValues, head: CheckedHead) -> None:
@@ -146,31 +147,40 @@ def _falls_back(context: CheckState, given: BodyValues, head: CheckedHead) -> No
 
 def _model_replies(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """Report a model whose window has no room for a request."""
-    entries = {name: entry for name in ("window", "reply_tokens") if (entry := given.entry(name)) is not None}
-    _check_reply(context, given, given.values, entries, "window")
+    window, entry = window_of_block(context.vocabulary.rows("model"), given), given.entry("reply_tokens")
+    if window is not None and entry is not None:
+        _check_reply(context, given, given.values.get("reply_tokens"), entry, window)
 
 
 def _agent_replies(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
-    """Report a context that has no room for a request."""
+    """Report a context that has no room for a request, in itself or in the window of the service that the agent names.
+    That of a model block is compared when all files are known."""
     values, entry = given.values.get("context"), given.entry("context")
-    if isinstance(values, dict) and entry is not None and entry.body is not None:
-        settings = {setting.name: setting for setting in context.vocabulary.kinds["agent"]["context"].settings}
-        entries = {str(inner.key): inner for inner in entry.body.entries}
-        _check_reply(context, given, {"max_tokens": settings["max_tokens"].default, **values}, entries, "max_tokens")
-
-
-def _check_reply(
-    context: CheckState, given: BodyValues, values: Mapping[str, Any], entries: Mapping[str, EntryNode], whole: str
-) -> None:
-    """Report a `reply_tokens` that is not smaller than the setting `whole`, of which it is a part."""
-    reply, size, entry = values.get("reply_tokens"), values.get(whole), entries.get("reply_tokens")
-    if not isinstance(reply, int) or not isinstance(size, int) or entry is None or reply < size:
+    if not isinstance(values, dict) or "reply_tokens" not in values or entry is None or entry.body is None:
         return
-    at = entries.get(whole)
-    labels = [context.collector.label(f"`{whole}` is given here", at.key)] if at is not None else []
-    message = f"`reply_tokens` is {reply}, but `{whole}`, which includes the reply, is {size}"
-    context.collector.add("T405", message, _value(entry), hint=f"lower it, or raise `{whole}`", labels=labels)
+    entries = {str(inner.key): inner for inner in entry.body.entries}
+    reply, place = values["reply_tokens"], entries["reply_tokens"]
+    settings = {setting.name: setting for setting in context.vocabulary.kinds["agent"]["context"].settings}
+    whole = Window(values.get("max_tokens", settings["max_tokens"].default), "max_tokens", entries.get("max_tokens"))
+    model, services = given.values.get("model"), context.vocabulary.rows("model")
+    if not _check_reply(context, given, reply, place, whole) or not isinstance(model, CheckedVariant):
+        return
+    if model.name not in services:
+        context.replies.append(ModelReply(model.name, reply, _value(place)))
+    elif (window := window_of_service(services, given, "model")) is not None:
+        _check_reply(context, given, reply, place, window)
+
+
+def _check_reply(context: CheckState, given: BodyValues, reply: object, entry: EntryNode, window: Window) -> bool:
+    """Report a `reply_tokens` that is not smaller than the window of which it is a part. Returns False if so."""
+    if not isinstance(reply, int) or reply < window.tokens:
+        return True
+    at = window.entry
+    labels = [context.collector.label(f"`{window.setting}` is given here", at.key)] if at is not None else []
+    message, hint = window.misfit(reply)
+    context.collector.add("T405", message, _value(entry), hint=hint, labels=labels)
     given.good = False
+    return False
 
 
 def _keyless(context: CheckState, given: BodyValues) -> bool:

@@ -17,7 +17,7 @@ from dslc.diagnostics.unknown_kind import unknown_kind
 from dslc.parse import ParsedSection
 from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, MissingToken
-from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, Use
+from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, ModelReply, Use
 from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Settings, Vocabulary
 
@@ -35,6 +35,7 @@ class CheckedSection(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
     blocks: tuple[Checked, ...]
     uses: tuple[Use, ...]
+    replies: tuple[ModelReply, ...]
     foreign: tuple[tuple[str, str], ...]
     mentions: frozenset[str]
     nameless: frozenset[str]
@@ -59,6 +60,7 @@ def check_section(parsed: ParsedSection, vocabulary: Vocabulary) -> CheckedSecti
         tuple(collector.found),
         tuple(blocks),
         tuple(context.uses),
+        tuple(context.replies),
         tuple(foreign),
         frozenset(context.mentions),
         frozenset(context.nameless),

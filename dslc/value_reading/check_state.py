@@ -34,6 +34,14 @@ class Use(NamedTuple):
     rows: Collection[str] = ()
 
 
+class ModelReply(NamedTuple):
+    """The `reply_tokens` of an agent that names a model block. `place`: where they are given."""
+
+    model: str
+    tokens: int
+    place: ValueNode
+
+
 class BodyValues:
     """Result of reading a body: values of the valid settings, and the entries of all settings.
 
@@ -91,6 +99,7 @@ class CheckState:
         self.vocabulary = vocabulary
         self.damaged = damaged
         self.uses: list[Use] = []
+        self.replies: list[ModelReply] = []
         self.mentions: set[str] = set()
         self.nameless: set[str] = set()
 

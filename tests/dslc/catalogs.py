@@ -71,6 +71,12 @@ class Service(BaseModel):
     )
 
 
+class Loaded(BaseModel):
+    """Options of a language model with a window of its own."""
+
+    context: Annotated[int, Field(ge=1024)] = 8192
+
+
 class KeyedThreads(BaseModel):
     """Options of threads by a value of the payload."""
 
@@ -110,7 +116,7 @@ CATALOG = Catalog(
         "secret": tuple(CatalogEntry(name=name) for name in ("credential", "env", "file", "generated", "vault")),
         "embedding": (CatalogEntry(name="remote", options=settings_of(Remote)),),
         "model": (
-            CatalogEntry(name="ollama"),
+            CatalogEntry(name="ollama", options=settings_of(Loaded)),
             CatalogEntry(name="openai", options=settings_of(Service)),
             CatalogEntry(name="none"),
         ),
