@@ -28,8 +28,10 @@ LARGEST_STREAM = 8
 
 _ERROR_BYTES = 16 * 1024
 _DETAIL = 300
-# RFC 9110 section 15.6: errors that may be temporary. 501 and 505 are permanent.
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 520, 521, 522, 523, 524, 529})
+_PASSING = frozenset({408, 425, 429})
+# RFC 9110 sections 15.6.2 and 15.6.6: what the server does not support. Its other errors, those of proxies included,
+# may be temporary.
+_UNSUPPORTED = frozenset({501, 505})
 # RFC 9110 section 5.5, without bytes above ASCII, which readers decode differently.
 _NOT_IN_HEADER = re.compile(r"[^\t\x20-\x7e]")
 _LARGE = 256 * 1024
@@ -259,7 +261,7 @@ _HINTS = {
 
 def may_pass(status: int) -> bool:
     """True if an answer with this status may be temporary."""
-    return status in _PASSING
+    return status in _PASSING or (500 <= status <= 599 and status not in _UNSUPPORTED)
 
 
 def _host(url: str) -> str:
@@ -357,14 +359,17 @@ def _detail(content: bytes, headers: Mapping[str, str]) -> str:
 def explanation(said: Any, headers: Mapping[str, str]) -> str:
     """Return the explanation in a decoded error from the usual fields, in one line, without what was sent in
     headers."""
+    if isinstance(said, list) and said and isinstance(said[0], dict) and "error" in said[0]:
+        # The form of Google, also behind OpenAI's API: a list around the error.
+        said = said[0]
     for key in ("error", "message", "detail"):
         if isinstance(said, dict) and key in said:
             said = said[key]
-    if isinstance(said, list) and said and isinstance(said[0], dict):
+    if isinstance(said, list) and said and isinstance(said[0], dict) and "msg" in said[0]:
         # The form of FastAPI: a list of errors, each with the path of a field.
         place = said[0].get("loc")
         where = ".".join(map(str, place)) if isinstance(place, list) else ""
-        said = f"{where}: {said[0].get('msg')}"
+        said = f"{where}: {said[0]['msg']}"
     if not isinstance(said, str):
         return ""
     for value in headers.values():

@@ -129,7 +129,7 @@ async def test_one_connection_serves_several_calls(caller: HttpCaller) -> None:
     assert len(ports) == 1
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 526, 529, 530])
 async def test_what_may_pass_is_tried_again(caller: HttpCaller, sleepless: Sleepless, status: int) -> None:
     async with serving(said({}, status), said({}, status), said("done")) as server:
         assert await caller.post_json(server.url, {"n": 1}, timeout_seconds=5, tries=3) == "done"
@@ -388,6 +388,7 @@ async def test_a_body_that_is_no_json_is_refused_unseen(caller: HttpCaller) -> N
         {"error": f"bad\nheader\x1b[31m {KEY}"},
         {"message": f"bad header {KEY}"},
         {"detail": f"bad header {KEY}"},
+        [{"error": {"code": 400, "message": f"bad header {KEY}"}}],
     ],
 )
 async def test_what_a_service_says_is_shown_without_what_it_was_sent(caller: HttpCaller, body: Any) -> None:
