@@ -104,17 +104,17 @@ class ChatReading:
 
     def __init__(self) -> None:
         self._reply = PartialReply()
+        self._begun = False
 
     def feed(self, part: Any) -> str:
         """Take a whole completion or a part of one, decoded; return its text. Raises ValueError."""
         answer = msgspec.convert(part, _Answer)
         if isinstance(answer.usage, dict):
             self._reply.usage = _usage(answer.usage)
-        # The usage of a stream arrives with the last part, in which some services send no choice.
+        # Parts without a choice have the usage, or what a filter says of the request.
         if not answer.choices:
-            if answer.usage is None:
-                raise ValueError("no choice")
             return ""
+        self._begun = True
         choice = answer.choices[0]
         if choice.finish_reason:
             self._reply.finish = _FINISHES.get(choice.finish_reason, "stop")
@@ -131,7 +131,9 @@ class ChatReading:
         return self._reply.finish is not None
 
     def whole(self) -> Reply:
-        """Return the reply of all parts."""
+        """Return the reply of all parts. Raises ValueError if none of them was a part of a reply."""
+        if not self._begun:
+            raise ValueError("no choice")
         return self._reply.whole()
 
     def _said(self, said: _Message) -> str:

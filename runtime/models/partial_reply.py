@@ -19,7 +19,9 @@ class PartialReply:
         self.usage = Usage()
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, _Fragments] = {}
+        self._calls: list[_Fragments] = []
+        self._places: dict[int, int] = {}
+        """The place in `_calls` of the last call with each number of the service."""
 
     def add_text(self, text: str) -> None:
         self._text.append(text)
@@ -30,22 +32,20 @@ class PartialReply:
     def add_call(self, index: int | None, call_id: str | None, name: str | None, arguments: Any) -> None:
         """Add a call, or a fragment of one. `arguments`: a fragment of JSON, or the whole decoded object.
 
-        `index`: the number of the call in the reply. Some services give none, or the same for all calls; there another
-        id begins another call, and so does a name without an id.
+        `index`: the number of the call in the reply, which some services count from 1. Some give none, or the same for
+        all calls; there another id begins another call, and so does a name without an id.
         """
-        last = len(self._calls) - 1
-        if index is None:
-            index = last if last >= 0 and (call_id == self._calls[last].id if call_id else not name) else last + 1
-        elif index in self._calls and call_id and self._calls[index].id not in {"", call_id}:
-            index = last + 1
-        call = self._calls.setdefault(min(index, last + 1), _Fragments())
+        place = self._place(index, call_id, name)
+        if place == len(self._calls):
+            self._calls.append(_Fragments())
+        call = self._calls[place]
         call.id = call.id or call_id or ""
         call.name = call.name or name or ""
         call.arguments.append(arguments if isinstance(arguments, str) else _json(arguments))
 
     def whole(self) -> Reply:
         """Return the reply of all parts."""
-        calls = tuple(call.whole() for call in self._calls.values())
+        calls = tuple(call.whole() for call in self._calls)
         finish = self.finish or "stop"
         return Reply(
             text="".join(self._text),
@@ -55,6 +55,18 @@ class PartialReply:
             usage=self.usage,
             reasoning="".join(self._reasoning),
         )
+
+    def _place(self, index: int | None, call_id: str | None, name: str | None) -> int:
+        """Return the place of the call that a fragment belongs to."""
+        new, last = len(self._calls), len(self._calls) - 1
+        if index is None:
+            goes_on = last >= 0 and (call_id == self._calls[last].id if call_id else not name)
+            return last if goes_on else new
+        place = self._places.get(index, new)
+        if place < new and call_id and self._calls[place].id not in {"", call_id}:
+            place = new
+        self._places[index] = place
+        return place
 
 
 class _Fragments:

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from runtime.models.request import Finish, Message, Reply, Request, ToolCall, Usage
+from runtime.models.openai_chat import ChatReading, message_json, response_format, tool_json
+from runtime.models.request import Message, Reply, Request
 
-_FINISHES: Final[dict[str, Finish]] = {"length": "length", "tool_calls": "calls"}
 _BREAK: Final = "\u200b"
 
 
@@ -33,7 +34,7 @@ def as_text(control_tokens: Iterable[str]) -> Callable[[str], str]:
 
 
 def body(request: Request, clean: Callable[[str], str]) -> dict[str, Any]:
-    """Return the body of a streamed completion. `clean`: applied to the text of every message."""
+    """Return the body of a streamed completion. `clean`: applied to the texts of messages and tools."""
     found: dict[str, Any] = {
         "messages": [_message(each, clean) for each in request.messages],
         "max_tokens": request.max_tokens,
@@ -45,28 +46,21 @@ def body(request: Request, clean: Callable[[str], str]) -> dict[str, Any]:
     if request.stop:
         found["stop"] = list(request.stop)
     if request.schema is not None:
-        found["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.schema}}
+        found["response_format"] = response_format(request.schema)
     if request.tools:
-        found["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-            }
-            for tool in request.tools
-        ]
+        found["tools"] = [tool_json(replace(tool, description=clean(tool.description))) for tool in request.tools]
+    if not request.reasoning:
+        # Of no meaning to a chat template without such a choice.
+        found["chat_template_kwargs"] = {"enable_thinking": False}
     return found
 
 
 def _message(message: Message, clean: Callable[[str], str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"role": message.role, "content": clean(message.text)}
-    if message.calls:
-        found["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": clean(call.arguments)}}
-            for call in message.calls
-        ]
-    if message.call_id is not None:
-        found["tool_call_id"] = message.call_id
-    return found
+    told = message_json(replace(message, text=clean(message.text)))
+    for call in told.get("tool_calls", ()):
+        # As they are sent: an escape in the arguments could hide a control token.
+        call["function"]["arguments"] = clean(call["function"]["arguments"])
+    return told
 
 
 class Refusal(Struct):
@@ -77,94 +71,25 @@ class Refusal(Struct):
     type: str = ""
 
 
-class _Function(Struct):
-    name: str | None = None
-    arguments: str | None = None
-
-
-class _Call(Struct):
-    index: int = 0
-    id: str | None = None
-    function: _Function = msgspec.field(default_factory=_Function)
-
-
-class _Delta(Struct):
-    content: str | None = None
-    reasoning_content: str | None = None
-    tool_calls: list[_Call] = []
-
-
-class _Choice(Struct):
-    delta: _Delta = msgspec.field(default_factory=_Delta)
-    finish_reason: str | None = None
-
-
-class _Details(Struct):
-    cached_tokens: int | None = None
-
-
-class _Usage(Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Details = msgspec.field(default_factory=_Details)
-
-
-class _Chunk(Struct):
-    choices: list[_Choice] = []
-    usage: _Usage | None = None
-    error: Refusal | None = None
-
-
 class ReplyBuilder:
-    """A reply, built from the chunks of a stream. `error`: what the server sent instead of the rest. `complete`: True
-    after the chunk that says why the reply ended."""
+    """A reply, built from the chunks of a stream. `error`: what the server sent instead of the rest."""
 
     def __init__(self) -> None:
         self.error: Refusal | None = None
-        self.complete = False
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._calls: dict[int, _Call] = {}
-        self._finish: Finish = "stop"
-        self._usage = Usage()
+        self._reading = ChatReading()
 
-    def add(self, chunk: object) -> str:
-        """Add a chunk, and return its part of the text. Raises msgspec.ValidationError."""
-        read = msgspec.convert(chunk, _Chunk)
-        self.error = read.error or self.error
-        if read.usage is not None:
-            self._usage = Usage(
-                read.usage.prompt_tokens, read.usage.completion_tokens, read.usage.prompt_tokens_details.cached_tokens
-            )
-        if not read.choices:
+    @property
+    def complete(self) -> bool:
+        """True after the chunk that says why the reply ended."""
+        return self._reading.complete
+
+    def add(self, chunk: Any) -> str:
+        """Add a chunk, and return its part of the text. Raises ValueError."""
+        if isinstance(chunk, dict) and chunk.get("error"):
+            self.error = msgspec.convert(chunk["error"], Refusal)
             return ""
-        choice = read.choices[0]
-        if choice.finish_reason is not None:
-            self.complete = True
-            self._finish = _FINISHES.get(choice.finish_reason, "stop")
-        self._reasoning.append(choice.delta.reasoning_content or "")
-        for call in choice.delta.tool_calls:
-            self._add_call(call)
-        text = choice.delta.content or ""
-        self._text.append(text)
-        return text
+        return self._reading.feed(chunk)
 
     def reply(self) -> Reply:
         """Return the reply of what was added."""
-        calls = tuple(
-            ToolCall(call.id or f"call_{index}", call.function.name or "", call.function.arguments or "")
-            for index, call in sorted(self._calls.items())
-        )
-        return Reply(
-            text="".join(self._text),
-            calls=calls,
-            finish=self._finish,
-            usage=self._usage,
-            reasoning="".join(self._reasoning),
-        )
-
-    def _add_call(self, part: _Call) -> None:
-        call = self._calls.setdefault(part.index, _Call(part.index))
-        call.id = call.id or part.id
-        call.function.name = call.function.name or part.function.name
-        call.function.arguments = (call.function.arguments or "") + (part.function.arguments or "")
+        return self._reading.whole()

@@ -30,6 +30,8 @@ _INHERITED: Final = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "
 """Variables that a worker gets: no others, because they contain secrets."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_DISCONNECTED: Final = (EOFError, OSError, msgspec.DecodeError, protocol.TooLong)
+"""What reading from a worker raises that has ended, or sends something else than messages."""
 
 
 class WorkerProcess:
@@ -116,7 +118,7 @@ class WorkerProcess:
         try:
             await self._write(protocol.encode(start))
             loaded = await self._receive()
-        except (EOFError, OSError, msgspec.DecodeError):
+        except _DISCONNECTED:
             await self._exited()
             raise self._ended("while it loaded the model") from None
         if isinstance(loaded, protocol.NotLoaded):
@@ -131,7 +133,7 @@ class WorkerProcess:
                 if isinstance(message, protocol.Loaded | protocol.NotLoaded):
                     continue
                 self._deliver(message)
-        except (EOFError, OSError, msgspec.DecodeError, protocol.TooLong):
+        except _DISCONNECTED:
             pass
         finally:
             await self._exited()

@@ -43,6 +43,16 @@ def test_calls_without_index_and_id_are_told_apart_by_their_names() -> None:
     ]
 
 
+def test_fragments_of_a_call_with_a_number_of_its_own_are_one_call() -> None:
+    told = calls((1, "a", "note", '{"x"'), (1, None, None, ": 1}"), (2, "b", "look", "{"), (2, None, None, "}"))
+    assert told == [("note", '{"x": 1}'), ("look", "{}")]
+
+
+def test_fragments_of_calls_with_the_same_number_belong_to_the_newest() -> None:
+    told = calls((0, "a", "note", "{}"), (0, "b", "look", "{"), (0, None, None, "}"))
+    assert told == [("note", "{}"), ("look", "{}")]
+
+
 def test_an_index_that_leaves_some_out_is_the_next_one() -> None:
     assert calls((7, "a", "note", "{}"), (1_000_000, "b", "look", None)) == [("note", "{}"), ("look", "{}")]
 

@@ -42,7 +42,7 @@ def test_a_vocabulary_without_control_tokens_changes_nothing() -> None:
 
 
 def test_every_text_of_a_conversation_is_made_harmless() -> None:
-    call = ToolCall("1", "look", '{"at":"<s>"}')
+    call = ToolCall("1", "look", r'{"at":"<s>","to":"\u003cs\u003e"}')
     request = Request(
         messages=(
             Message("system", "<s>"),
@@ -57,7 +57,8 @@ def test_every_text_of_a_conversation_is_made_harmless() -> None:
     made = body(request, CLEAN)
     assert "<s>" not in str(made)
     assert [each["role"] for each in made["messages"]] == ["system", "user", "assistant", "tool"]
-    assert made["messages"][2]["tool_calls"][0]["function"]["name"] == "look"
+    called = made["messages"][2]["tool_calls"][0]["function"]
+    assert (called["name"], called["arguments"]) == ("look", '{"at":"<\u200bs>","to":"<\u200bs>"}')
     assert made["messages"][3]["tool_call_id"] == "1"
     assert (made["max_tokens"], made["temperature"], made["stop"]) == (7, 0.0, ["END"])
     assert "tools" not in made
@@ -66,10 +67,17 @@ def test_every_text_of_a_conversation_is_made_harmless() -> None:
 
 def test_schema_and_tools_are_sent() -> None:
     schema = {"type": "object"}
-    tool = ToolSchema("look", "Look at it.", schema)
+    tool = ToolSchema("look", "Look at <s>.", schema)
     made = body(Request(messages=(), max_tokens=1, schema=schema, tools=(tool,)), CLEAN)
-    assert made["response_format"] == {"type": "json_schema", "json_schema": {"schema": schema}}
-    assert made["tools"][0]["function"] == {"name": "look", "description": "Look at it.", "parameters": schema}
+    assert made["response_format"]["json_schema"]["schema"] == schema
+    assert made["tools"][0]["function"] == {"name": "look", "description": "Look at <\u200bs>.", "parameters": schema}
+
+
+def test_an_answer_without_reasoning_is_asked_of_the_chat_template() -> None:
+    assert body(Request(messages=(), max_tokens=1, reasoning=False), CLEAN)["chat_template_kwargs"] == {
+        "enable_thinking": False
+    }
+    assert "chat_template_kwargs" not in body(Request(messages=(), max_tokens=1), CLEAN)
 
 
 def test_text_reasoning_and_usage_are_gathered() -> None:
@@ -87,13 +95,13 @@ def test_text_reasoning_and_usage_are_gathered() -> None:
 
 def test_calls_are_gathered_from_their_parts() -> None:
     reply = built(
-        delta(tool_calls=[{"index": 1, "function": {"name": "b", "arguments": "{}"}}]),
         delta(tool_calls=[{"index": 0, "id": "x", "type": "function", "function": {"name": "a", "arguments": ""}}]),
         delta(tool_calls=[{"index": 0, "function": {"arguments": '{"n"'}}]),
         delta(tool_calls=[{"index": 0, "function": {"arguments": ":1}"}}]),
+        delta(tool_calls=[{"index": 1, "id": "y", "function": {"name": "b", "arguments": "{}"}}]),
         {"choices": [{"finish_reason": "tool_calls", "delta": {}}]},
     )
-    assert reply.calls == (ToolCall("x", "a", '{"n":1}'), ToolCall("call_1", "b", "{}"))
+    assert reply.calls == (ToolCall("x", "a", '{"n":1}'), ToolCall("y", "b", "{}"))
     assert reply.finish == "calls"
 
 
