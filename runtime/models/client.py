@@ -31,11 +31,14 @@ from runtime.models.model import (
     Problem,
     without_reasoning,
 )
-from runtime.models.request import Message, Reply, Request, Usage
+from runtime.models.request import Reply, Request, Usage, prompt_request
 from runtime.outbound.http import CallFailed
 
 _SECONDS: Final = 120.0
 """Timeout of a reply of a row without the option `timeout`."""
+LONGEST_WAIT_SECONDS: Final = 5.0
+"""Maximum seconds of a `Retry-After` that a call waits for. After a longer one the fallbacks are asked, and a run waits
+without taking a worker from others."""
 # Options that change how a model is called, and not which one.
 _POLICY: Final = frozenset({"timeout", "context", "model"})
 
@@ -73,9 +76,10 @@ class CountedModel:
         return CountedCalls(
             self.block.name,
             self.model.model,
-            self._context.services.of(identity, self._places, self.block.name),
+            self._context.services.of(identity, self._places),
             self._context,
             price=price,
+            longest_wait=LONGEST_WAIT_SECONDS,
         )
 
     async def reply(self, request: Request, kind: CallKind) -> Reply:
@@ -91,12 +95,18 @@ class CountedModel:
     async def problem(self) -> Problem | None:
         """Return why the model cannot be asked now, by its last calls or by a look at its service; None if it answers.
         Cheap. Raises nothing."""
+        return self._problem_of_calls() or await self.model.problem()
+
+    @property
+    def known_problem(self) -> Problem | None:
+        """The problem that the last calls or the last look at the service have shown. Asks nothing."""
+        return self._problem_of_calls() or self.model.known_problem
+
+    def _problem_of_calls(self) -> Problem | None:
         service = self.calls.service
         if service.refused is not None:
             return Problem(f"its last call was refused: {service.refused}", refused=True)
-        if service.failure is not None:
-            return Problem(service.failure)
-        return await self.model.problem()
+        return None if service.failure is None else Problem(service.failure)
 
     async def stream(self, request: Request, kind: CallKind) -> AsyncGenerator[str | Reply, None]:
         """Yield the parts of the model's reply, then the whole. Raises ModelUnavailable, ModelRefused."""
@@ -162,14 +172,14 @@ class ModelClient:
         return self._first.model.holds_schema
 
     @property
+    def schema_in_prompt(self) -> bool:
+        """True if the schema of a reply takes tokens of the request."""
+        return self.holds_schema and self._first.model.schema_in_prompt
+
+    @property
     def native_calls(self) -> bool:
         """True if tools can be offered by the model's own interface."""
         return self._first.model.native_calls
-
-    @property
-    def is_away(self) -> bool:
-        """True if calls failed and none has succeeded since, so that the service is called only now and then."""
-        return self._first.calls.service.is_away
 
     @property
     def fallback(self) -> tuple[str, ...]:
@@ -220,14 +230,10 @@ class ModelClient:
     async def generate(
         self, prompt: str, *, system: str = "", max_tokens: int, owner: CallOwner, purpose: Purpose
     ) -> Reply:
-        """Return the reply to `prompt`, its text without reasoning and surrounding white space; it may be empty.
-        `system`: instructions before the prompt. Deterministic where the service can be: the temperature is 0.
-
-        Raises as `reply`.
-        """
-        instructions = (Message("system", system),) if system else ()
-        request = Request(messages=(*instructions, Message("user", prompt)), max_tokens=max_tokens)
-        reply = await self.reply(request, owner=owner, purpose=purpose, temperature=0.0)
+        """Return the reply to a `prompt_request`, its text without reasoning and surrounding white space; it may be
+        empty. Raises as `reply`."""
+        request = prompt_request(prompt, system=system, max_tokens=max_tokens)
+        reply = await self.reply(request, owner=owner, purpose=purpose, temperature=request.temperature)
         return structs.replace(reply, text=without_reasoning(reply.text))
 
     async def reachable(self) -> bool:
@@ -241,6 +247,11 @@ class ModelClient:
         """Return why the model, and each of its fallbacks, cannot be asked now; None for those that answer. Cheap.
         Raises nothing."""
         return await asyncio.gather(*(counted.problem() for counted in (self._first, *self._fallback)))
+
+    @property
+    def known_problems(self) -> list[Problem | None]:
+        """What `problems` returns, as the last calls and looks have shown it. Asks nothing."""
+        return [counted.known_problem for counted in (self._first, *self._fallback)]
 
     async def window(self) -> int | None:
         """Return the tokens that a request and its reply may have together: the block's, else what the service or the

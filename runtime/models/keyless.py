@@ -18,6 +18,10 @@ class KeylessModel(Model):
         raise self._refusal()
 
     async def problem(self) -> Problem:
+        return self.known_problem
+
+    @property
+    def known_problem(self) -> Problem:
         return Problem.of(self._refusal())
 
     def _refusal(self) -> AccessRefused:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar, Final, NamedTuple, Self
 
 from runtime.errors import Away, GiveUp, SymbiontError, UsageError
-from runtime.models.request import Message, Reply, Request
+from runtime.models.request import Reply, Request, prompt_request
 
 # Some services return the reasoning of a model between these tags, before the answer.
 _REASONING: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
@@ -63,6 +63,8 @@ class Model(ABC):
     """The model, by the service's own name."""
     holds_schema: bool = False
     """True if replies can be held to a JSON Schema."""
+    schema_in_prompt: bool = True
+    """True if a schema takes tokens of the request; False if replies are held to it by a grammar alone."""
     native_calls: bool = False
     """True if tools can be offered by the model's own interface."""
 
@@ -78,21 +80,21 @@ class Model(ABC):
         yield reply
 
     async def generate(self, prompt: str, *, system: str = "", max_tokens: int) -> str:
-        """Return the answer to `prompt`, without its reasoning and without surrounding white space; it may be empty.
-        `system`: instructions before the prompt. `max_tokens`: of the answer.
-
-        Deterministic where the service can be: the temperature is 0. The model is asked to answer without reasoning,
-        which would use up the tokens of the answer. Raises ModelUnavailable, ModelRefused.
-        """
-        instructions = (Message("system", system),) if system else ()
-        messages = (*instructions, Message("user", prompt))
-        reply = await self.reply(Request(messages=messages, max_tokens=max_tokens, temperature=0.0, reasoning=False))
+        """Return the answer to a `prompt_request`, without reasoning and surrounding white space; it may be empty.
+        Raises ModelUnavailable, ModelRefused."""
+        reply = await self.reply(prompt_request(prompt, system=system, max_tokens=max_tokens))
         return without_reasoning(reply.text)
 
     @abstractmethod
     async def problem(self) -> Problem | None:
         """Return why the model cannot be asked now; None if its service answers. Cheap: the result is cached for some
         seconds. Raises nothing."""
+
+    @property
+    @abstractmethod
+    def known_problem(self) -> Problem | None:
+        """Why the model could not be asked when it was last called or looked at. Asks nothing. None if its service
+        answered, or if that is too long ago to say anything."""
 
     async def reachable(self) -> bool:
         """True if the service answers at all. Cheap and raises nothing, as `problem`."""

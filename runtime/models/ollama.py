@@ -60,6 +60,7 @@ class OllamaModel(RemoteModel):
     """Calls one Ollama."""
 
     name = "ollama"
+    schema_in_prompt = False
 
     _optional: ClassVar[Mapping[str, re.Pattern[str]]] = {
         "format": re.compile(r"\bformat\b|\bschema\b|\bgrammar\b"),

@@ -1,15 +1,18 @@
-"""Why a service does not answer, remembered for some seconds."""
+"""Whether a model can be asked: what its last call or a look at its service has shown, remembered for some seconds."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 
 from runtime.clock import Clock
-from runtime.models.model import Problem
+from runtime.models.model import Model, Problem
 
 REACHABLE_SECONDS = 10.0
 """Seconds for which the result of `Model.problem` is cached."""
+KNOWN_SECONDS = 90.0
+"""Seconds for which what was seen is told to those who must not ask (`Model.known_problem`)."""
 LOOK_SECONDS = 2.0
 """Maximum seconds for checking a service."""
 
@@ -21,6 +24,13 @@ class Reachability:
         self._clock = clock
         self._looking = asyncio.Lock()
         self._seen: tuple[float, Problem | None] | None = None
+
+    @property
+    def known(self) -> Problem | None:
+        """The problem that was last seen; None if the service answered, or nothing was seen for `KNOWN_SECONDS`."""
+        if self._seen is None or self._clock.monotonic() - self._seen[0] >= KNOWN_SECONDS:
+            return None
+        return self._seen[1]
 
     async def check(self, look: Callable[[], Awaitable[Problem | None]]) -> Problem | None:
         """Return the problem of the service, None if it answered; `look` asks it if that is not known. Several callers
@@ -34,3 +44,20 @@ class Reachability:
     def note(self, problem: Problem | None) -> None:
         """Record what a call has shown: None if the service answered."""
         self._seen = self._clock.monotonic(), problem
+
+
+class WatchedModel(Model):
+    """A model that can be looked at without a question."""
+
+    _reachability: Reachability
+
+    async def problem(self) -> Problem | None:
+        return await self._reachability.check(self._look)
+
+    @property
+    def known_problem(self) -> Problem | None:
+        return self._reachability.known
+
+    @abstractmethod
+    async def _look(self) -> Problem | None:
+        """Return why the model cannot be asked; None if it can. Takes `LOOK_SECONDS` at most, and raises nothing."""

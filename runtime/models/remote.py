@@ -14,14 +14,13 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import SymbiontError
 from runtime.models.model import (
     AccessRefused,
-    Model,
     ModelRefused,
     ModelUnavailable,
     NoSuchModel,
     Problem,
     WindowExceeded,
 )
-from runtime.models.reachability import Reachability
+from runtime.models.reachability import Reachability, WatchedModel
 from runtime.models.request import Reply, Request
 from runtime.models.window_errors import exceeds_window
 from runtime.outbound.http import CallFailed, HttpCaller, explanation, may_pass
@@ -47,10 +46,10 @@ class Reading(Protocol):
         """True after the last part."""
 
     def whole(self) -> Reply:
-        """Return the reply of all parts."""
+        """Return the reply of all parts. Raises ValueError if there was none."""
 
 
-class RemoteModel(Model):
+class RemoteModel(WatchedModel):
     """Calls a service once for each question: the caller decides about retries.
 
     The exception is a service that does not know a parameter: the question is asked again without it, and later ones
@@ -88,11 +87,12 @@ class RemoteModel(Model):
                 )
                 reading = self._reading()
                 self._feed(reading, answer)
+                reply = self._whole(reading)
             except CallFailed as failure:
                 error = self._error(failure, sent)
             else:
                 self._reachability.note(None)
-                return reading.whole()
+                return reply
             if error is not None:
                 raise error
 
@@ -107,17 +107,15 @@ class RemoteModel(Model):
                             yield text
                 if not reading.complete:
                     raise CallFailed(f"{self._host} ended its answer before it was complete")
+                reply = self._whole(reading)
             except CallFailed as failure:
                 error = self._error(failure, sent)
             else:
                 self._reachability.note(None)
-                yield reading.whole()
+                yield reply
                 return
             if error is not None:
                 raise error
-
-    async def problem(self) -> Problem | None:
-        return await self._reachability.check(self._look)
 
     async def reachable(self) -> bool:
         # A refusal is an answer.
@@ -147,10 +145,6 @@ class RemoteModel(Model):
     @abstractmethod
     def _events(self, lines: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the JSON of each part, given the lines of a streamed answer. Raises ValueError for other lines."""
-
-    @abstractmethod
-    async def _look(self) -> Problem | None:
-        """Return why the model cannot be asked; None if the service answers within `reachability.LOOK_SECONDS`."""
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
@@ -184,6 +178,14 @@ class RemoteModel(Model):
             raise self._told(part)
         try:
             return reading.feed(part)
+        except ValueError:
+            wrong = self._not_text()
+        raise wrong
+
+    def _whole(self, reading: Reading) -> Reply:
+        """Raises ModelRefused if the answer has no reply."""
+        try:
+            return reading.whole()
         except ValueError:
             wrong = self._not_text()
         raise wrong

@@ -58,6 +58,17 @@ class Request(Struct, frozen=True, kw_only=True):
     reasoning: bool = True
 
 
+def prompt_request(prompt: str, *, system: str = "", max_tokens: int) -> Request:
+    """Return the request for an answer to one prompt. `system`: instructions before it. `max_tokens`: of the answer.
+
+    Deterministic where the service can be: the temperature is 0. The model is asked to answer without reasoning, which
+    would use up the tokens of the answer.
+    """
+    instructions = (Message("system", system),) if system else ()
+    messages = (*instructions, Message("user", prompt))
+    return Request(messages=messages, max_tokens=max_tokens, temperature=0.0, reasoning=False)
+
+
 class Usage(Struct, frozen=True):
     """Tokens of one call; None where the service does not say. `cached`: of `tokens_in`, those read from its cache."""
 

@@ -12,8 +12,8 @@ from runtime.errors import Retry
 Answer = TypeVar("Answer")
 
 LONGEST_WAIT_SECONDS: Final = 30.0
-"""Maximum seconds of a `Retry-After` that is obeyed; a longer one ends the call, and the caller decides when to
-retry."""
+"""Default maximum seconds of a `Retry-After` that is waited for; a longer one ends the call, and the caller decides
+when to retry."""
 
 _FIRST_WAIT_SECONDS: Final = 0.5
 
@@ -25,11 +25,12 @@ async def retried(
     clock: Clock,
     passing: Callable[[Retry], bool],
     until: float | None = None,
+    longest_wait: float = LONGEST_WAIT_SECONDS,
 ) -> Answer:
     """Return the answer of `attempt`, which is called `tries` times in all while it raises errors that are `passing`.
 
     The waits are 0.5 s, 1 s, 2 s … plus or minus a quarter, or what the service asks for. The error is raised at once
-    if that is more than `LONGEST_WAIT_SECONDS`, or would end after `until` (monotonic seconds of `clock`).
+    if that is more than `longest_wait` seconds, or would end after `until` (monotonic seconds of `clock`).
     """
     for number in range(1, tries + 1):
         try:
@@ -37,7 +38,7 @@ async def retried(
         except Retry as failure:
             wait = _wait(failure, number)
             late = until is not None and clock.monotonic() + wait >= until
-            if number == tries or wait > LONGEST_WAIT_SECONDS or late or not passing(failure):
+            if number == tries or wait > longest_wait or late or not passing(failure):
                 raise
         await clock.sleep(wait)
     raise ValueError("tries must be at least 1")

@@ -15,7 +15,7 @@ from runtime.models.calls.price import Price
 from runtime.models.calls.service import Service, Services
 from runtime.models.request import Reply, Usage
 from runtime.outbound.http import CallFailed, passes
-from runtime.outbound.retry import retried
+from runtime.outbound.retry import LONGEST_WAIT_SECONDS, retried
 
 Answer = TypeVar("Answer")
 
@@ -67,12 +67,17 @@ class CountedCalls:
         context: CallContext,
         *,
         price: Price | None = None,
+        label: str | None = None,
+        longest_wait: float = LONGEST_WAIT_SECONDS,
     ) -> None:
-        """`name`: of the block, or of the row. `model`: by the service's own name."""
+        """`name`: of the block, or of the row. `model`: by the service's own name. `label`: as metrics show it, by
+        default the name. `longest_wait`: seconds of a `Retry-After` that a call waits for at most."""
         self.name = name
         self.model = model
         self.service = service
+        service.used_by(self, label or name)
         self._price = price
+        self._longest_wait = longest_wait
         self._record = context.record
         self._clock = context.clock
 
@@ -108,7 +113,7 @@ class CountedCalls:
                     ending.outcome = "answered"
                     return answer
 
-            return await retried(once, tries=tries, clock=self._clock, passing=passes, until=until)
+            return await self._retried(once, tries, until)
 
     async def stream(
         self, opened: Callable[[], AsyncIterator[str | Reply]], kind: CallKind, *, seconds: float
@@ -125,12 +130,17 @@ class CountedCalls:
                 parts = self._stream(opened, kind, until, seconds)
                 return parts, await anext(parts)
 
-            parts, part = await retried(begun, tries=TRIES, clock=self._clock, passing=passes, until=until)
+            parts, part = await self._retried(begun, TRIES, until)
             self.service.answered()
             async with aclosing(parts):
                 yield part
                 async for part in parts:
                     yield part
+
+    async def _retried(self, attempt: Callable[[], Awaitable[Answer]], tries: int, until: float) -> Answer:
+        return await retried(
+            attempt, tries=tries, clock=self._clock, passing=passes, until=until, longest_wait=self._longest_wait
+        )
 
     async def _stream(
         self, opened: Callable[[], AsyncIterator[str | Reply]], kind: CallKind, until: float, seconds: float

@@ -18,7 +18,7 @@ NANO: Final = 1_000_000_000
 # Services of models that run on one's own machine have no published prices.
 _WITHOUT_PRICES: Final = frozenset({"ollama", "local", "hashing"})
 # Rows that genai-prices calls otherwise.
-_PROVIDERS: Final = {"bedrock": "aws", "xai": "x-ai"}
+_PROVIDERS: Final = {"bedrock": "aws"}
 
 
 class Price(Protocol):

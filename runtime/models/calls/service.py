@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import Retry
@@ -42,8 +43,7 @@ class Service:
         """`impatient`: searches wait for it. One of the places is for urgent calls, and one call without an answer is
         enough to be away."""
         self.impatient = impatient
-        self.labels: set[str] = set()
-        """Names under which it is used."""
+        self._labels: Counter[str] = Counter()
         self.refused: str | None = None
         """Why it refuses every call, as its last answer said, in one line; None if it does not."""
         self.waiting = 0
@@ -59,6 +59,21 @@ class Service:
         self._away_until = 0.0
         self._away_for = 0.0
         self._probing = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names under which it is used. May be read in another thread."""
+        return tuple(self._labels)
+
+    def used_by(self, user: object, label: str) -> None:
+        """Show it in metrics as `label` for as long as `user` exists."""
+        self._labels[label] += 1
+        finalize(user, self._forget, label).atexit = False
+
+    def _forget(self, label: str) -> None:
+        self._labels[label] -= 1
+        if not self._labels[label]:
+            del self._labels[label]
 
     @property
     def is_away(self) -> bool:
@@ -145,13 +160,11 @@ class Services:
         self._clock = clock
         self._known: WeakValueDictionary[Hashable, Service] = WeakValueDictionary()
 
-    def of(self, identity: Hashable, places: int, label: str, *, impatient: bool = False) -> Service:
-        """Return the service with this `identity` (kind, address, model, key); the first call determines the rest.
-        `label`: the name of its user, as metrics show it."""
+    def of(self, identity: Hashable, places: int, *, impatient: bool = False) -> Service:
+        """Return the service with this `identity` (kind, address, model, key); the first call determines the rest."""
         service = self._known.get(identity)
         if service is None:
             service = self._known[identity] = Service(places, self._clock, impatient=impatient)
-        service.labels.add(label)
         return service
 
     def waiting(self) -> dict[str, float]:
@@ -171,5 +184,5 @@ class Services:
     def _labelled(self) -> Iterator[tuple[str, Service]]:
         for reference in self._known.valuerefs():
             if (service := reference()) is not None:
-                for label in tuple(service.labels):
+                for label in service.labels:
                     yield label, service

@@ -18,14 +18,14 @@ from runtime.errors import SymbiontError
 from runtime.models.direct.failures import Asked, error_of, not_text
 from runtime.models.direct.http_client import OPENED
 from runtime.models.direct.messages import messages_of, parameters_of, reply_of, settings_of
-from runtime.models.model import Model, ModelRefused, ModelUnavailable, Problem
-from runtime.models.reachability import LOOK_SECONDS, Reachability
+from runtime.models.model import ModelRefused, ModelUnavailable, Problem
+from runtime.models.reachability import LOOK_SECONDS, Reachability, WatchedModel
 from runtime.models.remote import STREAM_FACTOR
 from runtime.models.request import Reply, Request
 from runtime.outbound.http import CallFailed, HttpCaller
 
 
-class DirectModel(Model):
+class DirectModel(WatchedModel):
     """Asks one provider through its own library, once for each question."""
 
     native_calls = True
@@ -125,9 +125,6 @@ class DirectModel(Model):
             )
         finally:
             OPENED.reset(token)
-
-    async def problem(self) -> Problem | None:
-        return await self._reachability.check(self._look)
 
     def with_model(self, model: str) -> Self:
         other = super().with_model(model)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,27 +18,26 @@ from runtime.errors import UsageError
 from runtime.models.local.model_file import ModelFile, packaged, read_model_file
 from runtime.models.local.options import LocalOptions
 from runtime.models.local.runner import Runner
-from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel, Problem
+from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, Problem
+from runtime.models.reachability import Reachability, WatchedModel
 from runtime.models.request import Reply, Request
 
 LIBRARY: Final = "xllamacpp"
-REACHABLE_SECONDS: Final = 10.0
-"""Seconds for which the result of `problem` is cached."""
 
 
-class LocalModel(Model):
+class LocalModel(WatchedModel):
     """A GGUF file. A worker process loads it for the first request; opening it only reads the file's header."""
 
     name = "local"
     holds_schema = True
+    schema_in_prompt = False
 
     def __init__(self, file: ModelFile, options: LocalOptions, *, clock: Clock = SYSTEM) -> None:
         self.model = file.name
         self.native_calls = file.calls
         self._file = file
-        self._clock = clock
         self._window = min(options.context, file.trained or options.context)
-        self._seen: tuple[float, Problem | None] | None = None
+        self._reachability = Reachability(clock)
         self._runner = Runner(
             file,
             window=self._window,
@@ -64,15 +62,15 @@ class LocalModel(Model):
                     yield part
         except ModelUnavailable as error:
             if not self._runner.loaded:
-                self._seen = self._clock.monotonic(), Problem.of(error)
+                self._reachability.note(Problem.of(error))
             raise
 
     async def problem(self) -> Problem | None:
-        if self._runner.loaded:
-            return None
-        if self._seen is None or self._clock.monotonic() - self._seen[0] >= REACHABLE_SECONDS:
-            self._seen = self._clock.monotonic(), await asyncio.to_thread(_problem_of, self._file.path)
-        return self._seen[1]
+        return None if self._runner.loaded else await super().problem()
+
+    @property
+    def known_problem(self) -> Problem | None:
+        return None if self._runner.loaded else super().known_problem
 
     async def window(self) -> int | None:
         return self._window
@@ -83,13 +81,11 @@ class LocalModel(Model):
         except (ModelUnavailable, ModelRefused):
             return None
 
-    def with_model(self, model: str) -> Self:
-        other = copy.copy(self)
-        other.model = model
-        return other
-
     async def close(self) -> None:
         await self._runner.close()
+
+    async def _look(self) -> Problem | None:
+        return await asyncio.to_thread(_problem_of, self._file.path)
 
 
 async def open_local(options: Mapping[str, object]) -> LocalModel:

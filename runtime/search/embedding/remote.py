@@ -96,8 +96,9 @@ class RemoteEmbedder(Embedder):
     def count_with(self, context: CallContext) -> None:
         url, model, key = self._service.url, self._service.model, self._service.key
         identity = "embedding", self.name, url, model, key
-        service = context.services.of(identity, AT_ONCE, f"embedding/{self.name}", impatient=True)
-        self._calls = CountedCalls(self.name, model, service, context, price=PublishedPrice(self.name, url))
+        service, price = context.services.of(identity, AT_ONCE, impatient=True), PublishedPrice(self.name, url)
+        label = f"embedding/{self.name}"
+        self._calls = CountedCalls(self.name, model, service, context, price=price, label=label)
 
     async def close(self) -> None:
         await self._caller.close()

@@ -16,12 +16,11 @@ from dslc.blocks.variant import Variant
 from runtime.models import open_model
 from runtime.models.calls import service as service_module
 from runtime.models.calls.call import Call, CallOwner
-from runtime.models.calls.counted_calls import TRIES, CallContext
+from runtime.models.calls.counted_calls import TRIES, CallContext, CountedCalls
 from runtime.models.calls.service import AWAY_SECONDS, FAILURES, LONGEST_AWAY_SECONDS, Services
-from runtime.models.client import CountedModel, ModelClient
+from runtime.models.client import LONGEST_WAIT_SECONDS, CountedModel, ModelClient
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.models.request import Message, Reply, Request, ToolSchema, Usage
-from runtime.outbound.retry import LONGEST_WAIT_SECONDS
 from runtime.secrets.secret import Secret
 from tests.clocks import until
 from tests.runtime.models.chat_service import SAID, ChatService, chat_service, never, says, streams, text
@@ -79,6 +78,11 @@ async def ask(client: ModelClient) -> str:
     return (await client.reply(ASKED, owner=ADA)).text
 
 
+def is_away(client: ModelClient) -> bool:
+    """True if its service is called only now and then, because calls failed."""
+    return client._first.calls.service.is_away
+
+
 async def absence(client: ModelClient) -> ModelUnavailable:
     with pytest.raises(ModelUnavailable) as caught:
         await ask(client)
@@ -116,6 +120,14 @@ async def test_the_window_of_the_block_wins(world: World, service: ChatService) 
     assert await (await world.client(service, window=2048)).window() == 2048
 
 
+async def test_a_schema_takes_tokens_where_replies_are_held_to_it(world: World, service: ChatService) -> None:
+    client = await world.client(service)
+
+    assert client.schema_in_prompt
+    client._first.model.holds_schema = False
+    assert not client.schema_in_prompt
+
+
 # Repetition.
 
 
@@ -138,25 +150,27 @@ async def test_a_service_that_stays_busy_is_unavailable_after_a_few_calls(world:
 
 
 async def test_retry_after_is_waited_for(world: World, service: ChatService) -> None:
-    service.answers.append(says(429, retry_after="7"))
+    service.answers.append(says(429, retry_after="4"))
 
     assert await ask(await world.client(service)) == SAID
-    assert world.clock.waits == [7.0]
+    assert world.clock.waits == [4.0]
 
 
-async def test_a_longer_retry_after_is_left_to_the_caller(world: World, service: ChatService) -> None:
-    service.answers.append(says(429, retry_after=str(LONGEST_WAIT_SECONDS + 1)))
+async def test_a_longer_retry_after_is_left_to_a_fallback_and_the_caller(world: World, service: ChatService) -> None:
+    other = await world.service()
+    service.answers += [says(429, retry_after=str(LONGEST_WAIT_SECONDS + 1))] * 2
 
     assert (await absence(await world.client(service))).retry_after == LONGEST_WAIT_SECONDS + 1
+    assert await ask(await world.client(service, await world.model(other, "big"))) == SAID
     assert world.clock.waits == []
-    assert len(service.bodies) == 1
+    assert (len(service.bodies), len(other.bodies)) == (2, 1)
 
 
 async def test_the_deadline_is_that_of_all_tries_together(world: World, service: ChatService) -> None:
-    service.answers += [says(429, retry_after="7")] * 9
+    service.answers += [says(429, retry_after="4")] * 9
 
-    await absence(await world.client(service, timeout=timedelta(seconds=10)))
-    assert world.clock.waits == [7.0]
+    await absence(await world.client(service, timeout=timedelta(seconds=6)))
+    assert world.clock.waits == [4.0]
 
 
 async def test_a_service_that_never_answers_is_unavailable_at_the_deadline(world: World, service: ChatService) -> None:
@@ -279,7 +293,7 @@ async def test_a_cancelled_call_ends_its_connection_and_is_counted(world: World,
     await asyncio.wait({asked})
 
     assert world.outcomes == [("quick", "cancelled")]
-    assert not client.is_away
+    assert not is_away(client)
     assert await ask(client) == SAID
 
 
@@ -291,7 +305,7 @@ async def go_away(world: World, service: ChatService, client: ModelClient) -> No
     service.answers += [says(503)] * (FAILURES * TRIES)
     for _ in range(FAILURES):
         await absence(client)
-    assert client.is_away
+    assert is_away(client)
 
 
 async def test_a_model_that_keeps_failing_is_not_called_for_a_while(world: World, service: ChatService) -> None:
@@ -307,7 +321,7 @@ async def test_a_model_that_keeps_failing_is_not_called_for_a_while(world: World
     assert world.context.services.available() == {"quick": 0}
     world.clock.advance(AWAY_SECONDS)
     assert await ask(client) == SAID
-    assert not client.is_away
+    assert not is_away(client)
     assert world.context.services.available() == {"quick": 1}
 
 
@@ -360,7 +374,7 @@ async def test_a_model_that_nobody_calls_any_more_is_not_shown_as_away_for_ever(
     await go_away(world, service, client)
     world.clock.advance(AWAY_SECONDS + LONGEST_AWAY_SECONDS)
 
-    assert not client.is_away
+    assert not is_away(client)
     assert world.context.services.available() == {"quick": 1}
 
 
@@ -371,16 +385,23 @@ async def test_refusals_do_not_take_a_model_away(world: World, service: ChatServ
         with pytest.raises(ModelRefused):
             await ask(client)
 
-    assert not client.is_away
+    assert not is_away(client)
 
 
-async def test_a_service_that_nothing_uses_is_forgotten() -> None:
-    services = Services()
-    kept = services.of("a", 4, "a")
-    services.of("b", 4, "b")
+def test_a_service_is_shown_by_the_names_of_its_users_while_there_are_any() -> None:
+    context = CallContext()
+    services = context.services
 
-    assert services.of("a", 4, "again") is kept
+    def used(identity: str, name: str) -> CountedCalls:
+        return CountedCalls(name, "m-1", services.of(identity, 4), context)
+
+    kept, users = used("a", "a"), [used("a", "again"), used("a", "again"), used("b", "b")]
+    assert kept.service is users[0].service
+    assert services.available() == {"a": 1, "again": 1, "b": 1}
+    del users[1:]
     assert services.available() == {"a": 1, "again": 1}
+    users.clear()
+    assert services.available() == {"a": 1}
 
 
 # Fallbacks.

@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from dslc.blocks.variant import Variant
+from runtime.models.calls.call import BACKGROUND
+from runtime.models.client import open_client
 from runtime.models.model import ModelRefused, ModelUnavailable
 from runtime.models.ollama import OllamaModel, OllamaOptions
 from runtime.models.request import Message, Request, ToolCall, ToolSchema
@@ -61,6 +64,16 @@ async def test_everything_of_a_request_is_asked(model: OllamaModel, service: Ser
             "options": {"num_predict": 50, "num_ctx": 4096, "temperature": 0.7, "stop": ["END"]},
         }
     ]
+
+
+async def test_an_answer_to_a_prompt_is_asked_without_reasoning(service: Service) -> None:
+    client = await open_client(Variant(name="ollama"), {"url": service.url})
+    assert client is not None
+    await client.generate("What happened?", max_tokens=9, owner=BACKGROUND, purpose="summary")
+    await client.close()
+
+    assert (service.bodies[0]["think"], service.bodies[0]["options"]["temperature"]) == (False, 0)
+    assert not client.schema_in_prompt
 
 
 async def test_the_window_is_that_of_the_options(model: OllamaModel) -> None:

@@ -254,6 +254,15 @@ async def test_an_error_in_the_middle_of_a_stream_is_told(
         await model.reply(QUESTION)
 
 
+async def test_a_part_without_a_choice_adds_nothing(model: OpenAIModel, service: Service) -> None:
+    filtered = {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
+    service.answers += [sends(*events(filtered), *service.wire.parts(Said(SAID))), says(200, filtered)]
+
+    assert (await streamed(model)).text == SAID
+    with pytest.raises(ModelRefused, match="not text"):
+        await model.reply(QUESTION)
+
+
 @pytest.mark.parametrize("part", [b"data: {\n\n", b"<html>\n", b"data: 5\n\n", b'{"choices": []}\n', b"data: [[\n\n"])
 async def test_a_part_that_is_none_is_refused(model: OpenAIModel, service: Service, part: bytes) -> None:
     service.answers.append(sends(*service.wire.parts(Said(SAID))[:4], part))

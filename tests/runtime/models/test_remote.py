@@ -15,7 +15,7 @@ from runtime.models import MODELS, open_model
 from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.models.ollama import OllamaModel, OllamaOptions
 from runtime.models.openai import OpenAIModel, OpenAIOptions
-from runtime.models.reachability import REACHABLE_SECONDS
+from runtime.models.reachability import KNOWN_SECONDS, REACHABLE_SECONDS
 from runtime.models.request import Request
 from runtime.outbound.model_service import OPENAI
 from runtime.secrets.secret import Secret
@@ -288,6 +288,21 @@ async def test_a_service_that_does_not_list_its_models_is_there(opened: Open, se
     service.looks.append(says(status))
 
     assert await opened().reachable()
+
+
+async def test_what_was_seen_is_known_for_a_while_and_nothing_is_asked(
+    opened: Open, service: Service, clock: ManualClock
+) -> None:
+    model = opened()
+    assert model.known_problem is None
+    service.looks.append(says(503))
+    problem = await model.problem()
+    assert problem is not None
+    clock.advance(KNOWN_SECONDS - 1)
+    assert model.known_problem == problem
+    clock.advance(1)
+    assert model.known_problem is None
+    assert service.looked == 1
 
 
 # Opening.

@@ -169,7 +169,7 @@ def test_published_prices_are_used_where_service_and_model_are_known(
     assert PublishedPrice(row, url).cost(model, used) == cost
 
 
-@pytest.mark.parametrize("row", ["anthropic", "google", "mistral", "bedrock", "groq", "cohere", "xai", "openrouter"])
+@pytest.mark.parametrize("row", ["anthropic", "google", "mistral", "bedrock", "groq", "cohere"])
 def test_a_row_without_an_address_is_looked_up_by_its_name(row: str) -> None:
     from genai_prices.data_snapshot import find_provider_by_id, get_snapshot
 

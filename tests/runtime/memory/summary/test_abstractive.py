@@ -38,6 +38,10 @@ class Noting(Model):
     async def problem(self) -> None:
         return None
 
+    @property
+    def known_problem(self) -> None:
+        return None
+
 
 def items(*texts: str) -> list[Item]:
     return [
