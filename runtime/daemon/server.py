@@ -42,7 +42,7 @@ from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
 from runtime.daemon.program.reload import Compiled, compile_paths
-from runtime.daemon.program.upkeep import check_database, reload_on_changes
+from runtime.daemon.program.upkeep import check_database, look_at_models, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.errors import Unavailable
 from runtime.database.notifications import INBOX, WEBHOOKS, Notifications
@@ -256,6 +256,7 @@ class Daemon:
             tasks.start("dispatcher", self._dispatcher.run())
             tasks.start("watch", reload_on_changes(app))
             tasks.start("guard", self._guard())
+            tasks.start("models", look_at_models(app))
             tasks.start("notifications", self._notifications.run())
             tasks.start("retention", self._retention.run())
             tasks.start("dynamic webhooks", app.dynamic_routes.run())
@@ -319,6 +320,7 @@ class Daemon:
             log.error("storage_unavailable", reason=problem)
         else:
             log.info("storage_recovered")
+            self._app.usage.store_kept()
 
     async def _run_agent(self, turn: Turn, run_log: RunLog) -> str | None:
         """Run the agent of the generation that is current when the attempt begins. Returns how the run ended."""

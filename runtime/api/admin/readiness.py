@@ -19,7 +19,7 @@ from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import StoreProblem
-from runtime.models.model import ModelUnavailable
+from runtime.models.model import ModelUnavailable, Problem
 from runtime.threads.turns.backlog import Backlog, BacklogReader
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
@@ -270,12 +270,21 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
 
 async def model_checks(models: Sequence[ModelStatus]) -> list[Check]:
     """Return the readiness of language models. Takes `runtime.models.reachability.LOOK_SECONDS` at most."""
-    return await asyncio.gather(*map(_model, models))
+    return await asyncio.gather(*map(_looked_at, models))
 
 
-async def _model(model: ModelStatus) -> Check:
+def known_model_checks(models: Sequence[ModelStatus]) -> list[Check]:
+    """Return the readiness of language models as their last calls and looks have shown it. Asks nothing."""
+    return [_model(model, () if model.client is None else model.client.known_problems) for model in models]
+
+
+async def _looked_at(model: ModelStatus) -> Check:
+    return _model(model, () if model.client is None else await model.client.problems())
+
+
+def _model(model: ModelStatus, problems: Sequence[Problem | None]) -> Check:
     """Return the readiness of a language model. RED if agents answer with it, and neither it nor a fallback can be
-    asked: without them, only summaries lack it, which are built from sentences instead."""
+    asked: without them, only summaries lack it, which are built from sentences instead. `problems`: of its client."""
     check, client = f"model {model.name}", model.client
     missing: Level = "RED" if model.agents else "YELLOW"
     concerned = f"; agents without a model: {', '.join(model.agents)}" if model.agents else ""
@@ -284,7 +293,7 @@ async def _model(model: ModelStatus) -> Check:
             return Check(check, "GREEN", "none")
         return Check(check, missing, _listed("it cannot be used", model.problems) + concerned)
     shown = f"{client.name}, {client.model}"
-    problem, *others = await client.problems()
+    problem, *others = problems
     if problem is None and model.problems:
         return Check(check, "YELLOW", f"{shown}; {_listed('needs attention', model.problems)}")
     if problem is None:

@@ -15,7 +15,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api.admin.operations import OPERATIONS, Operation, error_json
 from runtime.api.admin.protocol import LINES, ROOT_HEADER
-from runtime.api.admin.readiness import model_checks, not_mounted
+from runtime.api.admin.readiness import known_model_checks, not_mounted
 from runtime.api.admin.state import Event
 from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Authenticator
@@ -121,17 +121,16 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
             # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
             return web.json_response({"ready": state["ready"]}, status=status)
         # Deliveries are stored while a model is away, so it is only a warning here.
-        state["warnings"] += await _model_warnings(app)
+        state["warnings"] += _model_warnings(app)
         return web.json_response(state, status=status)
 
     return readyz
 
 
-async def _model_warnings(app: App) -> list[str]:
+def _model_warnings(app: App) -> list[str]:
     """Return the checks of models that are not GREEN, as lines. Those that could not be opened are among the warnings
-    of the generation."""
-    async with app.pinned():
-        checks = await model_checks([model for model in app.models if model.client is not None])
+    of the generation. No model is asked for a probe: `runtime.daemon.program.upkeep.look_at_models` does that."""
+    checks = known_model_checks([model for model in app.models if model.client is not None])
     return [f"{each.check}: {each.text}" for each in checks if each.status != "GREEN"]
 
 

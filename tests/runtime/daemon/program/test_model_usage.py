@@ -11,7 +11,9 @@ from sqlalchemy import select
 
 from runtime.daemon.process.root import make
 from runtime.daemon.process.settings import ProcessSettings
+from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
+from runtime.daemon.server import Daemon
 from runtime.database.errors import Unavailable
 from runtime.database.schema import usage
 from runtime.identity.caller import Caller
@@ -94,6 +96,16 @@ async def test_no_call_fails_because_of_the_database(app: App) -> None:
     await ask(app)
 
     assert len(await rows(app)) == 2
+
+
+async def test_rows_of_an_outage_are_stored_when_it_ends(app: App) -> None:
+    Daemon(app, Notifier({}))
+    app.database.outage.problem = Unavailable("away")
+    await ask(app)
+    app.database.outage.problem = None
+    app.database.outage.on_change(None)
+
+    assert len(await rows(app)) == 1
 
 
 async def test_a_reload_that_changes_no_service_keeps_its_connection_and_its_failures(
