@@ -45,7 +45,7 @@ class Service:
         self.impatient = impatient
         self._labels: Counter[str] = Counter()
         self.refused: str | None = None
-        """Why it refuses every call, as its last answer said, in one line; None if it does not."""
+        """Why it refuses every call, as the last one has shown, in one line; None if it does not."""
         self.waiting = 0
         """Number of callers that wait for a place."""
         self._clock = clock
@@ -140,6 +140,7 @@ class Service:
 
     def _failed(self, failure: Retry) -> None:
         self._failures += 1
+        self.refused = None
         self._latest = self._clock.monotonic(), failure.line()
         silent = self.impatient and isinstance(failure, CallFailed) and failure.status is None
         if self._failures < FAILURES and not silent and self._last is None:

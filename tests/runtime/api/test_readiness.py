@@ -21,7 +21,7 @@ from runtime.database.connection import Database
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.models.calls.call import BACKGROUND
 from runtime.models.client import ModelClient, open_client
-from runtime.models.model import ModelRefused
+from runtime.models.model import ModelRefused, ModelUnavailable
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
@@ -259,7 +259,7 @@ async def test_a_model_that_agents_answer_with_and_that_cannot_be_had_is_red(app
         away = await opened("ollama", url="http://localhost:1")
         keyless = await opened("mistral")
         unknown = await opened("ollama", url=other.url, model="absent")
-        service.looks.append(says(401))
+        service.looks += [says(401)] * 9
         closed = await opened("openai", url=service.url, api_key="wrong")
         agents = ("helper", "reviewer")
         app.models = [
@@ -292,6 +292,19 @@ async def test_a_model_whose_last_call_was_refused_is_red_until_one_is_answered(
         assert (level, "its last call was refused: " in text) == ("RED", True)
         await client.generate("Hello.", max_tokens=10, owner=BACKGROUND, purpose="chat")
         assert await app.row("model quick") == ("GREEN", "openai, m-1")
+        await client.close()
+
+
+async def test_a_model_whose_last_call_failed_is_not_said_to_refuse_it(app: Looked) -> None:
+    async with serving("openai") as service:
+        client = await opened("openai", url=service.url, model="m-1", api_key="k")
+        app.models = [ModelStatus("quick", client, (), ("helper",))]
+        service.answers += [says(403), says(503, **{"Retry-After": "60"})]
+        for error in (ModelRefused, ModelUnavailable):
+            with pytest.raises(error):
+                await client.generate("Hello.", max_tokens=10, owner=BACKGROUND, purpose="chat")
+        level, text = await app.row("model quick")
+        assert (level, "answered 503" in text, "refused" in text) == ("RED", True, False)
         await client.close()
 
 
