@@ -37,7 +37,8 @@ Result = TypeVar("Result")
 WORKERS = 16
 FIRST_WORKERS = 8
 """Maximum number of concurrent runs after a start; each run that ends adds one. A turn that runs when a daemon is
-killed runs alone next (SQLite), or counts a try (PostgreSQL), so a run that kills daemons must not affect many."""
+killed runs alone next (SQLite), or counts a try unless it got further (PostgreSQL), so a run that kills daemons may not
+affect many."""
 ALONE_SECONDS = 30.0
 """Seconds that a suspect, a turn that was running when a daemon was killed, runs before others run beside it; and
 seconds that it waits for others to end before it runs beside them."""
@@ -216,8 +217,8 @@ class Dispatcher:
     async def _claim_suspect(self) -> bool | None:
         """Start one suspect, alone. True if one was started, False to claim nothing now, None to claim other turns.
 
-        If several turns ran when a daemon was killed, only the one that kills it again counts a try. A suspect that
-        runs for long is cleared, and the next one starts beside it.
+        If several turns ran when a daemon was killed, only for the one that runs when it is killed again may the kill
+        count as a try. A suspect that runs for long is cleared, and the next one starts beside it.
         """
         now = self._clock.monotonic()
         if self._suspect is not None and (running := self._running.get(self._suspect)) is not None:

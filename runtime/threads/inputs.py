@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, select
 
-from runtime.clock import Clock, milliseconds, uuid7
+from runtime.clock import milliseconds, uuid7
 from runtime.crypto import SealedBytes, Unsealable
 from runtime.database import bulk
-from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
 from runtime.database.schema import inputs, runs, threads
-from runtime.database.sealed import Seal
 from runtime.errors import NotFound, UsageError
 from runtime.identity.caller import Scope, read_scopes
 from runtime.threads import run, stage_ranks
 from runtime.threads.deletion import DELETED
 from runtime.threads.turns import thread_order
-from runtime.threads.turns.concurrency import UNLIMITED, ConcurrencyLimits
-from runtime.threads.turns.ending import OnEnded
-from runtime.threads.turns.queue import LEASE_SECONDS, TurnQueue
+from runtime.threads.turns.queue import TurnQueue
 from runtime.threads.turns.thread_order import Arrival
 from runtime.threads.turns.turn import WAITING, ClaimedTurn
 
@@ -64,6 +60,9 @@ class _Content(msgspec.Struct, frozen=True):
     text: str
 
 
+_CONTENT: Final = msgspec.json.Decoder(_Content)
+
+
 class _Sent(NamedTuple):
     id: str
     user_id: str
@@ -75,28 +74,17 @@ class _Sent(NamedTuple):
 
 
 class Inputs(TurnQueue[ClaimedInput]):
-    """The messages to the agents of one database. Those of one thread run one after the other."""
+    """The messages to the agents of one database. Those of one thread run one after the other.
+
+    Concurrency is limited by agent.
+    """
 
     kind = ClaimedInput
     table = inputs
     columns = ("thread_id", "scopes", "content", "created_at")
     group = "agent"
     arrived = "created_at"
-
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        *,
-        lease: float = LEASE_SECONDS,
-        limits: Callable[[], ConcurrencyLimits] = lambda: UNLIMITED,
-        on_ended: OnEnded = lambda connection, ended: None,
-    ) -> None:
-        """As those of `TurnQueue`; concurrency is limited by agent."""
-        super().__init__(database, clock, lease=lease, limits=limits, on_ended=on_ended)
-        self._seal = Seal(database.master_key, inputs.c.content)
-        self._content = msgspec.json.Decoder(_Content)
-        self._sending = Stage(stage_ranks.SEND, self._send, threads=_threads)
+    content = inputs.c.content
 
     async def send(self, user_id: str, agent: str, thread_id: str, text: str, scopes: Iterable[Scope]) -> str:
         """Store a message to the agent and return its id, which is also that of its run; it is committed then.
@@ -116,7 +104,7 @@ class Inputs(TurnQueue[ClaimedInput]):
         content = self._seal.close(msgspec.json.encode(_Content(text)), row=made, user_id=user_id)
         held = " ".join(sorted(scopes))
         sent = _Sent(made, user_id, agent, thread_id, held, content, milliseconds(self._clock))
-        await self._database.commits.store(self._sending, sent)
+        await self._database.commits.store(_SENDING, sent)
         return made
 
     async def state(self, input_id: str, user_id: str) -> InputState:
@@ -138,51 +126,50 @@ class Inputs(TurnQueue[ClaimedInput]):
     def _input(self, row: Any) -> ClaimedInput | str:
         """Return the message of a claimed row, or why it can never run."""
         try:
-            content = self._content.decode(self._seal.open(row.content, row=row.id, user_id=row.user_id))
+            content = _CONTENT.decode(self._seal.open(row.content, row=row.id, user_id=row.user_id))
         except Unsealable as error:
             return error.line()
         return ClaimedInput(
-            id=row.id,
-            run_id=self.run_id(row),
-            attempt=row.attempt + 1,
-            tries=row.tries + 1,
-            agent=row.agent,
-            user_id=row.user_id,
+            **self.claimed(row),
             thread_id=row.thread_id,
             text=content.text,
             scopes=read_scopes(row.scopes.split()),
             sent_at=row.created_at,
         )
 
-    def _send(self, connection: Connection, sent: Sequence[_Sent]) -> list[Exception | None]:
-        keys = [(each,) for each in sorted({each.thread_id for each in sent})]
-        found = bulk.find(connection, threads, ("id",), ("user_id", "agent", "kind"), keys, lock="NO KEY UPDATE")
-        owners = {row[0]: (row[1], row[2]) for row in found if row[3] != DELETED}
-        # Messages of a commit whose confirmation was lost are stored already, and may have ended.
-        stored = {row[0] for row in bulk.find(connection, inputs, ("id",), (), [(each.id,) for each in sent])}
-        valid = [each for each in sent if owners.get(each.thread_id) == (each.user_id, each.agent)]
-        new = [each for each in valid if each.id not in stored]
-        bulk.insert(
-            connection,
-            runs,
-            ("id", "user_id", "thread_id", "trigger", "agent", "state", "attempt", "started_at"),
-            [(s.id, s.user_id, s.thread_id, self.kind.trigger, s.agent, run.WAITING, 0, s.at) for s in new],
-        )
-        bulk.insert(
-            connection,
-            inputs,
-            (
-                *("id", "user_id", "agent", "thread_id", "scopes", "content", "created_at"),
-                *("run_id", "state", "attempt", "tries", "next_attempt_at"),
-            ),
-            [(*each, each.id, WAITING, 0, 0, each.at) for each in new],
-        )
-        thread_order.wait(connection, [Arrival(s.id, s.user_id, s.thread_id, self.kind.trigger, s.at) for s in new])
-        if new:
-            thread_order.settle(connection, {each.thread_id for each in new}, max(each.at for each in new))
-        known = {each.id for each in valid}
-        return [None if s.id in known else NotFound(f"{s.agent} has no thread {s.thread_id}") for s in sent]
+
+def _send(connection: Connection, sent: Sequence[_Sent]) -> list[Exception | None]:
+    keys = [(each,) for each in sorted({each.thread_id for each in sent})]
+    found = bulk.find(connection, threads, ("id",), ("user_id", "agent", "kind"), keys, lock="NO KEY UPDATE")
+    owners = {row[0]: (row[1], row[2]) for row in found if row[3] != DELETED}
+    # Messages of a commit whose confirmation was lost are stored already, and may have ended.
+    stored = {row[0] for row in bulk.find(connection, inputs, ("id",), (), [(each.id,) for each in sent])}
+    valid = [each for each in sent if owners.get(each.thread_id) == (each.user_id, each.agent)]
+    new = [each for each in valid if each.id not in stored]
+    bulk.insert(
+        connection,
+        runs,
+        ("id", "user_id", "thread_id", "trigger", "agent", "state", "attempt", "started_at"),
+        [(s.id, s.user_id, s.thread_id, ClaimedInput.trigger, s.agent, run.WAITING, 0, s.at) for s in new],
+    )
+    bulk.insert(
+        connection,
+        inputs,
+        (
+            *("id", "user_id", "agent", "thread_id", "scopes", "content", "created_at"),
+            *("run_id", "state", "attempt", "tries", "next_attempt_at"),
+        ),
+        [(*each, each.id, WAITING, 0, 0, each.at) for each in new],
+    )
+    thread_order.wait(connection, [Arrival(s.id, s.user_id, s.thread_id, ClaimedInput.trigger, s.at) for s in new])
+    if new:
+        thread_order.settle(connection, {each.thread_id for each in new}, max(each.at for each in new))
+    known = {each.id for each in valid}
+    return [None if s.id in known else NotFound(f"{s.agent} has no thread {s.thread_id}") for s in sent]
 
 
 def _threads(connection: Connection, sent: Sequence[_Sent]) -> set[str]:
     return {each.thread_id for each in sent}
+
+
+_SENDING: Final[Stage[_Sent, None]] = Stage(stage_ranks.SEND, _send, threads=_threads)

@@ -17,6 +17,21 @@ COLUMNS: Final = ("id", "user_id", "agent", "attempt", "tries", "run_id", "state
 _SKIP: Final = "FOR UPDATE SKIP LOCKED"
 
 
+def tries_after_kill(table: str, otherwise: str = "tries") -> str:
+    """Return the tries, as SQL, of a turn of this table whose attempt was ended by a kill of its daemon: 0 if the
+    attempt recorded the result of a step, else `otherwise`.
+
+    A result is recorded once, so the run got further in this attempt than in those before it. A run whose next step
+    kills the daemon records none.
+    """
+    # Counted, because PostgreSQL could read all steps at once for EXISTS.
+    results = f"""
+        SELECT count(*) FROM steps
+        WHERE steps.run_id = {table}.run_id AND steps.attempt = {table}.attempt AND steps.state = 'done'
+    """  # noqa: S608 - names of columns
+    return f"CASE WHEN ({results}) > 0 THEN 0 ELSE {otherwise} END"
+
+
 class ClaimQueries:
     """The SQL that finds the claimable turns of one table.
 
@@ -26,17 +41,19 @@ class ClaimQueries:
     """
 
     def __init__(self, table: str, columns: Sequence[str], *, group: str, arrived: str) -> None:
-        names = ", ".join(dict.fromkeys((*COLUMNS, *columns)))
-        self.select = f"SELECT {names}, {group} AS queue_group, {arrived} AS arrived_at FROM {table}"  # noqa: S608
+        names = list(dict.fromkeys((*COLUMNS, *columns)))
+        more = f"{group} AS queue_group, {arrived} AS arrived_at FROM {table}"
+        self.select = f"SELECT {', '.join(names)}, {more}"
         wanted = f"{self.select} WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now AND NOT suspect"
         first = "ORDER BY next_attempt_at LIMIT :limit"
         others = f"AND ({group} IS NULL OR {group} <> ALL(CAST(:limited AS TEXT[])))"
         self.due = {False: text(f"{wanted} {first}"), True: text(f"{wanted} {first} {_SKIP}")}
         self.due_of_others = text(f"{wanted} {others} {first} {_SKIP}")
-        # Turns that were not running when a daemon was killed come first.
+        # Those that got further when they were interrupted, or were interrupted once, come first.
         self.suspects = text(f"{self.select} WHERE state = 'queued' AND suspect ORDER BY tries, id LIMIT 1")
         # A query of its own: one with OR would sort all waiting turns for each claim.
-        expired = f"{self.select} WHERE state = 'running' AND lease_until < {DATABASE_NOW}"
+        killed = [f"{tries_after_kill(table)} AS tries" if name == "tries" else name for name in names]
+        expired = f"SELECT {', '.join(killed)}, {more} WHERE state = 'running' AND lease_until < {DATABASE_NOW}"
         self.expired = text(f"{expired} ORDER BY lease_until LIMIT :limit {_SKIP}")
         self.expired_of_others = text(f"{expired} {others} ORDER BY lease_until LIMIT :limit {_SKIP}")
 
@@ -47,7 +64,8 @@ class ClaimQueries:
         by due time.
 
         `now`: Unix milliseconds. `shared`: on PostgreSQL, where they are locked and those locked by other daemons
-        skipped; `without`: groups whose turns are left out then.
+        skipped; `without`: groups whose turns are left out then. Of a turn with an expired lease, `tries` are those
+        after the kill of its daemon.
         """
         if not shared:
             return list(connection.execute(self.due[False], {"now": now, "limit": limit}))

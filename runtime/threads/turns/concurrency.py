@@ -58,8 +58,8 @@ def try_lock_queues(connection: Connection) -> bool:
 
 def queue_by_group(connection: Connection, table: Table, rows: Sequence[Any]) -> None:
     """Put claimable turns into the queues of their groups, also those whose lease has expired."""
-    queued = [(row.id, QUEUED, row.queue_group, None) for row in rows]
-    bulk.update(connection, table, ("id",), ("state", "lane", "lease_until"), queued)
+    queued = [(row.id, QUEUED, row.queue_group, None, row.tries) for row in rows]
+    bulk.update(connection, table, ("id",), ("state", "lane", "lease_until", "tries"), queued)
     expired = [(row.run_id, run.WAITING) for row in rows if row.state == RUNNING and row.run_id]
     bulk.update(connection, runs, ("id",), ("state",), expired)
 

@@ -5,30 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import islice
-from operator import itemgetter
 from typing import Any, ClassVar, Generic
 
 import structlog
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Column, Connection, Table, text
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
-from runtime.database.schema import runs
+from runtime.database.sealed import Seal
 from runtime.threads import run, stage_ranks
 from runtime.threads.step import Superseded
-from runtime.threads.turns import ending, thread_order
+from runtime.threads.turns import ending, recovery, thread_order
 from runtime.threads.turns.backoff import TRIES
 from runtime.threads.turns.cancellation import Cancellation, cancel, threads_to_free
 from runtime.threads.turns.claimable import DATABASE_NOW, claim_queries
-from runtime.threads.turns.concurrency import (
-    UNLIMITED,
-    ConcurrencyLimits,
-    queue_by_group,
-    queue_queries,
-    try_lock_queues,
-)
+from runtime.threads.turns.concurrency import UNLIMITED, ConcurrencyLimits
+from runtime.threads.turns.due import DueTurns
 from runtime.threads.turns.ending import CANCELLED_BY_PERSON, Closed, OnEnded
 from runtime.threads.turns.thread_order import Held
 from runtime.threads.turns.turn import (
@@ -50,27 +44,18 @@ log = structlog.get_logger("symbiont.dispatcher")
 LEASE_SECONDS = 30.0
 """Seconds that a claim on PostgreSQL is valid without renewal."""
 
-QUEUED_AT_A_TIME = 128
-"""Number of turns moved into concurrency queues in one batch."""
-
-ROUNDS = 2
-"""Maximum number of such batches per claim: on SQLite they block the event loop."""
-
-LEFT_QUEUES_SECONDS = 30.0
-"""Interval of reading concurrency queues if no group has a limit: an earlier program may have left turns there."""
-
-LOCKED_SECONDS = 0.02
-"""Seconds until the concurrency queues are read again after another daemon had locked them."""
-
 
 class TurnQueue(ABC, Generic[T]):
     """The turns of one table: the source that a dispatcher claims them from.
 
     The table has the columns of `runtime.database.schema.turn_columns` and the indexes of `index_turns`. On SQLite only
     the process that holds the root's lock uses the table, and `recover` requeues at start the turns that were running,
-    as suspects: one of them may have killed the daemon. A suspect is not claimed with others, and only a kill while a
-    suspect runs counts as its try. On PostgreSQL several daemons share the table: a claim is a lease by the database's
-    clock, and one that is not renewed is claimed again by another daemon, as another try.
+    as suspects: one of them may have killed the daemon. A suspect is not claimed with others. On PostgreSQL several
+    daemons share the table: a claim is a lease by the database's clock, and one that is not renewed is claimed again by
+    another daemon.
+
+    A kill counts as a try of a turn that ran, on SQLite of a suspect, unless the attempt recorded the result of a step:
+    the run got further then, and its tries are counted anew.
 
     A new kind of turn is a subclass of this and of `ClaimedTurn`: `read` creates turns from rows, `load` completes one
     outside of the claim, `ended` writes an outcome to its own tables.
@@ -84,6 +69,8 @@ class TurnQueue(ABC, Generic[T]):
     """The column by which concurrency is limited."""
     arrived: ClassVar[str]
     """The column with the time at which a turn arrived (Unix milliseconds)."""
+    content: ClassVar[Column[bytes]]
+    """The sealed column with what a turn says."""
 
     def __init__(
         self,
@@ -94,22 +81,18 @@ class TurnQueue(ABC, Generic[T]):
         limits: Callable[[], ConcurrencyLimits] = lambda: UNLIMITED,
         on_ended: OnEnded = lambda connection, ended: None,
     ) -> None:
-        """`lease`: seconds. `limits`: returns the current limits, called at each claim. `on_ended` is told of the runs
-        that end."""
+        """`lease`: seconds. `limits`: returns the limits of the groups, called at each claim. `on_ended` is told of the
+        runs that end."""
         self.lease = lease
         self.shared = database.kind == "postgresql"
-        self.again: float | None = None
-        """Seconds after which another claim should follow the last one, whatever it found; None: when something
-        happens."""
         self.suspects = 0
         """How many suspects wait."""
         self._database = database
         self._clock = clock
-        self._limits = limits
         self._on_ended = on_ended
-        self._queues_read_at = -LEFT_QUEUES_SECONDS
+        self._seal = Seal(database.master_key, self.content)
         self._queries = claim_queries(self.table.name, self.columns, self.group, self.arrived)
-        self._queue_queries = queue_queries(self.table.name, self.group, self._queries)
+        self._due = DueTurns(self.table, self.group, self._queries, clock, limits, shared=self.shared)
         self._claiming = Stage(stage_ranks.CLAIM, self._claim)
         self._claiming_suspects = Stage(stage_ranks.CLAIM, self._claim_suspects)
         self._releasing = Stage(stage_ranks.CLAIM, self._release_others)
@@ -118,10 +101,8 @@ class TurnQueue(ABC, Generic[T]):
 
     @abstractmethod
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[T | str]:
-        """Create a turn from each row, in the claim's transaction; for one that can never run, the reason instead.
-
-        A turn's `run_id`, `attempt` and `tries` are `run_id(row)`, `row.attempt + 1` and `row.tries + 1`.
-        """
+        """Create a turn from each row, in the claim's transaction, with the fields of `claimed`; for one that can never
+        run, the reason instead."""
 
     async def load(self, turn: T) -> T:
         """Return `turn` with the data that was too large for the claim. Raises `GiveUp` if it is lost, and
@@ -131,9 +112,17 @@ class TurnQueue(ABC, Generic[T]):
     def ended(self, connection: Connection, endings: Sequence[Ending[T]]) -> None:
         """Write these outcomes to other tables, in the transaction that stores them."""
 
-    def run_id(self, row: Any) -> str:
-        """Return the run that a claimed row continues, or the id of a new one."""
-        return row.run_id or uuid7(self._clock)
+    def claimed(self, row: Any) -> dict[str, Any]:
+        """Return the fields that every turn has, from a claimed row."""
+        run_id = row.run_id or uuid7(self._clock)
+        given = {"id": row.id, "agent": row.agent, "user_id": row.user_id, "run_id": run_id}
+        return {**given, "attempt": row.attempt + 1, "tries": row.tries + 1}
+
+    @property
+    def again(self) -> float | None:
+        """Seconds after which another claim should follow the last one, whatever it found; None: when something
+        happens."""
+        return self._due.again
 
     async def recover(self) -> None:
         """Requeue the turns that were running when the last daemon was killed (SQLite; on PostgreSQL leases expire),
@@ -221,34 +210,15 @@ class TurnQueue(ABC, Generic[T]):
         return await self._database.transact(renew)
 
     def _requeue_running(self, connection: Connection) -> int:
-        """Requeue the turns that were interrupted by the daemon's end, as suspects. If a turn was already a suspect,
-        its try counts.
-
-        Returns how many suspects wait.
-        """
-        name = self.table.name
-        connection.execute(
-            text(f"UPDATE runs SET state = 'waiting' WHERE id IN (SELECT run_id FROM {name} WHERE state = 'running')")  # noqa: S608
-        )
-        requeue = f"""
-            UPDATE {name} SET state = 'queued', next_attempt_at = :now, suspect = true,
-            tries = CASE WHEN suspect THEN tries ELSE tries - 1 END WHERE state = 'running'
-        """  # noqa: S608 - the name of a table
-        connection.execute(text(requeue), {"now": milliseconds(self._clock)})
-        count = f"SELECT count(*) FROM {name} WHERE state = 'queued' AND suspect"  # noqa: S608
-        return int(connection.execute(text(count)).scalar_one())
+        return recovery.requeue_running(connection, self.table, milliseconds(self._clock))
 
     def _release_others(self, connection: Connection, held: Sequence[frozenset[str]]) -> list[None]:
-        query = text(f"SELECT id, run_id, tries FROM {self.table.name} WHERE state = 'running'")  # noqa: S608
-        others = [row for row in connection.execute(query) if row.id not in frozenset().union(*held)]
-        released = [(row.id, QUEUED, row.tries - 1) for row in others]
-        bulk.update(connection, self.table, ("id",), ("state", "tries"), released)
-        bulk.update(connection, runs, ("id",), ("state",), [(row.run_id, run.WAITING) for row in others])
+        recovery.release_others(connection, self.table, frozenset().union(*held))
         return [None for _ in held]
 
     def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[T]]:
         now = milliseconds(self._clock)
-        turns = iter(self._take(connection, self._claimable(connection, now, sum(limits)), now))
+        turns = iter(self._take(connection, self._due.find(connection, now, sum(limits)), now))
         return [list(islice(turns, limit)) for limit in limits]
 
     def _claim_suspects(self, connection: Connection, callers: Sequence[None]) -> list[T | None]:
@@ -263,7 +233,7 @@ class TurnQueue(ABC, Generic[T]):
         asked = run.to_cancel(connection, [row.run_id for row in rows if row.run_id])
         closed = [Closed(row, CANCELLED, CANCELLED_BY_PERSON) for row in rows if row.run_id in asked]
         rows = [row for row in rows if row.run_id not in asked]
-        exhausted = f"the daemon stopped during each of {TRIES} tries"
+        exhausted = f"the daemon stopped during the last of {TRIES} tries, which recorded nothing new"
         closed += [Closed(row, DEAD, exhausted) for row in rows if row.tries >= TRIES]
         rest = [row for row in rows if row.tries < TRIES]
         turns: list[T] = []
@@ -273,7 +243,7 @@ class TurnQueue(ABC, Generic[T]):
             else:
                 turns.append(turn)
         if self._close(connection, closed, now):
-            self.again = 0.0
+            self._due.again = 0.0
         until = self._lease_until(connection) if turns else None
         bulk.update(
             connection,
@@ -285,41 +255,6 @@ class TurnQueue(ABC, Generic[T]):
         known = {row.run_id for row in rows}
         run.begin(connection, [_run_begin(turn, now, new=turn.run_id not in known) for turn in turns])
         return turns
-
-    def _claimable(self, connection: Connection, now: int, limit: int) -> list[Any]:
-        """Return up to `limit` turns that are due and have a place in their queue, the longest waiting first."""
-        limits = self._limits()
-        self.again = None
-        if self.shared and limits.any and not try_lock_queues(connection):
-            self.again = LOCKED_SECONDS
-            if limits.others is not None:
-                return []
-            return self._queries.claimable(connection, now, limit, shared=True, without=list(limits.by_group))
-        found: list[Any] = []
-        wanted = limit
-        for _ in range(ROUNDS):
-            rows = self._queries.claimable(connection, now, wanted, shared=self.shared)
-            limited = [row for row in rows if limits.of(row.queue_group) is not None]
-            found = [row for row in rows if limits.of(row.queue_group) is None]
-            queue_by_group(connection, self.table, limited)
-            if len(found) >= limit or len(rows) < wanted:
-                break
-            wanted = limit + QUEUED_AT_A_TIME
-        else:
-            self.again = 0.0
-        chosen = [(row.next_attempt_at, row.id, row) for row in found]
-        # A turn in a queue keeps its place by arrival, also if it is retried.
-        chosen += [(row.arrived_at, row.id, row) for row in self._from_queues(connection, limits, now, limit)]
-        return [row for *_, row in sorted(chosen, key=itemgetter(0, 1))[:limit]]
-
-    def _from_queues(self, connection: Connection, limits: ConcurrencyLimits, now: int, limit: int) -> list[Any]:
-        read_at = self._clock.monotonic()
-        if not limits.any and read_at - self._queues_read_at < LEFT_QUEUES_SECONDS:
-            return []
-        rows = self._queue_queries.claimable(connection, limits, now, limit, shared=self.shared)
-        if not limits.any and not rows:
-            self._queues_read_at = read_at
-        return rows
 
     def _close(
         self, connection: Connection, closed: Sequence[Closed], now: int, held: dict[str, Held] | None = None

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection, select
 
-from runtime.clock import Clock
 from runtime.crypto import Unsealable
 from runtime.database import bulk
-from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
-from runtime.database.sealed import Seal
 from runtime.errors import GiveUp
-from runtime.threads.turns.concurrency import UNLIMITED, ConcurrencyLimits
-from runtime.threads.turns.ending import OnEnded
-from runtime.threads.turns.queue import LEASE_SECONDS, TurnQueue
+from runtime.threads.turns.queue import TurnQueue
 from runtime.threads.turns.turn import DONE, Ending
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery, HeaderPairs
 from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
 NOT_KEPT: Final = "its body is no longer stored"
+
+_HEADERS: Final = msgspec.json.Decoder(HeaderPairs)
 
 _Sealed = tuple[bytes, int]
 """A stored request, and how many of its bytes are headers."""
@@ -41,21 +38,7 @@ class Inbox(TurnQueue[ClaimedDelivery]):
     )
     group = "webhook"
     arrived = "received_at"
-
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        *,
-        lease: float = LEASE_SECONDS,
-        limits: Callable[[], ConcurrencyLimits] = lambda: UNLIMITED,
-        on_ended: OnEnded = lambda connection, ended: None,
-    ) -> None:
-        """`lease`: seconds. `limits`: concurrency by webhook, asked for at each claim. `on_ended` is told of the runs
-        that end."""
-        super().__init__(database, clock, lease=lease, limits=limits, on_ended=on_ended)
-        self._seal = Seal(database.master_key, bodies.c.body)
-        self._headers = msgspec.json.Decoder(HeaderPairs)
+    content = bodies.c.body
 
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[ClaimedDelivery | str]:
         # Large bodies are read by `load`, because this blocks the event loop, or all other writers.
@@ -89,18 +72,14 @@ class Inbox(TurnQueue[ClaimedDelivery]):
             return NOT_KEPT
         try:
             body = b"" if sealed is None else self._body(sealed, row.id, row.user_id)
-            headers = self._headers.decode(row.headers)
+            headers = _HEADERS.decode(row.headers)
         except Unsealable as error:
             return error.line()
         except msgspec.DecodeError:
             return "its headers were changed"
         return ClaimedDelivery(
-            id=row.id,
-            run_id=self.run_id(row),
-            attempt=row.attempt + 1,
-            tries=row.tries + 1,
+            **self.claimed(row),
             webhook=row.webhook,
-            agent=row.agent,
             provider=row.provider,
             event=row.event,
             provider_delivery_id=row.provider_delivery_id,
@@ -110,7 +89,6 @@ class Inbox(TurnQueue[ClaimedDelivery]):
             source=row.source,
             received_at=row.received_at,
             verified=bool(row.verified),
-            user_id=row.user_id,
             keep_body=bool(row.keep_body),
             left_out=left_out,
         )

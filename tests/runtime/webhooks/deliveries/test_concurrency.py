@@ -17,7 +17,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import Retry
 from runtime.threads.run_log import RunLog
-from runtime.threads.turns import queue as queue_module
+from runtime.threads.turns import due
 from runtime.threads.turns.claimable import claim_queries
 from runtime.threads.turns.concurrency import ConcurrencyLimits
 from runtime.threads.turns.turn import Outcome
@@ -86,8 +86,8 @@ async def test_no_more_than_its_places_are_claimed(database: Database, clock: Ma
 async def test_a_long_line_does_not_keep_others_waiting(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_module, "QUEUED_AT_A_TIME", 4)
-    monkeypatch.setattr(queue_module, "ROUNDS", 3)
+    monkeypatch.setattr(due, "QUEUED_AT_A_TIME", 4)
+    monkeypatch.setattr(due, "ROUNDS", 3)
     mine = await admitted(database, clock, 30)
     others = await admitted(database, clock, 3, "payments")
     inbox = limited(database, clock, ONE)
