@@ -161,7 +161,8 @@ def _send(connection: Connection, sent: Sequence[_Sent]) -> list[Exception | Non
         ),
         [(*each, each.id, WAITING, 0, 0, each.at) for each in new],
     )
-    thread_order.wait(connection, [Arrival(s.id, s.user_id, s.thread_id, ClaimedInput.trigger, s.at) for s in new])
+    arrivals = [Arrival(s.id, s.user_id, s.thread_id, ClaimedInput.trigger, s.at) for s in new]
+    thread_order.wait(connection, thread_order.at_end(connection, arrivals))
     if new:
         thread_order.settle(connection, {each.thread_id for each in new}, max(each.at for each in new))
     known = {each.id for each in valid}

@@ -78,12 +78,6 @@ class ThreadOrder:
         if not await self._database.commits.store(self._entering, entry):
             raise ThreadBusy(thread_id)
 
-    async def thread_of(self, turn_id: str) -> str | None:
-        """Return the thread that the turn has or waits for; None if it is in none. Raises `Unavailable`."""
-        async with self._database.read() as connection:
-            held = await connection.run_sync(_held, [turn_id])
-        return held[turn_id].thread_id if held else None
-
 
 def enter(connection: Connection, entries: Sequence[Entry]) -> list[bool | Exception]:
     """Enter these turns into their threads, and the runs too. True for each that is active now, False for one that has
@@ -135,6 +129,21 @@ def lock_threads_of(connection: Connection, turn_ids: Sequence[str]) -> dict[str
         return {}
     lock(connection, {held.thread_id for held in before.values()})
     return _held(connection, list(before))
+
+
+def at_end(connection: Connection, arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """Return these arrivals with times after those of all turns that wait for their locked threads, in the given order:
+    the clocks of daemons differ, and a clock may be set back."""
+    newest: dict[str, int] = {}
+    for thread_id in sorted({each.thread_id for each in arrivals}):
+        found = connection.execute(_NEWEST, {"thread_id": thread_id, "active": False}).scalar()
+        newest[thread_id] = -1 if found is None else found
+    placed: list[Arrival] = []
+    for each in arrivals:
+        at = max(each.arrived_at, newest[each.thread_id] + 1)
+        newest[each.thread_id] = at
+        placed.append(each._replace(arrived_at=at))
+    return placed
 
 
 def wait(connection: Connection, arrivals: Sequence[Arrival]) -> None:
@@ -203,6 +212,8 @@ _FIRST = text("""
     SELECT turn_id, kind FROM thread_turns WHERE thread_id = :thread_id AND active = :active
     ORDER BY arrived_at, turn_id LIMIT 1
 """)
+
+_NEWEST = text("SELECT max(arrived_at) FROM thread_turns WHERE thread_id = :thread_id AND active = :active")
 
 _ASTRAY: Final = """
     UPDATE {table} SET state = 'queued', next_attempt_at = :now WHERE state = 'waiting'

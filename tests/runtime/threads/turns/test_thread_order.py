@@ -63,6 +63,22 @@ async def test_a_message_waits_while_its_thread_is_busy(database: Database, cloc
     assert await rows(database, thread_turns) == []
 
 
+async def test_messages_wait_in_the_order_in_which_they_were_sent_whatever_the_clocks_say(
+    database: Database, clock: ManualClock
+) -> None:
+    ids = await send(database, clock, "one", "two")
+    for words in ("three", "four"):
+        clock.advance(-60)
+        ids += await send(database, clock, words)
+    queue, order = Inputs(database, clock), []
+    clock.advance(120)
+    for _ in ids:
+        [turn] = await queue.claim(10)
+        order.append(turn.id)
+        await queue.finish(turn, Outcome("done"))
+    assert order == ids
+
+
 async def test_deliveries_and_messages_of_one_thread_take_turns(database: Database, clock: ManualClock) -> None:
     thread = await open_thread(database, clock)
     agent = Entering(database, clock, thread)
@@ -146,7 +162,10 @@ async def test_a_turn_whose_thread_became_free_does_not_wait(database: Database,
     await order.enter(first, thread)
     with pytest.raises(ThreadBusy):
         await order.enter(second, thread)
-    assert await order.thread_of(second.id) == thread
+    assert {(row.turn_id, row.thread_id) for row in await rows(database, thread_turns)} == {
+        (first.id, thread),
+        (second.id, thread),
+    }
     await inbox.finish(first, Outcome("done"))
     await inbox.finish(second, WAITING)
     assert await states(database) == {first.id: "done", second.id: "queued"}
