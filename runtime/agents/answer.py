@@ -21,7 +21,7 @@ from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
 from runtime.agents.thread_modes import KeyedOptions, thread_options
 from runtime.agents.turn import AgentContext, Turn
 from runtime.clock import utc
-from runtime.errors import GiveUp
+from runtime.errors import GiveUp, NotFound
 from runtime.memory.core.block import Block as StoredBlock
 from runtime.memory.core.block import BlockScope, DeclaredBlock
 from runtime.memory.item import rfc3339
@@ -33,6 +33,7 @@ from runtime.threads.inputs import ClaimedInput
 from runtime.threads.messages import NewMessage
 from runtime.threads.run_log import RunLog
 from runtime.threads.thread import Thread
+from runtime.threads.thread_write import ThreadGone
 from runtime.tools.context import Acting
 from runtime.tools.model.agent_toolset import DONE, AgentIdentity, AgentToolset
 from runtime.tools.model.output import result_text
@@ -61,9 +62,9 @@ class _Place(NamedTuple):
 async def answer(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> Ended:
     """Answer a turn with the agent's model; return how the run ended.
 
-    Raises `ThreadBusy` when another turn has the thread, ModelUnavailable to be tried again, ModelRefused, NoRoom and
-    RunTimedOut to end at once, `Superseded`, `Unavailable`. The time between two attempts, in which a run waits for its
-    model or its thread, is not limited.
+    Raises `ThreadBusy` when another turn has the thread, ModelUnavailable to be tried again, ModelRefused, NoRoom,
+    `ThreadGone` and RunTimedOut to end at once, `Superseded`, `Unavailable`. The time between two attempts, in which a
+    run waits for its model or its thread, is not limited.
     """
     place = await _place_of(turn, context)
     await context.services.order.enter(turn, place.thread.id)
@@ -111,7 +112,11 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
     """Return the thread of a turn; it is made if there is none."""
     threads = context.services.threads
     if isinstance(turn, ClaimedInput):
-        thread = await threads.get(turn.thread_id, user_id=turn.user_id)
+        try:
+            thread = await threads.get(turn.thread_id, user_id=turn.user_id)
+        except NotFound as error:
+            # Another attempt finds it no more.
+            raise ThreadGone(str(error)) from None
         return _Place(thread, thread.subject if _separates_memory(context.agent) else None)
     mode = context.agent.thread
     if mode.name == "delivery":

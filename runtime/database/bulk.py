@@ -81,7 +81,7 @@ def find(
 ) -> list[tuple[Any, ...]]:
     """Return `keys` and `columns` of the rows whose keys are in `rows`; a row may occur more than once.
 
-    `lock`: `UPDATE` or `SHARE`, for PostgreSQL; SQLite's writer locks the whole database.
+    `lock`: such as `NO KEY UPDATE`, for PostgreSQL; SQLite's writer locks the whole database.
     """
     found: list[tuple[Any, ...]] = []
     for part in _parts(_bound(table, keys, rows), len(keys)):

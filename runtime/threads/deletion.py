@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, Table, exists, or_, select, text, update
+from sqlalchemy import Connection, Select, Table, exists, select, text, update
 from sqlalchemy import delete as delete_from
 
 from runtime.database import bulk
@@ -23,14 +23,10 @@ DELETED: Final = "deleted"
 """The kind of a thread whose rest is being deleted."""
 
 CHUNK: Final = 500
-"""Maximum number of messages or threads that one transaction deletes or marks, so that other writes run in between."""
+"""Maximum number of rows of a table that one transaction deletes or marks, so that other writes run in between."""
 
 _THREADS: Final = 100
 """Threads whose rest is deleted together."""
-
-_NOT_ENDED: Final = ("queued", "running", "waiting")
-"""States of turns that may still write to a thread: those of `LIVING` in `turns`, a package that builds on this
-module."""
 
 _LOCK: Final = 0x73796C657261
 """The advisory lock of a transaction that deletes the rest of threads (PostgreSQL): two of them would wait for each
@@ -65,16 +61,18 @@ async def mark(database: Database, wanted: Select[Any]) -> int:
     """Mark the threads whose ids `wanted` selects as deleted; return their number. Afterwards it selects none."""
     some = wanted.limit(CHUNK).with_for_update(key_share=True, skip_locked=True)
 
-    def chunk(connection: Connection) -> int:
-        found = list(connection.execute(some).scalars())
+    def chunk(connection: Connection) -> tuple[int, int]:
+        locked = list(connection.execute(some).scalars())
+        # A message may have been sent to one of them since, before it was locked.
+        found = list(connection.execute(wanted.where(threads.c.id.in_(locked))).scalars())
         rows = [(thread_id, *_GONE.values()) for thread_id in found]
         bulk.update(connection, threads, ("id",), tuple(_GONE), rows)
         change_log.note(connection, found)
-        return len(found)
+        return len(locked), len(found)
 
-    count = marked = await database.transact(chunk)
-    while marked == CHUNK:
-        marked = await database.transact(chunk)
+    count, locked = 0, CHUNK
+    while locked == CHUNK:
+        locked, marked = await database.transact(chunk)
         count += marked
     if count:
         database.empty_log()
@@ -87,11 +85,15 @@ async def erase(database: Database, thread_id: str | None = None) -> None:
         pass
 
 
+async def erase_inputs_left(database: Database) -> None:
+    """Delete the inputs that were running when their threads were deleted, and have ended."""
+    while await database.transact(_erase_inputs_left):
+        pass
+
+
 def not_busy() -> Any:
     """Return the condition that no turn holds a thread or waits for it."""
-    entered = exists().where(thread_turns.c.thread_id == threads.c.id)
-    sent = exists().where(inputs.c.thread_id == threads.c.id, inputs.c.state.in_(_NOT_ENDED))
-    return ~or_(entered, sent)
+    return ~exists().where(thread_turns.c.thread_id == threads.c.id)
 
 
 def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
@@ -108,9 +110,9 @@ def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
     for table in (messages, summaries):
         if _delete_some(connection, table, found) == CHUNK:
             return True
-    _delete_inputs(connection, found)
-    if _leave_runs(connection, found) == CHUNK:
-        return True
+    for delete_more in (_delete_inputs, _leave_runs):
+        if delete_more(connection, found) == CHUNK:
+            return True
     _free_turns(connection, found)
     bulk.delete(connection, threads, "id", found)
     return len(found) == _THREADS
@@ -130,17 +132,29 @@ def _mark(connection: Connection, *, thread_id: str, force: bool) -> bool:
     return True
 
 
+def _erase_inputs_left(connection: Connection) -> bool:
+    exist = exists().where(threads.c.id == inputs.c.thread_id)
+    # Reads only the index of inputs by thread.
+    without = select(inputs.c.thread_id).where(~exist).distinct().limit(_THREADS)
+    return _delete_inputs(connection, list(connection.execute(without).scalars())) == CHUNK
+
+
 def _delete_some(connection: Connection, table: Table, of: Sequence[str]) -> int:
     some = select(table.c.id).where(table.c.thread_id.in_(of)).limit(CHUNK)
     return connection.execute(delete_from(table).where(table.c.id.in_(some))).rowcount
 
 
-def _delete_inputs(connection: Connection, of: Sequence[str]) -> None:
-    """Delete the inputs of these threads except running ones, which the retention deletes after their end."""
+def _delete_inputs(connection: Connection, of: Sequence[str]) -> int:
+    """Delete some inputs of these threads with their runs; return their number. Running ones stay until their end, see
+    `erase_inputs_left`."""
     theirs = select(inputs.c.id).where(inputs.c.thread_id.in_(of), inputs.c.state != run.RUNNING)
-    gone = list(connection.execute(theirs.order_by(inputs.c.id).with_for_update()).scalars())
+    gone = list(connection.execute(theirs.order_by(inputs.c.id).limit(CHUNK).with_for_update()).scalars())
     bulk.delete(connection, thread_turns, "turn_id", gone)
+    # The run of an input has its id.
+    bulk.delete(connection, steps, "run_id", gone)
+    bulk.delete(connection, runs, "id", gone)
     bulk.delete(connection, inputs, "id", gone)
+    return len(gone)
 
 
 def _free_turns(connection: Connection, of: Sequence[str]) -> None:
@@ -153,7 +167,7 @@ def _free_turns(connection: Connection, of: Sequence[str]) -> None:
 
 
 def _leave_runs(connection: Connection, of: Sequence[str]) -> int:
-    """Delete the runs of these threads with their steps; return how many runs it was.
+    """Delete some runs of these threads with their steps; return how many runs it was.
 
     Runs of deliveries stay, because a delivery knows its runs, and so do runs that are still running. Of those that
     are done, the steps are deleted: they repeat the conversation.

@@ -34,6 +34,7 @@ async def prune(
             )
             count += await deletion.mark(database, old.order_by(threads.c.updated_at))
     await deletion.erase(database)
+    await deletion.erase_inputs_left(database)
     while await database.transact(change_log.prune):
         pass
     if count:

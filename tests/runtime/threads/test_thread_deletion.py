@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, Engine, event, select, text
 
 from runtime.clock import SYSTEM, milliseconds, uuid7
 from runtime.crypto import SealedBytes
@@ -24,6 +24,7 @@ from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads
 from runtime.threads.thread_retention import prune
 from runtime.threads.thread_write import ThreadGone
+from runtime.threads.turns.turn import LIVING
 from tests.clocks import ManualClock
 from tests.lanes import LONG
 from tests.runtime.threads.test_summaries import summary
@@ -49,18 +50,22 @@ async def thread(threads: Threads) -> Thread:
 
 
 async def send(database: Database, thread: Thread, state: str, *, run_id: str | None = None) -> str:
-    """Store an input of a thread in this state."""
+    """Store an input of a thread in this state. One that has not ended is in the thread."""
     turn_id = uuid7(SYSTEM)
     of = {"id": turn_id, "user_id": thread.user_id, "agent": thread.agent, "thread_id": thread.id}
     turn = {"state": state, "run_id": run_id, "attempt": 1, "tries": 1, "next_attempt_at": 1}
     row = {**of, **turn, "scopes": "", "content": SealedBytes(b"x"), "created_at": 1}
     await database.transact(lambda connection: connection.execute(inputs.insert().values(**row)))
+    if state in LIVING:
+        await enter(database, thread, turn_id, kind="message", active=state != "waiting")
     return turn_id
 
 
-async def enter(database: Database, thread: Thread, turn_id: str, *, active: bool = True) -> None:
+async def enter(
+    database: Database, thread: Thread, turn_id: str, *, kind: str = "delivery", active: bool = True
+) -> None:
     """Let a turn hold a thread, or wait for it."""
-    row = turn_id, thread.user_id, thread.id, "delivery", 1, active
+    row = turn_id, thread.user_id, thread.id, kind, 1, active
     columns = ("turn_id", "user_id", "thread_id", "kind", "arrived_at", "active")
     await database.transact(lambda connection: bulk.insert(connection, thread_turns, columns, [row]))
 
@@ -151,7 +156,7 @@ async def test_a_run_in_a_thread_that_was_deleted_by_force_cannot_write_to_it(
     database: Database, clock: ManualClock, threads: Threads, stored: Messages, thread: Thread
 ) -> None:
     run_id = await begin(database, thread.id)
-    await enter(database, thread, await send(database, thread, "running", run_id=run_id))
+    await send(database, thread, "running", run_id=run_id)
     with pytest.raises(Conflict):
         await threads.delete(thread)
     await threads.delete(thread, force=True)
@@ -162,6 +167,65 @@ async def test_a_run_in_a_thread_that_was_deleted_by_force_cannot_write_to_it(
     again = await threads.keyed("owner", "helper", "okapiquux")
     await stored.append(again, [said("now", key="a")], run_id=run_id, attempt=1)
     assert texts(await stored.read(again)) == ["now"]
+
+
+async def test_a_message_that_ran_in_a_deleted_thread_goes_after_its_end(
+    database: Database, clock: ManualClock, threads: Threads, thread: Thread
+) -> None:
+    running = await send(database, thread, "running")
+    await begin(database, thread.id, run_id=running)
+    await step(database, clock, running)
+    kept = await send(database, await threads.main("owner", "helper"), "done")
+    await threads.delete(thread, force=True)
+    assert await prune(database, {}, 0) == 0
+    assert await count(database, "inputs") == 2
+    await database.transact(lambda connection: connection.execute(inputs.update().values(state="dead")))
+    assert await prune(database, {}, 0) == 0
+    assert [row.id for row in await rows(database, inputs)] == [kept]
+    assert await rows(database, runs) == await rows(database, steps) == []
+
+
+async def test_a_thread_with_very_many_messages_of_a_person_is_deleted_in_small_transactions(
+    database: Database, threads: Threads, thread: Thread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion, "CHUNK", 2)
+    for _ in range(5):
+        await send(database, thread, "done")
+    left: list[int] = []
+    whole = deletion.erase_some
+
+    def note(connection: Connection, *, thread_id: str | None) -> bool:
+        more = whole(connection, thread_id=thread_id)
+        left.append(int(connection.execute(text("SELECT count(*) FROM inputs")).scalar_one()))
+        return more
+
+    monkeypatch.setattr(deletion, "erase_some", note)
+    await threads.delete(thread)
+    assert left == [3, 1, 0]
+    assert await count(database, "threads") == 0
+
+
+async def test_a_thread_that_gets_a_message_while_the_retention_looks_for_old_ones_stays(
+    database: Database, clock: ManualClock, threads: Threads
+) -> None:
+    busy, old = await threads.conversation("owner", "helper"), await threads.conversation("owner", "helper")
+    clock.advance(91 * DAY)
+    sent = False
+
+    def send_meanwhile(connection: Connection, cursor: object, statement: str, *more: object) -> None:
+        nonlocal sent
+        if not sent and statement.lstrip().startswith("SELECT threads.id"):
+            sent = True
+            row = ("turn", "owner", busy.id, "message", 1, True)
+            columns = ("turn_id", "user_id", "thread_id", "kind", "arrived_at", "active")
+            bulk.insert(connection, thread_turns, columns, [row])
+
+    event.listen(Engine, "after_cursor_execute", send_meanwhile)
+    try:
+        assert await prune(database, {"helper": 90 * DAY}, milliseconds(clock)) == 1
+    finally:
+        event.remove(Engine, "after_cursor_execute", send_meanwhile)
+    assert [row.id for row in await rows(database, table)] == [busy.id] != [old.id]
 
 
 async def test_an_interrupted_deletion_is_completed_by_the_retention(
@@ -271,9 +335,7 @@ async def test_a_running_turn_of_a_removed_user_stays_until_it_ends(
 ) -> None:
     running = await send(database, thread, "running")
     run_id = await begin(database, thread.id, run_id=running)
-    waiting = await send(database, thread, "waiting")
-    await enter(database, thread, running)
-    await enter(database, thread, waiting, active=False)
+    await send(database, thread, "waiting")
     await step(database, clock, run_id)
     counts, left = await belongings.delete_rows(database, "owner")
     assert left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -13,9 +14,12 @@ from statistics import median
 from typing import Any
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 
+from runtime.database.schema import threads as threads_table
 from runtime.database.schema import users
+from runtime.threads import deletion
+from runtime.threads.run import ENDED
 from runtime.threads.thread import Thread
 from tests.lanes import repeated
 from tests.runtime.agents.loop.acting import Acting, acting, program
@@ -123,6 +127,26 @@ async def test_messages_to_one_thread_are_answered_in_order(tmp_path: Path) -> N
             assert [await agent.end(run) for run in runs] == ["answered"] * 8
             said = [each.text for each in await agent.messages()]
     assert said == [text for n in range(8) for text in (f"question {n}", f"Reply to {n}")]
+
+
+async def test_a_message_whose_thread_is_deleted_while_it_waits_ends_at_once(tmp_path: Path) -> None:
+    began, going_on = threading.Event(), threading.Event()
+
+    def answer(_: Mapping[str, Any]) -> str:
+        began.set()
+        going_on.wait(60)
+        return says("Late.")
+
+    with ScriptedModel(answer) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            runs = [await agent.send("One."), await agent.send("Two.")]
+            await asyncio.to_thread(began.wait, 60)
+            await deletion.mark(agent.app.database, select(threads_table.c.id))
+            going_on.set()
+            for each in runs:
+                row = await agent.until(each, lambda row: row.state in ENDED)
+                assert (row.state, row.attempt, "was deleted" in row.error) == ("dead", 1, each == runs[0])
+        assert len(model.bodies) == 1
 
 
 async def test_users_share_nothing(tmp_path: Path) -> None:
