@@ -55,13 +55,16 @@ class AgentServices:
         self.messages.on_change = self.summaries.on_change = self.threads.on_change = changed
 
     def note_ends(self, connection: Connection, ended: Sequence[EndedRun]) -> None:
-        """Append a message to the threads of runs that ended without an answer, in the transaction that ends them."""
+        """Append a message to the threads of runs that ended without an answer, in the transaction that ends them.
+
+        It has no key: a run that is continued by a redelivery ends again.
+        """
         for run in ended:
             text = _SAID.get(run.ended or "")
             if run.thread_id is not None and text is not None:
                 by = Writer(run.thread_id, run.user_id, run.run_id, None, run.at)
                 said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
-                self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said), key="ended")
+                self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said))
 
     def counter(self, client: ModelClient) -> TokenCounter:
         """Return the counter of tokens for a model, which learns from all its calls."""

@@ -100,9 +100,9 @@ class Messages:
         stored = self._database.commits.put(WRITES, ThreadWrite(by, tuple(self._row(each, by) for each in new)))
         return asyncio.create_task(self._stored(stored, thread), name="messages appended")
 
-    def store_event(self, connection: Connection, by: Writer, event: EventPart, *, key: str) -> None:
+    def store_event(self, connection: Connection, by: Writer, event: EventPart) -> None:
         """Append an event in a transaction that has locked the thread. Nothing happens if the thread is gone."""
-        new = NewMessage(role="system", kind="event", parts=(event,), tokens=len(event.text), key=key)
+        new = NewMessage(role="system", kind="event", parts=(event,), tokens=len(event.text))
         store(connection, [ThreadWrite(by, (self._row(new, by),))])
 
     async def read(

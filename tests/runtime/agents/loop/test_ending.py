@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.threads.run import ENDED
+from runtime.webhooks.deliveries.redelivery import redeliver
 from tests.runtime.agents.loop.acting import acting, program
 from tests.runtime.agents.scripted import ScriptedModel, calling, says
 
@@ -158,3 +160,14 @@ async def test_every_native_call_of_earlier_turns_has_its_output(tmp_path: Path)
         called = [call["id"] for message in sent for call in message.get("tool_calls") or ()]
         assert len(called) == 2
         assert called == [message["tool_call_id"] for message in sent if message["role"] == "tool"]
+
+
+async def test_a_dead_letter_that_is_sent_again_says_each_time_how_it_ended(tmp_path: Path) -> None:
+    with ScriptedModel(401) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            turn = await agent.deliver({"number": 1})
+            assert await agent.end(turn) == "failed"
+            await redeliver(agent.app.database, agent.app.clock, turn)
+            agent.dispatcher.wake()
+            await agent.until(turn, lambda row: row.state in ENDED and row.attempt == 2)
+            assert await agent.events() == ["run_failed", "run_failed"]
