@@ -64,6 +64,7 @@ def _turn(connection: Connection, asked: Cancellation) -> tuple[str | None, str 
     """Return the id of the turn and, for a run, its kind; no id if there is no such run."""
     if asked.run_id is None:
         return asked.turn_id, None
-    found = connection.execute(select(runs.c.trigger, runs.c.delivery_id).where(runs.c.id == asked.run_id)).first()
+    theirs = runs.c.id == asked.run_id, runs.c.user_id == asked.user_id
+    found = connection.execute(select(runs.c.trigger, runs.c.delivery_id).where(*theirs)).first()
     # A run without a delivery has the id of its turn.
     return (None, None) if found is None else (found.delivery_id or asked.run_id, found.trigger)

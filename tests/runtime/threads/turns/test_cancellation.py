@@ -21,7 +21,15 @@ from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
-from tests.runtime.threads.turns.sending import Entering, dispatching, send, settled, states, thread_id
+from tests.runtime.threads.turns.sending import (
+    Entering,
+    dispatching,
+    open_thread,
+    send,
+    settled,
+    states,
+    thread_id,
+)
 from tests.runtime.webhooks.candidates import candidate, rows
 
 
@@ -99,6 +107,19 @@ async def test_what_has_ended_or_is_anothers_is_not_cancelled(database: Database
             await dispatcher.cancel(first, OWNER)
         with pytest.raises(NotFound):
             await dispatcher.cancel(thread_id("none"), OWNER)
+
+
+async def test_the_run_of_another_user_is_not_told_from_one_that_does_not_exist(
+    database: Database, clock: ManualClock
+) -> None:
+    delivery = (await Admission(database, clock).admit(candidate())).delivery_id
+    async with dispatching(
+        database, clock, Entering(database, clock, await open_thread(database, clock))
+    ) as dispatcher:
+        await settled(database, {delivery: "done"})
+        [run] = await rows(database, runs)
+        with pytest.raises(NotFound, match=f"^there is no run {run.id}$"):
+            await dispatcher.cancel(run.id, "ada")
 
 
 async def test_a_turn_whose_daemon_is_killed_before_it_stops_is_not_tried_again(
