@@ -20,6 +20,7 @@ from runtime.database.schema import messages, runs, threads
 from runtime.database.sealed import Seal
 from runtime.database.text import hash_key, storable
 from runtime.errors import NotFound
+from runtime.suggestions import did_you_mean, near_ids
 from runtime.threads import deletion
 
 ThreadKind = Literal["main", "delivery", "keyed", "conversation"]
@@ -40,6 +41,9 @@ PAGE: Final = 50
 
 TOGETHER: Final = 32
 """Threads of an agent that have the same `part`: the beginnings of their messages are indexed together."""
+
+_COMPARED: Final = 200
+"""Threads of a user whose ids are compared with one that does not exist."""
 
 _ATTEMPTS: Final = 3
 _COLUMNS: Final = (
@@ -134,6 +138,14 @@ class Threads:
         if row is None or user_id not in (None, row.user_id):
             raise not_found(thread_id)
         return self._thread(row)
+
+    async def nearest(self, thread_id: str, user_id: str, *, subjects: bool = True) -> Sequence[str]:
+        """Return the ids of the user's newest threads that may be meant by `thread_id`, which is none.
+
+        `subjects`: also of keyed threads.
+        """
+        known = await self.list(user_id, kinds=[kind for kind in KINDS if subjects or kind != KEYED], limit=_COMPARED)
+        return near_ids(thread_id, [each.id for each in known])
 
     async def list(
         self,
@@ -258,9 +270,10 @@ def find_or_make(connection: Connection, wanted: Sequence[WantedThread]) -> list
     return [ids[_identity(each)] for each in wanted]
 
 
-def not_found(thread_id: str) -> NotFound:
-    """Return the error for a thread that does not exist."""
-    return NotFound(f"there is no thread {thread_id}", hint="`symbi thread list` lists them")
+def not_found(thread_id: str, near: Sequence[str] = ()) -> NotFound:
+    """Return the error for a thread that does not exist. `near`: the ids that may be meant."""
+    hint = did_you_mean(near) if near else "`symbi thread list` lists them"
+    return NotFound(f"there is no thread {thread_id}", hint=hint)
 
 
 def _identity(wanted: WantedThread) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Final, NamedTuple
 
@@ -11,13 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from runtime.clock import utc
 from runtime.database import bulk
 from runtime.database.schema import messages, threads
+from runtime.errors import NotFound
 from runtime.memory.open_memory import FoundHit
 from runtime.memory.recall.items import MessagePlace, place_of
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
+from runtime.suggestions import did_you_mean
 from runtime.threads.content import Role
 from runtime.threads.deletion import DELETED
-from runtime.threads.thread import Threads, not_found
+from runtime.threads.thread import Threads
 from runtime.tools.context import Context
 from runtime.tools.memory.read import shown_notes
 
@@ -80,17 +83,25 @@ async def conversation_search(
 async def _only(context: Context, conversation_id: str | None) -> str | None:
     """Return the conversation to search; None for all. An agent that is bound to a subject sees that subject's alone.
     Raises NotFound."""
-    acting = context.acting
+    acting, user_id = context.acting, context.caller.user_id
     if acting is not None and acting.subject is not None:
         # A keyed thread has all that was said about its subject.
         if acting.thread_id is None or conversation_id not in (None, acting.thread_id):
-            raise not_found(conversation_id or "")
+            raise _not_found(conversation_id or "")
         return acting.thread_id
     if conversation_id is not None:
-        thread = await Threads(context.database, context.clock).get(conversation_id, user_id=context.caller.user_id)
-        if thread.subject is not None and _hides_subjects(context):
-            raise not_found(conversation_id)
-    return conversation_id
+        stored, hidden = Threads(context.database, context.clock), _hides_subjects(context)
+        with suppress(NotFound):
+            thread = await stored.get(conversation_id, user_id=user_id)
+            if thread.subject is None or not hidden:
+                return thread.id
+        raise _not_found(conversation_id, await stored.nearest(conversation_id, user_id, subjects=not hidden))
+    return None
+
+
+def _not_found(conversation_id: str, near: Sequence[str] = ()) -> NotFound:
+    hint = did_you_mean(near) if near else "leave conversation_id out, or take it from a hit"
+    return NotFound(f"there is no conversation {conversation_id}", hint=hint)
 
 
 def _hides_subjects(context: Context) -> bool:

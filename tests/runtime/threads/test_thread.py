@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 import pytest
@@ -113,6 +113,17 @@ async def test_a_thread_of_another_user_is_not_found(threads: Threads) -> None:
     with pytest.raises(NotFound, match="no thread"):
         await threads.get("nothing")
     assert await threads.list("owner") == []
+
+
+@pytest.mark.parametrize(
+    "mistake", [lambda i: i[:-3], lambda i: i[:20], lambda i: f"{i[:9]}x{i[10:]}", lambda i: f" {i} ", str.upper]
+)
+async def test_the_id_that_is_meant_is_found(threads: Threads, mistake: Callable[[str], str]) -> None:
+    made = [await threads.conversation(user, "helper") for user in ("owner", "ada", "owner", "owner")]
+    meant = await threads.keyed("owner", "helper", "7")
+    assert await threads.nearest(mistake(meant.id), "owner") == [meant.id]
+    assert await threads.nearest(mistake(meant.id), "owner", subjects=False) == []
+    assert await threads.nearest(mistake(made[1].id), "owner") == []
 
 
 async def test_threads_are_listed_by_their_last_message(

@@ -124,6 +124,8 @@ def test_a_thread_is_shown_exported_and_deleted(daemon: Daemon, model: ScriptedM
     assert {row["kind"] for row in shown(daemon, "thread", "list")["threads"]} == {"main", "conversation"}
     (main,) = shown(daemon, "thread", "list", "helper", "--kind", "main")["threads"]
     assert (main["thread"], main["messages"]) == (thread, 4)
+    for given in (("thread", "show", thread[:-2]), ("chat", "--thread", f"{thread[:8]}x{thread[9:]}", "-m", "Hello")):
+        assert f"did you mean {thread}?" in daemon.symbi(*given).stderr
     said = good(daemon, "thread", "show", thread)
     for part in ("I am Ada.", "memory_append", "Hello Ada."):
         assert part in said

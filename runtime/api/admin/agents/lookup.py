@@ -10,7 +10,7 @@ from runtime.api.admin.parameters import optional_text, text
 from runtime.api.admin.state import AdminContext
 from runtime.errors import NotFound, UsageError
 from runtime.suggestions import unknown_name
-from runtime.threads.thread import Thread
+from runtime.threads.thread import Thread, not_found
 from runtime.tools.memory.access import asked_user
 
 _NO_MODEL = "none"
@@ -61,6 +61,10 @@ def agent_name(context: AdminContext, name: str) -> str:
 
 
 async def thread_of(context: AdminContext, parameters: Mapping[str, Any]) -> Thread:
-    """Return the thread `thread` of the user. Raises NotFound."""
-    user_id = await user_of(context, parameters)
-    return await context.services.threads.get(text(parameters, "thread"), user_id=user_id)
+    """Return the thread `thread` of the user. Raises NotFound with the nearest ids."""
+    user_id, threads = await user_of(context, parameters), context.services.threads
+    thread_id = text(parameters, "thread")
+    try:
+        return await threads.get(thread_id, user_id=user_id)
+    except NotFound:
+        raise not_found(thread_id, await threads.nearest(thread_id, user_id)) from None

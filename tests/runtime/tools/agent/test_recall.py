@@ -71,7 +71,7 @@ async def test_another_users_conversations_are_never_seen_even_by_an_administrat
     assert await app.search("okapi") == []
     assert await app.search("okapi", Caller("bob", WRITE)) == []
     for caller in (OWNER_CALLER, Caller("bob", WRITE)):
-        with pytest.raises(NotFound, match="there is no thread"):
+        with pytest.raises(NotFound, match="there is no conversation"):
             await app.search("okapi", caller, conversation_id=theirs.id)
     assert len(await app.search("okapi", Caller("ada", WRITE))) == 1
 
@@ -85,15 +85,26 @@ async def test_an_agent_that_is_bound_to_a_subject_finds_that_subjects_conversat
     for wanted in (None, own.id):
         [hit] = await app.search("okapi", acting=acting, conversation_id=wanted)
         assert hit["text"] == "the okapi of 42"
-    with pytest.raises(NotFound, match="there is no thread"):
+    with pytest.raises(NotFound, match="there is no conversation"):
         await app.search("okapi", acting=acting, conversation_id=other.id)
     assert len(await app.search("okapi", acting=replace(acting, subject=None))) == 3
     # A delivery without a subject, of an agent whose subjects have memories of their own.
     unbound = replace(acting, subject=None, hides_subjects=True)
     [hit] = await app.search("okapi", acting=unbound)
     assert hit["text"] == "the okapi of all"
-    with pytest.raises(NotFound, match="there is no thread"):
+    with pytest.raises(NotFound, match="there is no conversation"):
         await app.search("okapi", acting=unbound, conversation_id=own.id)
+
+
+async def test_an_id_that_is_none_names_the_nearest_but_no_hidden_subjects(app: Conversations) -> None:
+    main = await app.recall.threads.main("owner", "helper")
+    keyed = await app.recall.threads.keyed("owner", "helper", "42")
+    acting = Acting("helper", "run", main.id, hides_subjects=True, attempt=1)
+    for caller, meant, named in ((None, main, True), (None, keyed, True), (acting, main, True), (acting, keyed, False)):
+        with pytest.raises(NotFound) as unknown:
+            await app.search("okapi", acting=caller, conversation_id=meant.id[:-4])
+        assert (unknown.value.hint == f"did you mean {meant.id}?") is named
+        assert named or "take it from a hit" in (unknown.value.hint or "")
 
 
 async def test_what_another_process_deleted_is_not_found(app: Conversations, monkeypatch: pytest.MonkeyPatch) -> None:
