@@ -64,7 +64,8 @@ async def mark(database: Database, wanted: Select[Any]) -> int:
     def chunk(connection: Connection) -> tuple[int, int]:
         locked = list(connection.execute(some).scalars())
         # A message may have been sent to one of them since, before it was locked.
-        found = list(connection.execute(wanted.where(threads.c.id.in_(locked))).scalars())
+        still = wanted.order_by(None).where(threads.c.id.in_(locked))
+        found = list(connection.execute(still).scalars())
         rows = [(thread_id, *_GONE.values()) for thread_id in found]
         bulk.update(connection, threads, ("id",), tuple(_GONE), rows)
         change_log.note(connection, found)
