@@ -211,7 +211,7 @@ class _Changes:
         self._connection = connection
         self._changes = changes
         self._seals = changes[0].seals  # of one database
-        self._current = self._attempts({each.origin.run_id for each in changes if each.origin.run_id is not None})
+        self._current = run.running_attempts(connection, filter(None, (each.origin.run_id for each in changes)))
         self._blocks = self._locked({each.block_id for each in changes})
         self._made = self._done(
             (each.origin.run_id, each.origin.key) for each in changes if each.origin.run_id and each.origin.key
@@ -237,7 +237,7 @@ class _Changes:
 
     def _apply(self, change: BlockChange) -> ChangedBlock:
         origin = change.origin
-        if origin.attempt is not None and self._current.get(origin.run_id) != origin.attempt:
+        if origin.attempt is not None and self._current.get(origin.run_id or "") != origin.attempt:
             raise Superseded(f"run {origin.run_id} continues elsewhere")
         block = self._blocks.get(change.block_id)
         if block is None or block.user_id != change.user_id:
@@ -290,12 +290,6 @@ class _Changes:
         value = self._seals.open_version(sealed, block_id, version, user_id)
         return structs.replace(block, value=value, version=version, updated_at=created_at)
 
-    def _attempts(self, run_ids: Iterable[str | None]) -> dict[str | None, int]:
-        """Return the current attempts of the runs that are running."""
-        keys = [(run_id,) for run_id in sorted(filter(None, run_ids))]
-        found = bulk.find(self._connection, runs, ("id",), ("attempt", "state"), keys, lock="UPDATE") if keys else []
-        return {row[0]: row[1] for row in found if row[2] == run.RUNNING}
-
     def _locked(self, ids: Iterable[str]) -> dict[str, Block]:
         keys = [(each,) for each in sorted(ids)]
         found = bulk.find(self._connection, blocks, ("id",), _COLUMNS[1:], keys, lock="UPDATE")
@@ -319,6 +313,6 @@ class _Changes:
         again."""
         if block.version <= VERSIONS:
             return
-        unended = exists().where(runs.c.id == block_versions.c.run_id, runs.c.state.in_((run.RUNNING, run.WAITING)))
+        unended = exists().where(runs.c.id == block_versions.c.run_id, runs.c.state.not_in(sorted(run.ENDED)))
         old = (block_versions.c.block_id == block.id, block_versions.c.version <= block.version - VERSIONS)
         self._connection.execute(delete(block_versions).where(*old, ~unended))

@@ -68,5 +68,6 @@ def _always(value: str) -> Edit:
 
 
 def _untouched(versions: list[BlockVersion], mine: list[BlockVersion]) -> bool:
-    """True if the newest versions are the run's, without others in between."""
-    return [each.version for each in versions[: len(mine)]] == [each.version for each in mine]
+    """True if the text is as the run left it, as after the undo of a later run, and no other change came between the
+    run's own."""
+    return versions[0].value == mine[0].value and mine[0].version - mine[-1].version == len(mine) - 1

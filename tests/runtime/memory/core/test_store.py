@@ -346,6 +346,20 @@ async def test_a_repeated_change_is_known_after_many_others_while_its_run_has_no
     assert await count(database, block_versions) == VERSIONS + 1
 
 
+async def test_the_versions_of_a_run_that_waits_for_its_model_are_kept(
+    store: BlockStore, database: Database, clock: ManualClock
+) -> None:
+    await store.ensure(MINE)
+    await running(database, clock)
+    await store.append(MINE, "human", "tea", by_run("call 1"))
+    await database.transact(lambda connection: connection.execute(update(runs).values(state="model_unavailable")))
+    for number in range(VERSIONS + 5):
+        await store.write(MINE, "human", f"tea\n{number}", PERSON)
+    await running(database, clock, attempt=2)
+    await store.append(MINE, "human", "tea", by_run("call 1", 2))
+    assert (await value(store, "human")).count("tea") == 1
+
+
 async def test_a_change_whose_commit_was_reported_lost_is_not_made_twice(store: BlockStore, database: Database) -> None:
     await store.ensure(MINE)
     block = await store.read(MINE, "human")
@@ -392,6 +406,35 @@ async def test_what_a_run_changed_can_be_undone_unless_it_was_edited_since(
     assert [await value(store, label) for label in ("human", "team")] == ["", "Ada, Bob\nCleo\nDan"]
     again = await undo_blocks(store, "owner", "run", PERSON)
     assert [each.outcome for each in again] == ["unchanged", "edited"]
+
+
+async def test_runs_are_undone_one_after_the_other_from_the_newest(
+    store: BlockStore, database: Database, clock: ManualClock
+) -> None:
+    await store.ensure(MINE)
+    for name in ("first", "second"):
+        await running(database, clock, name)
+        for key in ("1", "2"):
+            await store.append(MINE, "human", f"{name} {key}", by_run(key, run_id=name))
+    (early,) = await undo_blocks(store, "owner", "first", PERSON)
+    assert early.outcome == "edited"
+    for name, left in (("second", "first 1\nfirst 2"), ("first", "")):
+        (done,) = await undo_blocks(store, "owner", name, PERSON)
+        assert done.outcome == "restored"
+        assert await value(store, "human") == left
+
+
+async def test_a_change_between_two_of_a_run_is_kept_by_its_undo(
+    store: BlockStore, database: Database, clock: ManualClock
+) -> None:
+    await store.ensure(MINE)
+    await running(database, clock)
+    await store.append(MINE, "human", "tea", by_run("1"))
+    await store.append(MINE, "human", "Name: Ada", PERSON)
+    await store.append(MINE, "human", "milk", by_run("2"))
+    (done,) = await undo_blocks(store, "owner", "run", PERSON)
+    assert done.outcome == "edited"
+    assert await value(store, "human") == "tea\nName: Ada\nmilk"
 
 
 async def test_two_undos_at_once_restore_a_block_once(
