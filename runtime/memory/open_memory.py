@@ -17,7 +17,7 @@ from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.memory import folder_of, open_store
 from runtime.memory.collection.interface import CollectionStore
-from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
+from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError, Unsupported
 from runtime.memory.indexing.background import background_tasks
 from runtime.memory.indexing.entries import item_of, place_of
 from runtime.memory.indexing.index_file import open_indexer
@@ -324,6 +324,18 @@ class OpenMemory:
         """Delete one item; the index follows. Raises NoSuchItem, Unsupported, StoreError."""
         await self.store.delete(memory_id, agent_id=agent_id)
         await self._followed(agent_id)
+
+    async def forget_each(self, items: Sequence[Item]) -> list[bool]:
+        """Delete these items together; the index follows. Returns for each False if it was gone already. Raises
+        Unsupported, and after the deletion of the others StoreError for an item that could not be deleted."""
+        deletions = (self.store.delete(item.memory_id, agent_id=item.agent_id) for item in items)
+        outcomes = await asyncio.gather(*deletions, return_exceptions=True)
+        for agent_id in sorted({item.agent_id for item in items}):
+            await self._followed(agent_id)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, NoSuchItem):
+                raise outcome
+        return [outcome is None for outcome in outcomes]
 
     async def _followed(self, agent_id: str) -> None:
         """Remove from the index what the store no longer has, in the background if possible."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from runtime.memory.errors import NoSuchItem
 from runtime.memory.item import Item, Provenance, SaidBy, retraction_uri
 from runtime.memory.items.validity import Validity, validity_of
 from runtime.memory.open_memory import OpenMemory
@@ -15,6 +14,10 @@ from runtime.memory.store_types import Scan, position_of
 Outcome = Literal["deleted", "retracted", "replaced", "unchanged"]
 """`deleted`, or `retracted` in a store that cannot delete; `replaced`: another run or a person has replaced it
 meanwhile, so it is left as it is; `unchanged`: it was withdrawn before."""
+
+_WITHDRAWN: Final = ("deleted", "retracted")
+_AT_ONCE: Final = 500
+"""Retractions that are appended together: a store writes them as a whole."""
 
 
 class UndoneItem(NamedTuple):
@@ -30,8 +33,9 @@ async def items_of_run(
 ) -> list[Item]:
     """Return the items that the run of this user wrote, also those that were retracted, but no retractions.
 
-    `agent_id`: only those of this agent; an item of a collection has the name of that. `began`: the start of the run;
-    without it, a store of files reads all logs and records. Raises StoreError.
+    `agent_id`: only those of this agent; an item of a collection has the name of that. Without it, files that cannot be
+    read are left out. `began`: the start of the run; without it, a store of files reads all logs and records. Raises
+    StoreError.
     """
     wanted = Scan(agent_id=agent_id, user_id=user_id, run_id=run_id, since=began)
     return [item async for item in memory.store.scan(wanted) if item.retracts is None]
@@ -39,49 +43,51 @@ async def items_of_run(
 
 async def undo_items(
     memory: OpenMemory,
-    agent_id: str,
     user_id: str,
     run_id: str,
     now: datetime,
     *,
+    agent_id: str | None = None,
     began: datetime | None = None,
     said_by: SaidBy = "person",
 ) -> list[UndoneItem]:
-    """Withdraw what the run of this agent and user wrote, newest first; what it had replaced is valid again.
+    """Withdraw what the run of this user wrote, together; what it had replaced is valid again. Returns the items,
+    newest first.
 
-    `began`: see `items_of_run`. `said_by`: who undoes. May be interrupted and repeated. Raises StoreError.
+    `agent_id`, `began`: see `items_of_run`. `said_by`: who undoes. May be interrupted and repeated. Raises StoreError.
     """
     done: list[UndoneItem] = []
     settled: set[str] = set()
     while True:
-        # Read again after each deletion: in a Markdown memory it may change the ids of other items.
+        # Read again afterwards: another process may have changed the ids of items meanwhile.
         written = await items_of_run(memory, user_id, run_id, agent_id=agent_id, began=began)
         left = [item for item in written if item.memory_id not in settled]
         if not left:
             return done
-        replaced = {item.replaces for item in left}
-        item = max(left, key=lambda each: (each.memory_id not in replaced, position_of(each)))
-        undone = await _undo(memory, item, now, said_by)
-        done.append(undone)
-        if undone.outcome != "deleted":
-            settled.add(item.memory_id)
+        undone = await _undo(memory, left, now, said_by)
+        done += undone
+        settled.update(each.item.memory_id for each in undone if each.outcome != "deleted")
 
 
 async def foresee_undo(
-    memory: OpenMemory, user_id: str, run_id: str, *, began: datetime | None = None
+    memory: OpenMemory, user_id: str, run_id: str, *, agent_id: str | None = None, began: datetime | None = None
 ) -> list[UndoneItem]:
-    """Return what `undo_items` would do now for all agents, without doing it. Raises StoreError."""
-    own = {item.memory_id: item for item in await items_of_run(memory, user_id, run_id, began=began)}
-    known = await validity_of(memory, own.values())
+    """Return what `undo_items` would do now, without doing it. Raises StoreError."""
+    return await _foreseen(memory, await items_of_run(memory, user_id, run_id, agent_id=agent_id, began=began))
+
+
+async def _foreseen(memory: OpenMemory, items: Sequence[Item]) -> list[UndoneItem]:
+    """Return what an undo does with these items of one run, newest first."""
+    known = await validity_of(memory, items)
     gone: Outcome = "deleted" if "delete" in memory.store.capabilities else "retracted"
-    done = []
-    for item in own.values():
+    found = []
+    for item in sorted(items, key=position_of, reverse=True):
         validity = known[item.memory_id]
         if validity.replaced_by is not None and not _is_replaced_by_others(item, known):
-            # The items of the run that replace it go first.
+            # The items of the run that replace it are withdrawn with it.
             validity = validity._replace(replaced_by=None)
-        done.append(_left(item, validity) or UndoneItem(item, gone))
-    return done
+        found.append(_left(item, validity) or UndoneItem(item, gone))
+    return found
 
 
 def _is_replaced_by_others(item: Item, known: Mapping[str, Validity]) -> bool:
@@ -106,19 +112,28 @@ def _left(item: Item, validity: Validity) -> UndoneItem | None:
     return None
 
 
-async def _undo(memory: OpenMemory, item: Item, now: datetime, said_by: SaidBy) -> UndoneItem:
-    left = _left(item, (await validity_of(memory, [item]))[item.memory_id])
-    if left is not None:
-        return left
-    if "delete" not in memory.store.capabilities:
-        written = await memory.store.append([_retraction(item, now, said_by)])
-        return UndoneItem(item, "retracted" if written else "unchanged")
-    try:
-        await memory.forget(item.memory_id, item.agent_id)
-    except NoSuchItem:
-        # Another process deleted it meanwhile.
-        return UndoneItem(item, "unchanged")
-    return UndoneItem(item, "deleted")
+async def _undo(memory: OpenMemory, items: Sequence[Item], now: datetime, said_by: SaidBy) -> list[UndoneItem]:
+    foreseen = await _foreseen(memory, items)
+    wanted = [each.item for each in foreseen if each.outcome in _WITHDRAWN]
+    withdrawn = await _withdrawn(memory, wanted, now, said_by)
+    return [
+        UndoneItem(each.item, "unchanged")
+        if each.outcome in _WITHDRAWN and each.item.memory_id not in withdrawn
+        else each
+        for each in foreseen
+    ]
+
+
+async def _withdrawn(memory: OpenMemory, items: Sequence[Item], now: datetime, said_by: SaidBy) -> set[str | None]:
+    """Delete or retract these items; return the ids of those for which nobody had done it meanwhile."""
+    if "delete" in memory.store.capabilities:
+        there = await memory.forget_each(items)
+        return {item.memory_id for item, was_there in zip(items, there, strict=True) if was_there}
+    found: set[str | None] = set()
+    for begin in range(0, len(items), _AT_ONCE):
+        retractions = [_retraction(item, now, said_by) for item in items[begin : begin + _AT_ONCE]]
+        found.update(each.retracts for each in await memory.store.append(retractions))
+    return found
 
 
 def _retraction(item: Item, now: datetime, said_by: SaidBy) -> Item:

@@ -13,8 +13,10 @@ from runtime.memory.store_types import position_of
 from runtime.memory.succession import scope_of
 from runtime.search.entry import EntryFilter
 
-_MOST: Final = 2_000
-"""Maximum number of changes of one page of items that are read."""
+_IDS: Final = 500
+"""Items whose changes are asked for together."""
+_PAGE: Final = 1_000
+"""Changes that are read at once."""
 
 
 class Validity(NamedTuple):
@@ -27,9 +29,6 @@ class Validity(NamedTuple):
     def current(self) -> bool:
         """True if searches find the item."""
         return self.replaced_by is None and not self.retracted
-
-
-VALID: Final = Validity()
 
 
 async def validity_of(memory: OpenMemory, items: Iterable[Item]) -> Mapping[str, Validity]:
@@ -65,8 +64,17 @@ async def newest_of_chain(memory: OpenMemory, item: Item) -> Item:
 
 
 async def _changes(memory: OpenMemory, agent: str, items: Iterable[Item]) -> list[Item]:
-    ids = frozenset(item.memory_id for item in items)
-    return await newest(memory, EntryFilter(agent=agent, changes_of=ids), _MOST) if ids else []
+    """Return the items of the agent that replace or retract one of these."""
+    ids = sorted({item.memory_id for item in items})
+    found: list[Item] = []
+    for begin in range(0, len(ids), _IDS):
+        wanted = EntryFilter(agent=agent, changes_of=frozenset(ids[begin : begin + _IDS]))
+        page = await newest(memory, wanted, _PAGE)
+        found += page
+        while len(page) == _PAGE:
+            page = await newest(memory, wanted, _PAGE, before=position_of(page[-1]))
+            found += page
+    return found
 
 
 def _retracted(changes: Iterable[Item]) -> set[tuple[object, str | None]]:

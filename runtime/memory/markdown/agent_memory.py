@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -71,26 +71,31 @@ class AgentMemory:
         return appends
 
     def perform(self, works: Sequence[WriteRequest]) -> list[WriteResult]:
-        """Do all requests under one lock: first the appends together, then the edits in order.
+        """Do all requests under one lock: first the appends together, then the deletions together, then the edits in
+        order.
 
         Returns an outcome for each request: the items that were written, the edited item, None for a deletion, or the
         StoreError of that request alone. Raises an error that prevents all of them.
         """
         outcomes: list[WriteResult] = [()] * len(works)
         appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, MarkdownEdit)]
+        edits = [(number, work) for number, work in enumerate(works) if isinstance(work, MarkdownEdit)]
         with self.held(create=bool(appends)) as folder:
             if appends and folder is not None:
                 written = iter(self._append(folder, [item for _, items in appends for item in items]))
                 for number, items in appends:
                     outcomes[number] = tuple(item for item in (next(written) for _ in items) if item is not None)
-            for number, work in enumerate(works):
-                if isinstance(work, MarkdownEdit):
-                    outcomes[number] = self._outcome(folder, work)
+            deleted = self._delete(folder, {edit.memory_id for _, edit in edits if edit.text is None})
+            for number, edit in edits:
+                if edit.text is None:
+                    outcomes[number] = deleted.pop(edit.memory_id, self._unknown(edit.memory_id))
+                else:
+                    outcomes[number] = self._edited(folder, edit.memory_id, edit.text)
         return outcomes
 
-    def _outcome(self, folder: Folder | None, change: MarkdownEdit) -> WriteResult:
+    def _edited(self, folder: Folder | None, memory_id: str, text: str) -> Item | StoreError:
         try:
-            return self._change(folder, change)
+            return self._edit(folder, memory_id, text)
         except FsyncFailed:
             raise
         except StoreError as error:
@@ -222,60 +227,120 @@ class AgentMemory:
         """Return the bytes of `memory.md` (None if it does not exist), and its time of modification."""
         return folder.read(MEMORY), _written(folder.status(MEMORY)) or self.now()
 
-    def _change(self, folder: Folder | None, change: MarkdownEdit) -> Item | None:
-        for _ in range(_TRIES):
-            found = self._found(folder, change.memory_id) if folder is not None else None
-            if found is None:
-                raise NoSuchItem(f"{self.agent_id} has no item with the id {change.memory_id}")
-            place, name, before, number = found
-            with contextlib.ExitStack() as stack:
-                if place is not folder:
-                    stack.enter_context(place)
-                data, item = self._changed(place, name, before, number, change.text)
-                place.sweep()
-                if place.replace(name, data, before):
+    def _edit(self, folder: Folder | None, memory_id: str, text: str) -> Item:
+        with contextlib.closing(self._files(folder)) as files:
+            for place, name in files:
+                item = self._edit_in(place, name, memory_id, text)
+                if item is not None:
                     return item
-        raise StoreBusy(f"the memory of {self.agent_id} keeps changing", hint="close the program that writes to it")
+        raise self._unknown(memory_id)
 
-    def _found(self, folder: Folder, memory_id: str) -> tuple[Folder, str, bytes, int] | None:
-        """Return the folder, the file, its bytes, and the item's number in it. The caller closes a folder of logs."""
-        data = folder.read(MEMORY)
-        if data is not None:
-            items = long_term_items(self.agent_id, MarkdownDocument.parse(data), self.now())
-            number = next((n for n, item in enumerate(items) if item.memory_id == memory_id), None)
-            if number is not None:
-                return folder, MEMORY, data, number
+    def _edit_in(self, place: Folder, name: str, memory_id: str, text: str) -> Item | None:
+        """Return the item with its new text; None if it is not in this file."""
+        for _ in range(_TRIES):
+            before = place.read(name)
+            number = self._numbers(name, before, {memory_id}).get(memory_id)
+            if before is None or number is None:
+                return None
+            data, item = self._with_text(place, name, before, number, text)
+            place.sweep()
+            if place.replace(name, data, before):
+                return item
+        raise self._busy(place, name)
+
+    def _delete(self, folder: Folder | None, memory_ids: Set[str]) -> dict[str, StoreError | None]:
+        """Delete these items, all of a file together: their ids are those from before that, as a deletion may change
+        the ids of others. Returns for each that was found None, or why it was not deleted."""
+        done: dict[str, StoreError | None] = {}
+        failures: list[StoreError] = []
+        with collecting(failures), contextlib.closing(self._files(folder)) as files:
+            while left := memory_ids - done.keys():
+                place, name = next(files, (None, ""))
+                if place is None:
+                    break
+                with collecting(failures):
+                    done |= self._delete_in(place, name, left)
+        if failures:
+            # Items that were not found may be in a file that could not be read or changed.
+            return {memory_id: done.get(memory_id, failures[0]) for memory_id in memory_ids}
+        return done
+
+    def _delete_in(self, place: Folder, name: str, memory_ids: Set[str]) -> dict[str, StoreError | None]:
+        for _ in range(_TRIES):
+            before = place.read(name)
+            numbers = self._numbers(name, before, memory_ids)
+            if before is None or not numbers:
+                return {}
+            try:
+                data = self._without(place, name, before, numbers.values())
+            except StoreError as error:
+                if len(numbers) == 1:
+                    return dict.fromkeys(numbers, error)
+                # Only some of them cannot be deleted. The last one first: equal items before it keep their ids.
+                alone = (self._delete_in(place, name, {memory_id}) for memory_id in reversed(numbers))
+                return {memory_id: outcome for each in alone for memory_id, outcome in each.items()}
+            place.sweep()
+            if place.replace(name, data, before):
+                return dict.fromkeys(numbers)
+        raise self._busy(place, name)
+
+    def _files(self, folder: Folder | None) -> Generator[tuple[Folder, str], None, None]:
+        """Yield `memory.md` and every log, the newest first, each with its folder; none without a folder."""
+        if folder is None:
+            return
+        yield folder, MEMORY
         logs = folder.child(LOGS)
-        for day in reversed(days(logs.names())) if logs is not None else ():
-            assert logs is not None
-            name = f"{day.isoformat()}.md"
-            data = logs.read(name) or b""
-            items = log_items(self.agent_id, DailyLog.parse(day, data))
-            number = next((n for n, item in enumerate(items) if item.memory_id == memory_id), None)
-            if number is not None:
-                return logs, name, data, number
-        if logs is not None:
-            logs.close()
-        return None
+        with logs or contextlib.nullcontext():
+            for day in reversed(days(logs.names())) if logs is not None else ():
+                assert logs is not None
+                yield logs, f"{day.isoformat()}.md"
 
-    def _changed(
-        self, place: Folder, name: str, before: bytes, number: int, text: str | None
-    ) -> tuple[bytes, Item | None]:
-        """Return the new bytes of the file, and the changed item."""
+    def _numbers(self, name: str, data: bytes | None, memory_ids: Set[str]) -> dict[str, int]:
+        """Return the numbers of these items in a file, in its order."""
+        if data is None:
+            return {}
+        day = day_of(name)
+        if day is None:
+            items = long_term_items(self.agent_id, MarkdownDocument.parse(data), self.now())
+        else:
+            items = log_items(self.agent_id, DailyLog.parse(day, data))
+        return {item.memory_id: number for number, item in enumerate(items) if item.memory_id in memory_ids}
+
+    def _with_text(self, place: Folder, name: str, before: bytes, number: int, text: str) -> tuple[bytes, Item]:
+        """Return the new bytes of a file with another text in one item, and that item."""
         day = day_of(name)
         if day is not None:
             log = DailyLog.parse(day, before)
-            entry = log.entries[number]
             with naming_item(place, name):
-                log = log.without(entry) if text is None else log.replacing(entry, text)
-            return log.data, None if text is None else log_items(self.agent_id, log)[number]
+                log = log.replacing(log.entries[number], text)
+            return log.data, log_items(self.agent_id, log)[number]
         old = MarkdownDocument.parse(before)
-        _, bullet = old.items[number]
         with naming_item(place, name):
-            document = old.without(bullet) if text is None else old.replacing(bullet, text)
-            document = relinked(self.agent_id, old, document, number if text is None else None)
-        document = document.stamped(self.agent_id, self.now(), _written(place.status(name)) or self.now())
-        return document.data, None if text is None else long_term_items(self.agent_id, document, self.now())[number]
+            document = relinked(self.agent_id, old, old.replacing(old.items[number][1], text))
+        document = self._stamped(document, place, name)
+        return document.data, long_term_items(self.agent_id, document, self.now())[number]
+
+    def _without(self, place: Folder, name: str, before: bytes, numbers: Collection[int]) -> bytes:
+        """Return the new bytes of a file without the items of these numbers."""
+        day = day_of(name)
+        if day is not None:
+            log = DailyLog.parse(day, before)
+            with naming_item(place, name):
+                return log.without(*(log.entries[number] for number in numbers)).data
+        old = MarkdownDocument.parse(before)
+        with naming_item(place, name):
+            document = old.without(*(old.items[number][1] for number in numbers))
+            document = relinked(self.agent_id, old, document, frozenset(numbers))
+        return self._stamped(document, place, name).data
+
+    def _stamped(self, document: MarkdownDocument, place: Folder, name: str) -> MarkdownDocument:
+        return document.stamped(self.agent_id, self.now(), _written(place.status(name)) or self.now())
+
+    def _unknown(self, memory_id: str) -> NoSuchItem:
+        return NoSuchItem(f"{self.agent_id} has no item with the id {memory_id}")
+
+    def _busy(self, place: Folder, name: str) -> StoreBusy:
+        return StoreBusy(f"{place.path / name} keeps changing", hint="close the program that writes to it")
 
     def remove(self) -> bool:
         """Delete the folder with its content; True if it existed.
@@ -297,6 +362,17 @@ class AgentMemory:
 
     def now(self) -> datetime:
         return utc(self._clock.now()).astimezone(UTC)
+
+
+@contextlib.contextmanager
+def collecting(failures: list[StoreError]) -> Iterator[None]:
+    """Add a StoreError to `failures` in place of raising it. Raises FsyncFailed."""
+    try:
+        yield
+    except FsyncFailed:
+        raise
+    except StoreError as error:
+        failures.append(error)
 
 
 @contextlib.contextmanager

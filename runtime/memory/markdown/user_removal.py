@@ -6,13 +6,12 @@ Each file is replaced as a whole; an interrupted deletion has finished some of t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from datetime import datetime
 
-from runtime.memory.errors import FsyncFailed, StoreBusy, StoreError
+from runtime.memory.errors import StoreBusy, StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import OWNER
-from runtime.memory.markdown.agent_memory import LOGS, MEMORY, AgentMemory, naming_item
+from runtime.memory.markdown.agent_memory import LOGS, MEMORY, AgentMemory, collecting, naming_item
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.text.document import MarkdownDocument
@@ -28,30 +27,20 @@ def forget_user(agent_memory: AgentMemory, user_id: str) -> int:
     with agent_memory.held(create=False) as folder:
         if folder is None:
             return 0
-        with _collecting(failures):
+        with collecting(failures):
             count += _from_memory(agent_memory, folder, user_id)
-        with _collecting(failures), contextlib.ExitStack() as stack:
+        with collecting(failures), contextlib.ExitStack() as stack:
             logs = folder.child(LOGS)
             if logs is not None:
                 stack.enter_context(logs)
-                with _collecting(failures):
+                with collecting(failures):
                     logs.sweep()
                 for day in days(logs.names()):
-                    with _collecting(failures):
+                    with collecting(failures):
                         count += _from_log(logs, f"{day.isoformat()}.md", user_id)
     if failures:
         raise failures[0]
     return count
-
-
-@contextlib.contextmanager
-def _collecting(failures: list[StoreError]) -> Iterator[None]:
-    try:
-        yield
-    except FsyncFailed:
-        raise
-    except StoreError as error:
-        failures.append(error)
 
 
 def _from_memory(agent_memory: AgentMemory, folder: Folder, user_id: str) -> int:

@@ -118,6 +118,9 @@ def test_what_a_run_wrote_is_taken_back_and_what_it_replaced_is_found_again(
     done = daemon.symbi("agent", "undo", second)
     assert done.returncode == 0, done.stderr
     assert "nothing was changed" in done.stdout
+    # A retraction says so itself.
+    told = "" if store == "records" else "2 items that the run stored were already taken back\n"
+    assert done.stderr == told
     assert found(daemon) == ["Ada lives in Lyon."]
     assert daemon.stop() == 0
     done = symbi("agent", "undo", first, "--yes", root=tmp_path)
@@ -242,6 +245,23 @@ def test_a_memory_that_is_not_declared_any_more_is_said_in_one_line(
     write_program(tmp_path, PROGRAM.format(model=model.block, store="markdown"))
     until(lambda: shown(daemon, "agent", "show", "helper")["memory"] == "notes", what="the second reload")
     assert outcomes(undone(daemon, run)) == ["deleted", "unchanged"]
+    assert undone(daemon, run)["notes"] == ["an item that the run stored was already taken back"]
+
+
+def test_a_memory_that_cannot_be_read_is_named_and_nothing_is_said_to_be_taken_back(
+    daemon: Daemon, model: ScriptedModel, tmp_path: Path
+) -> None:
+    run = ran(daemon, model, inserts("Ada lives in Lyon."))
+    (kept,) = tmp_path.rglob("memory.md")
+    away = kept.rename(kept.with_name("away"))
+    kept.mkdir()
+    for arguments in ((), ("--yes",)):
+        done = daemon.symbi("agent", "undo", run, *arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert str(kept) in done.stderr
+    kept.rmdir()
+    away.rename(kept)
+    assert outcomes(undone(daemon, run)) == ["deleted"]
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,7 +19,8 @@ from runtime.memory.collection.row_codec import holds
 from runtime.memory.core.block import Origin
 from runtime.memory.core.undo import UndoneBlock, undo_blocks
 from runtime.memory.item import run_uri
-from runtime.memory.items.undo import UndoneItem, foresee_undo, items_of_run, undo_items
+from runtime.memory.items.taken_back import note_taken_back, taken_back
+from runtime.memory.items.undo import UndoneItem, foresee_undo, undo_items
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.threads.content import ToolOutputPart
@@ -64,12 +65,10 @@ async def _undo(context: AdminContext, found: NamedRun, user_id: str, *, dry_run
     if STORE not in context.memories and await holds(context.database, STORE):
         # The collection without a block is opened when it is first used.
         await context.memories.collection()
-    items: dict[str, list[UndoneItem]] = {}
-    for name, memory in sorted(context.memories.items()):
-        if dry_run:
-            items[name] = await foresee_undo(memory, user_id, run.id, began=began)
-        else:
-            items[name] = await _undo_memory(context, memory, user_id, run.id, began)
+    items = {
+        name: await _undo_memory(context, memory, run, user_id, began, dry_run=dry_run)
+        for name, memory in sorted(context.memories.items())
+    }
     blocks = await undo_blocks(context.services.blocks, user_id, run.id, Origin("person"), dry_run=dry_run)
     outcomes = [each.outcome for done in items.values() for each in done] + [each.outcome for each in blocks]
     changed = sum(outcome in _DONE for outcome in outcomes)
@@ -88,27 +87,45 @@ async def _undo(context: AdminContext, found: NamedRun, user_id: str, *, dry_run
 
 
 async def _undo_memory(
-    context: AdminContext, memory: OpenMemory, user_id: str, run_id: str, began: datetime | None
+    context: AdminContext, memory: OpenMemory, run: RunRow, user_id: str, began: datetime | None, *, dry_run: bool
 ) -> list[UndoneItem]:
-    written = await items_of_run(memory, user_id, run_id, began=began)
+    # In files a run writes to the memory of its own agent alone, and they must be readable. The agent of an item in a
+    # collection is that collection.
+    agent_id = run.agent if memory.collection is None else None
+    if dry_run:
+        return await foresee_undo(memory, user_id, run.id, agent_id=agent_id, began=began)
     now = utc(context.clock.now())
-    return [
-        each
-        for agent_id in sorted({item.agent_id for item in written})
-        for each in await undo_items(memory, agent_id, user_id, run_id, now, began=began)
-    ]
+    done = await undo_items(memory, user_id, run.id, now, agent_id=agent_id, began=began)
+    gone = {each.item.source_uri for each in done if each.outcome in _DONE}
+    addresses = {address for address in gone if address is not None and address.startswith(run_uri(run.id, ""))}
+    if addresses:
+        await note_taken_back(context.database, context.clock, run.id, user_id, addresses)
+    return done
 
 
 async def _notes(
     context: AdminContext, run: RunRow, user_id: str, items: Mapping[str, Sequence[UndoneItem]]
 ) -> list[str]:
-    """Return what the run stored, as its messages say, and no memory of the program has."""
+    """Return what became of the items that the run stored, as its messages say, and that no memory of the program
+    has."""
     there = {each.item.source_uri for done in items.values() for each in done}
-    lost = len(await _stored(context, run, user_id) - there)
-    if not lost:
+    missing = await _stored(context, run, user_id) - there
+    if not missing:
         return []
-    what = "an item that the run stored is" if lost == 1 else f"{lost:,} items that the run stored are"
-    return [f"{what} in no memory of the program: deleted since, or the memory is not declared any more"]
+    before = missing & await taken_back(context.database, run.id, user_id)
+    notes = []
+    if before:
+        notes.append(f"{_counted(before, 'was', 'were')} already taken back")
+    if missing - before:
+        where = "in no memory of the program: deleted since, or the memory is not declared any more"
+        notes.append(f"{_counted(missing - before, 'is', 'are')} {where}")
+    return notes
+
+
+def _counted(items: Collection[str], one: str, several: str) -> str:
+    if len(items) == 1:
+        return f"an item that the run stored {one}"
+    return f"{len(items):,} items that the run stored {several}"
 
 
 async def _stored(context: AdminContext, run: RunRow, user_id: str) -> set[str]:

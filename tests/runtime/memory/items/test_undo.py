@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +12,11 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.memory.item import Item, Provenance, run_uri
+from runtime.memory.items import undo, validity
 from runtime.memory.items.undo import foresee_undo, undo_items
-from runtime.memory.items.validity import validity_of
+from runtime.memory.items.validity import Validity, validity_of
 from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.store_types import Scan
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.conftest import KEY
@@ -51,12 +53,10 @@ async def found(memory: OpenMemory) -> list[str]:
 
 async def undone(memory: OpenMemory, run: str = "run") -> list[tuple[str, str]]:
     """Undo a run as it was foreseen; return text and outcome of each of its items."""
-    foreseen = await foresee_undo(memory, "owner", run, began=WHEN)
-    done = await undo_items(memory, "reviewer", "owner", run, LATER, began=WHEN)
+    foreseen = await foresee_undo(memory, "owner", run, agent_id="reviewer", began=WHEN)
+    done = await undo_items(memory, "owner", run, LATER, agent_id="reviewer", began=WHEN)
     outcomes: list[tuple[str, str]] = [(each.item.text, each.outcome) for each in done]
-    assert sorted((each.item.text, each.outcome) for each in foreseen if each.item.agent_id == "reviewer") == sorted(
-        outcomes
-    )
+    assert [(each.item.text, each.outcome) for each in foreseen] == outcomes
     return outcomes
 
 
@@ -93,7 +93,7 @@ async def test_what_another_replaced_meanwhile_is_reported_and_left(memory: Open
     old = await written(memory, fact("Ada lives in Lyon"), None)
     mine = await written(memory, fact("Ada lives in Oslo", replaces=old.memory_id))
     theirs = await written(memory, fact("Ada lives in Rome", replaces=mine.memory_id), "another")
-    (done,) = await undo_items(memory, "reviewer", "owner", "run", LATER)
+    (done,) = await undo_items(memory, "owner", "run", LATER)
     assert (done.item, done.outcome, done.replaced_by) == (mine, "replaced", theirs.memory_id)
     assert await found(memory) == ["Ada lives in Rome"]
     assert await undone(memory, "another") == [("Ada lives in Rome", gone(memory))]
@@ -104,7 +104,7 @@ async def test_what_another_replaced_meanwhile_is_reported_and_left(memory: Open
 
 async def test_what_another_replaced_is_left_with_all_of_the_run_that_it_hides(memory: OpenMemory) -> None:
     first = await written(memory, fact("Ada lives in Lyon"))
-    second = await written(memory, fact("Ada lives in Oslo", replaces=first.memory_id), key="2")
+    second = await written(memory, fact("Ada lives in Oslo", replaces=first.memory_id, timestamp=LATER), key="2")
     await written(memory, fact("Ada lives in Rome", replaces=second.memory_id), "another")
     assert await undone(memory) == [("Ada lives in Oslo", "replaced"), ("Ada lives in Lyon", "replaced")]
     assert await found(memory) == ["Ada lives in Rome"]
@@ -123,3 +123,54 @@ async def test_each_subjects_items_of_a_run_are_withdrawn(memory: OpenMemory) ->
     assert await undone(memory) == [("It lives", gone(memory))]
     assert await found(memory) == ["It lives"]
     assert (await validity_of(memory, [kept]))[kept.memory_id].current
+
+
+async def test_a_store_is_read_as_often_for_many_items_as_for_one(
+    memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        await written(memory, fact(f"Number {number} lives"), key=f"fact {number}")
+        await written(memory, item(f"Number {number} lives"), key=f"entry {number}")
+    await memory.sync()
+    scans: list[Scan | None] = []
+    scan = memory.store.scan
+
+    def counted(wanted: Scan | None = None) -> AsyncIterator[Item]:
+        scans.append(wanted)
+        return scan(wanted)
+
+    monkeypatch.setattr(memory.store, "scan", counted)
+    assert [outcome for _, outcome in await undone(memory)] == [gone(memory)] * 24
+    # Before and after the deletion, and once to foresee it.
+    assert len(scans) == 3
+    assert await found(memory) == []
+
+
+async def test_what_another_deleted_meanwhile_is_not_counted(
+    memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await written(memory, fact(f"Number {number} lives"), key=str(number))
+
+    async def overtaken(memory: OpenMemory, items: Iterable[Item]) -> Mapping[str, Validity]:
+        found = await validity_of(memory, items)
+        monkeypatch.undo()
+        await undo_items(memory, "owner", "run", LATER)
+        return found
+
+    monkeypatch.setattr(undo, "validity_of", overtaken)
+    assert [each.outcome for each in await undo_items(memory, "owner", "run", LATER)] == ["unchanged"] * 3
+    assert await found(memory) == []
+
+
+async def test_very_many_changes_are_all_known(memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validity, "_IDS", 3)
+    monkeypatch.setattr(validity, "_PAGE", 2)
+    old = [await written(memory, fact(f"Number {number} lived"), None) for number in range(8)]
+    new = [
+        await written(memory, fact(f"Number {number} lives", replaces=each.memory_id, timestamp=LATER), None)
+        for number, each in enumerate(old)
+    ]
+    known = await validity_of(memory, [*old, *new])
+    assert [known[each.memory_id].replaced_by for each in old] == new
+    assert all(known[each.memory_id].current for each in new)

@@ -16,6 +16,9 @@ from runtime.memory.files import lock as folder_lock
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, delivery_uri, rfc3339
 from runtime.memory.markdown.store import MarkdownStore
+from runtime.memory.markdown.text.bullets import Bullet
+from runtime.memory.markdown.text.document import MarkdownDocument
+from runtime.memory.markdown.text.literal_blocks import Inseparable
 from runtime.memory.store import Capability
 from runtime.memory.store_types import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
@@ -174,6 +177,77 @@ async def test_an_edit_and_a_deletion_hide_no_other_item(store: MarkdownStore, f
     edited = await store.edit(beta.memory_id, "beth")
     assert (edited.text, edited.timestamp) == ("beth", beta.timestamp)
     assert [one.text for one in await everything(store)] == ["beth", "gamma -->", "delta"]
+
+
+async def test_items_that_are_deleted_at_once_take_one_write_and_each_is_the_one_that_was_named(
+    store: MarkdownStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = await store.append([item("Same", tags=(str(number),)) for number in range(4)])
+    facts = await store.append([fact(f"Fact {number}") for number in range(4)])
+    replaced: list[str] = []
+    replace = Folder.replace
+
+    def counted(folder: Folder, name: str, data: bytes, known: bytes | None) -> bool:
+        replaced.append(name)
+        return replace(folder, name, data, known)
+
+    monkeypatch.setattr(Folder, "replace", counted)
+    gone = [entries[0], entries[2], facts[1], facts[3], facts[3]]
+    outcomes = await asyncio.gather(
+        *(store.delete(one.memory_id, agent_id="reviewer") for one in gone), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [type(None)] * 4 + [NoSuchItem]
+    left = await everything(store)
+    assert sorted((one.text, one.tags) for one in left) == [
+        ("Fact 0", ()), ("Fact 2", ()), ("Same", ("1",)), ("Same", ("3",))
+    ]  # fmt: skip
+    assert sorted(replaced) == [LOG, "memory.md"]
+
+
+async def test_an_item_that_cannot_be_deleted_keeps_no_other_from_it(
+    store: MarkdownStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = await store.append([fact(text) for text in ("alpha", "beta", "gamma")])
+    without = MarkdownDocument.without
+
+    def unwilling(document: MarkdownDocument, *gone: Bullet) -> MarkdownDocument:
+        if any(bullet.text == "beta" for bullet in gone):
+            raise Inseparable(1)
+        return without(document, *gone)
+
+    monkeypatch.setattr(MarkdownDocument, "without", unwilling)
+    outcomes = await asyncio.gather(
+        *(store.delete(one.memory_id, agent_id="reviewer") for one in written), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [type(None), StoreError, type(None)]
+    assert [one.text for one in await everything(store)] == ["beta"]
+
+
+async def test_the_chain_around_items_that_are_deleted_at_once_is_closed(store: MarkdownStore) -> None:
+    chain = list(await store.append([fact("Fact 0")]))
+    for number in range(1, 5):
+        chain += await store.append([fact(f"Fact {number}", replaces=chain[-1].memory_id)])
+    await asyncio.gather(*(store.delete(chain[number].memory_id, agent_id="reviewer") for number in (1, 2, 4)))
+    first, last = await everything(store)
+    assert (first.text, last.text) == ("Fact 0", "Fact 3")
+    assert (first.replaces, last.replaces) == (None, first.memory_id)
+
+
+async def test_an_unknown_item_is_not_said_to_be_absent_while_a_log_cannot_be_read(
+    store: MarkdownStore, folder: Path
+) -> None:
+    (there,) = await store.append([fact()])
+    (folder / "logs").mkdir()
+    os.mkfifo(folder / "logs" / LOG)
+    outcomes = await asyncio.gather(
+        store.delete(there.memory_id, agent_id="reviewer"),
+        store.delete("no such id", agent_id="reviewer"),
+        return_exceptions=True,
+    )
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], StoreError)
+    assert not isinstance(outcomes[1], NoSuchItem)
+    assert LOG in str(outcomes[1])
 
 
 @pytest.mark.parametrize("text", ["", " \n\t"])
@@ -349,6 +423,9 @@ import asyncio, resource, sys
 from pathlib import Path
 from runtime.memory.errors import StoreError
 from runtime.memory.markdown.store import MarkdownStore
+from runtime.memory.markdown.text.bullets import Bullet
+from runtime.memory.markdown.text.document import MarkdownDocument
+from runtime.memory.markdown.text.literal_blocks import Inseparable
 from tests.runtime.memory.texts import fact, item
 
 async def main():
