@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -12,6 +12,7 @@ from runtime.clock import utc
 from runtime.memory.chunking import chunks
 from runtime.memory.item import RESERVED, Item, Provenance
 from runtime.memory.redaction.redact import redact
+from runtime.memory.store import redacted_subject
 from runtime.threads.messages import Message
 from runtime.threads.summaries import Summary
 from runtime.tokens import estimate
@@ -39,9 +40,12 @@ class MessagePlace(NamedTuple):
     position: int | None
 
 
-def items_of(agent: str, found: Sequence[Message | Summary]) -> list[Item]:
-    """Return the items of an agent's messages and summaries, in order. Secrets in their texts are redacted."""
-    return [item for each in found for item in _items(agent, each)]
+def items_of(agent: str, found: Sequence[Message | Summary], subjects: Mapping[str, str | None]) -> list[Item]:
+    """Return the items of an agent's messages and summaries, in order. Secrets in their texts are redacted.
+
+    `subjects`: of the threads by id, None for one without; what is of another thread has no items.
+    """
+    return [item for each in found if each.thread_id in subjects for item in _items(agent, each, subjects)]
 
 
 def place_of(item: Item) -> MessagePlace:
@@ -53,8 +57,8 @@ def place_of(item: Item) -> MessagePlace:
     return MessagePlace(thread_id, int(position))
 
 
-def _items(agent: str, source: Message | Summary) -> Iterator[Item]:
-    text, tags, author = source.text, tuple[str, ...](), None
+def _items(agent: str, source: Message | Summary, subjects: Mapping[str, str | None]) -> Iterator[Item]:
+    text, tags, author, subject = source.text, tuple[str, ...](), None, subjects[source.thread_id]
     if isinstance(source, Summary):
         uri, tags = f"{_SUMMARY}{source.thread_id}/{source.id}", (SUMMARY,)
     elif source.kind in _KINDS:
@@ -65,7 +69,7 @@ def _items(agent: str, source: Message | Summary) -> Iterator[Item]:
     else:
         return
     try:
-        text = redact(text)
+        text, subject = redact(text), None if subject is None else redacted_subject(subject)
     except Exception as error:
         # It stays in its thread.
         log.warning("message_not_indexed", thread=source.thread_id, reason=type(error).__name__)
@@ -82,6 +86,7 @@ def _items(agent: str, source: Message | Summary) -> Iterator[Item]:
             tags=tags,
             text=chunk,
             provenance=Provenance(author=author, session_id=source.thread_id),
+            subject=subject,
         )
 
 

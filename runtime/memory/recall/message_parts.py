@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Select, case, func, or_, select
 
+from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import threads
 from runtime.errors import NotFound
@@ -103,6 +104,15 @@ async def read(sources: tuple[Threads, Messages, Summaries], part: MessagePart) 
     first = int(number) * POSITIONS
     after = max(first, BEGINNING) - 1
     return list(await messages.read(thread, after=after, before=first + POSITIONS, limit=POSITIONS))
+
+
+async def subjects(database: Database, found: Sequence[Message | Summary]) -> dict[str, str | None]:
+    """Return the subjects of the threads that these are of, by id, None for one without; not those of deleted
+    threads."""
+    ids = sorted({(each.thread_id,) for each in found})
+    async with database.read() as connection:
+        rows = await connection.run_sync(bulk.find, threads, ("id",), ("kind", "subject"), ids)
+    return {thread_id: subject for thread_id, kind, subject in rows if kind != DELETED}
 
 
 def _changed(connection: Connection, since: int | None) -> ChangedParts | None:

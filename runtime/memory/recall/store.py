@@ -67,8 +67,9 @@ class RecallStore(Store):
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         with _store_errors():
             found = await message_parts.read(self._sources, MessagePart(*part))
+            subjects = await message_parts.subjects(self._database, found)
             # Decrypted in the event loop, a part at a time; chunks and secrets are found in a thread.
-            items = await asyncio.to_thread(items_of, part.agent_id, found)
+            items = await asyncio.to_thread(items_of, part.agent_id, found, subjects)
             return [(item, None) for item in items]
 
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:

@@ -15,7 +15,7 @@ from runtime.database.schema import messages, threads
 from runtime.errors import NotFound
 from runtime.memory.open_memory import FoundHit
 from runtime.memory.recall.items import MessagePlace, place_of
-from runtime.search.entry import EntryFilter
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter
 from runtime.search.question import Question
 from runtime.suggestions import did_you_mean
 from runtime.threads.content import Role
@@ -73,7 +73,8 @@ async def conversation_search(
     if context.recall is None:
         return ConversationHits(hits=[], notes=[_NOTHING])
     user_id = context.caller.user_id
-    wanted = EntryFilter(user=user_id, project=only)
+    subject = None if _hides_subjects(context) else ALL_SUBJECTS
+    wanted = EntryFilter(user=user_id, project=only, subject=subject)
     question = Question(text=query, now=utc(context.clock.now()), limit=limit + _SPARE, wanted=wanted)
     found = await context.recall.search(question, context.progress, owner=context.call_owner)
     hits = await _present(context, found.hits)

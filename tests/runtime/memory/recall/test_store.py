@@ -163,6 +163,18 @@ async def test_the_messages_of_other_users_are_not_found(recall: Recall, thread:
     assert await recall.texts("okapi", project=other.id) == ["the okapi of ada"]
 
 
+async def test_what_is_said_about_a_subject_is_told_from_the_rest(recall: Recall, thread: Thread) -> None:
+    secret = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4"
+    for subject in ("42", secret):
+        about = await recall.threads.keyed("owner", "helper", subject)
+        await recall.messages.append(about, [said(f"the okapi of {subject}")] * (BEGINNING + 1))
+    await recall.messages.append(thread, [said("the okapi of all")])
+    items = await recall.items()
+    assert {item.subject for item in items if item.text == "the okapi of 42"} == {"42"}
+    assert await recall.texts("okapi", subject=None) == ["the okapi of all"]
+    assert secret not in repr(items)
+
+
 async def test_a_deleted_message_is_gone_with_its_vector(recall: Recall, thread: Thread) -> None:
     await recall.messages.append(thread, [said("the okapi sleeps"), said("the okapi wakes")])
     assert len(await recall.find("okapi")) == 2

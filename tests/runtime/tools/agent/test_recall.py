@@ -107,6 +107,16 @@ async def test_an_id_that_is_none_names_the_nearest_but_no_hidden_subjects(app: 
         assert named or "take it from a hit" in (unknown.value.hint or "")
 
 
+async def test_what_an_agent_may_not_see_takes_no_place_among_the_hits(app: Conversations) -> None:
+    threads = app.recall.threads
+    for number in range(15):
+        await app.said(await threads.keyed("owner", "helper", f"subject {number}"), "okapi")
+    main = await app.said(await threads.main("owner", "helper"), "somewhere in a long text there is an okapi too")
+    unbound = Acting("helper", "run", main.id, hides_subjects=True, attempt=1)
+    [hit] = await app.search("okapi", acting=unbound, limit=1)
+    assert hit["conversation_id"] == main.id
+
+
 async def test_what_another_process_deleted_is_not_found(app: Conversations, monkeypatch: pytest.MonkeyPatch) -> None:
     thread = await app.said(await app.recall.threads.main("owner", "helper"), "the okapi sleeps", "the okapi wakes")
     gone = await app.said(await app.recall.threads.main("owner", "planner"), "the okapi of another")
