@@ -55,7 +55,7 @@ async def archival_search(
     archive = await archive_of(context, agent, subject)
     now = utc(context.clock.now())
     question = Question(text=query, now=now, limit=limit, wanted=archive.wanted(tags))
-    found = await archive.memory.search(question, context.progress)
+    found = await archive.memory.search(question, context.progress, owner=context.call_owner)
     hits = [
         ArchivalHit(
             memory_id=hit.item.memory_id,

@@ -14,6 +14,8 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.errors import Conflict, NotFound, SymbiontError, UsageError
 from runtime.identity.caller import Caller
+from runtime.models.calls.call import BACKGROUND, CallOwner
+from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.tools.context import Acting, Context
 from runtime.tools.model.agent_toolset import AgentIdentity, AgentToolset
 from runtime.tools.toolset import ALL_TOOLS
@@ -78,6 +80,23 @@ async def test_an_agent_finds_what_it_stored_with_its_tags(ask: Asked, ada: Call
     assert item["memory_type"] == "semantic"
     assert (item["provenance"]["run_id"], item["provenance"]["said_by"]) == ("run", "agent")
     assert (item["user_id"], item["subject"], item["valid_until"]) == (ada.user_id, None, None)
+
+
+async def test_a_search_is_counted_for_the_run_that_made_it(
+    ask: Asked, ada: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners: list[CallOwner] = []
+    embed = HashingEmbedder.embed_question
+
+    async def counted(embedder: HashingEmbedder, text: str, *, owner: CallOwner = BACKGROUND) -> Any:
+        owners.append(owner)
+        return await embed(embedder, text, owner=owner)
+
+    monkeypatch.setattr(HashingEmbedder, "embed_question", counted)
+    agent = Agent(ask, ada)
+    await agent.call("archival_insert", content="Ada lives in Lyon")
+    await agent.found()
+    assert owners == [CallOwner(ada.user_id, AGENT, "thread", "run")]
 
 
 async def test_a_call_that_is_made_again_writes_nothing_twice(ask: Asked, ada: Caller) -> None:
