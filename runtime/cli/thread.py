@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -15,22 +15,19 @@ from runtime.cli.terminal.output import (
     counted,
     json_option,
     local_time,
+    newest_option,
     one_line,
     print_json,
     print_table,
     printable,
     root_option,
-    tail_option,
+    user_option,
 )
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE = 500
 """Messages of one request of an export."""
 
-
-def _user_option(command: F) -> F:
-    return click.option("--user", metavar="NAME", help="The threads of this user.  [default: owner]")(command)
+_user_option = user_option("The threads of this user.")
 
 
 @click.group()
@@ -45,7 +42,7 @@ def thread() -> None:
 @thread.command("list", short_help="List threads, the last used first.")
 @click.argument("agent", required=False)
 @click.option("--kind", metavar="KIND", help="Only threads of this kind: main, delivery, keyed or conversation.")
-@tail_option()
+@newest_option()
 @_user_option
 @root_option
 @json_option
@@ -69,7 +66,7 @@ def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 @thread.command(short_help="Show the messages of a thread.")
 @click.argument("thread_id", metavar="THREAD")
-@tail_option(what=" messages")
+@newest_option(what=" messages")
 @_user_option
 @root_option
 @json_option

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, local_time, print_json, print_table, root_option
+from runtime.cli.terminal.output import json_option, local_time, print_json, print_table, root_option, user_option
 
 
 @click.group()
@@ -16,7 +16,7 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--user", metavar="NAME", help="The user of the token.  [default: owner]")
+@user_option("The user of the token.")
 @click.option("--label", metavar="TEXT", help="A label to recognize the token in the list.")
 @click.option(
     "--scope",

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from runtime.cli.agent.editor import edited_text, kept_text
 from runtime.cli.client import RootClient, call, find_root
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import json_option, local_time, print_json, print_table, printable, root_option
+from runtime.cli.terminal.output import (
+    F,
+    as_read,
+    json_option,
+    local_time,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+    user_option,
+)
 from runtime.errors import SymbiontError, UsageError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _whose(command: F) -> F:
     """Add `--subject` and `--user`."""
-    command = click.option("--user", metavar="NAME", help="The blocks of this user.  [default: owner]")(command)
+    command = user_option("The blocks of this user.")(command)
     return click.option(
         "--subject", metavar="TEXT", help="The blocks of this subject of keyed threads, such as a customer's number."
     )(command)
@@ -74,7 +82,7 @@ def show(agent: str, label: str, root: Path | None, as_json: bool, **whose: str 
     if as_json:
         print_json(answer)
     else:
-        click.echo(_as_read(answer["value"]), nl=not answer["value"].endswith("\n"))
+        click.echo(as_read(answer["value"]), nl=not answer["value"].endswith("\n"))
 
 
 @block.command(short_help="Edit the text of a block.")
@@ -113,7 +121,7 @@ def edit(
         print_json(answer)
         return
     for note in answer["notes"]:
-        click.secho(note, fg="yellow", err=True)
+        click.secho(printable(note), fg="yellow", err=True)
     done = "is now" if answer["changed"] else "is unchanged,"
     click.echo(f"the block {answer['label']} {done} version {answer['version']}")
 
@@ -188,8 +196,3 @@ def restore(agent: str, label: str, version: int, root: Path | None, as_json: bo
         print_json(answer)
     else:
         click.echo(f"the block {answer['label']} is now version {answer['version']}, with the text of {version}")
-
-
-def _as_read(text: str) -> str:
-    """Return the exact text for a program, and a printable one for a terminal."""
-    return printable(text) if sys.stdout.isatty() else text

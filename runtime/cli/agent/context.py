@@ -8,14 +8,14 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.context_parts import print_parts
-from runtime.cli.terminal.output import json_option, print_json, printable, root_option
+from runtime.cli.terminal.output import json_option, print_json, printable, root_option, user_option
 
 
 @click.command(short_help="Show what the context of an agent is made of.")
 @click.argument("agent", required=False)
 @click.option("--thread", metavar="ID", help="In this thread.  [default: the main one]")
 @click.option("--text", "whole", is_flag=True, help="Print the whole text that the model would read.")
-@click.option("--user", metavar="NAME", help="For this user.  [default: owner]")
+@user_option("For this user.")
 @root_option
 @json_option
 def context(

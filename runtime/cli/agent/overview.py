@@ -9,13 +9,21 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, local_time, print_json, print_table, printable, root_option
+from runtime.cli.terminal.output import (
+    json_option,
+    local_time,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+    user_option,
+)
 
 RECORDER = "none (records)"
 
 
 @click.command("list", short_help="List the agents of the program.")
-@click.option("--user", metavar="NAME", help="Show the last runs for this user.  [default: owner]")
+@user_option("Show the last runs for this user.")
 @root_option
 @json_option
 def list_(user: str | None, root: Path | None, as_json: bool) -> None:
@@ -40,7 +48,7 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
 
 @click.command(short_help="Show the settings of an agent.")
 @click.argument("agent")
-@click.option("--user", metavar="NAME", help="Show the last run for this user.  [default: owner]")
+@user_option("Show the last run for this user.")
 @root_option
 @json_option
 def show(agent: str, user: str | None, root: Path | None, as_json: bool) -> None:
@@ -64,7 +72,7 @@ def show(agent: str, user: str | None, root: Path | None, as_json: bool) -> None
             "steps": f"at most {answer['max_steps']:,}",
             "context": f"at most {answer['max_tokens']:,} tokens",
             "summarizer": answer["summarizer"] or "its model",
-            "blocks": ", ".join(("persona", "human", *answer["blocks"])),
+            "blocks": ", ".join(dict.fromkeys(("persona", "human", *answer["blocks"]))),
         }
     lines |= {"last run": f"{when} {ended}".strip() if answer["last_run"] else "none"}
     for name, value in lines.items():

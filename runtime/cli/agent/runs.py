@@ -12,18 +12,19 @@ from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.terminal.output import (
     json_option,
     local_time,
+    newest_option,
     one_line,
     print_json,
     print_table,
     root_option,
-    tail_option,
+    user_option,
 )
 
 
 @click.command(short_help="List the runs of agents.")
 @click.argument("agent", required=False)
-@tail_option()
-@click.option("--user", metavar="NAME", help="The runs for this user.  [default: owner]")
+@newest_option()
+@user_option("The runs for this user.")
 @root_option
 @json_option
 def runs(agent: str | None, limit: int, user: str | None, root: Path | None, as_json: bool) -> None:
@@ -53,7 +54,7 @@ def _row(run: Mapping[str, Any]) -> tuple[str, ...]:
 
 @click.command(short_help="Cancel a run.")
 @click.argument("run")
-@click.option("--user", metavar="NAME", help="The run is one for this user.  [default: owner]")
+@user_option("The run is one for this user.")
 @root_option
 @json_option
 def cancel(run: str, user: str | None, root: Path | None, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from runtime.cli.terminal.output import (
     print_json,
     print_table,
     root_option,
+    user_option,
 )
 from runtime.cli.terminal.progress import no_progress
 
@@ -40,7 +41,7 @@ _NOTHING = "nothing was changed"
 
 @click.command(short_help="Take back what a run wrote.")
 @click.argument("run")
-@click.option("--user", metavar="NAME", help="The run is one for this user.  [default: owner]")
+@user_option("The run is one for this user.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @root_option
 @json_option

@@ -12,7 +12,7 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.memory.options import NOT_APPLICABLE, TYPES, gate_options, gates
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import json_option, print_json, root_option
+from runtime.cli.terminal.output import json_option, print_json, root_option, user_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.errors import SymbiontError, UsageError
 
@@ -52,7 +52,7 @@ _GIT_SECONDS = 5
     help="A file that supports it. Repeatable. For records with gates also na:REASON.",
 )
 @gate_options
-@click.option("--user", metavar="NAME", help="The user who owns the item.  [default: owner]")
+@user_option("The user who owns the item.")
 @click.option("--memory", metavar="NAME", help="The memory to write to.  [default: the one the agent writes to]")
 @click.option("--dry-run", is_flag=True, help="Show what would be written without writing it.")
 @root_option

@@ -31,10 +31,13 @@ def root_option(command: F) -> F:
     )(command)
 
 
-def tail_option(most: int = 1000, what: str = "") -> Callable[[F], F]:
-    """Return a decorator that adds `--tail N`, the parameter `limit`, at most `most`. `what`: what is shown."""
+def newest_option(most: int = 1000, what: str = "", *, name: str = "--tail") -> Callable[[F], F]:
+    """Return a decorator that adds `--tail N`, or the option `name`, as the parameter `limit`, at most `most`.
+
+    `what`: what is shown.
+    """
     return click.option(
-        "--tail",
+        name,
         "limit",
         default=20,
         show_default=True,
@@ -42,6 +45,11 @@ def tail_option(most: int = 1000, what: str = "") -> Callable[[F], F]:
         type=click.IntRange(1, most),
         help=f"Show at most the newest N{what}.",
     )
+
+
+def user_option(what: str) -> Callable[[F], F]:
+    """Return a decorator that adds `--user NAME` with the default `owner`. `what`: what the user is for, a sentence."""
+    return click.option("--user", metavar="NAME", help=f"{what}  [default: owner]")
 
 
 def json_option(command: F) -> F:
@@ -94,6 +102,11 @@ def printable(text: str) -> str:
 _KEPT = "\t\n\u200c\u200d"
 
 
+def as_read(text: str) -> str:
+    """Return the exact text for a program, and a printable one for a terminal."""
+    return printable(text) if sys.stdout.isatty() else text
+
+
 def one_line(text: str) -> str:
     """Return `text` as `printable` does, in one line."""
     return printable(text).replace("\n", " ").replace("\t", " ")
@@ -116,12 +129,14 @@ def with_zone(text: str | None) -> str | None:
 
 
 def colour_of(cell: str) -> str:
-    """Return the colour of a state; an empty string for any other word."""
+    """Return the colour of a state, or of how a run ended; an empty string for any other word."""
     match cell:
-        case "accepted" | "mounted" | "done" | "kept" | "GREEN":
+        case "accepted" | "mounted" | "done" | "kept" | "answered" | "GREEN":
             return "green"
-        case "refused" | "not mounted" | "dead" | "RED":
+        case "refused" | "not mounted" | "dead" | "failed" | "RED":
             return "red"
-        case "filtered" | "repeated" | "queued" | "running" | "YELLOW":
+        case "filtered" | "repeated" | "queued" | "running" | "waiting" | "cancelled" | "YELLOW":
+            return "yellow"
+        case "max_steps" | "model_unavailable" | "agent_gone":
             return "yellow"
     return ""

@@ -17,6 +17,7 @@ from runtime.cli.terminal.output import (
     confirm,
     json_option,
     local_time,
+    newest_option,
     one_line,
     print_json,
     print_table,
@@ -50,14 +51,7 @@ def range_options(command: F) -> F:
 
 @click.command()
 @range_options
-@click.option(
-    "--limit",
-    default=20,
-    show_default=True,
-    metavar="N",
-    type=click.IntRange(1, 10_000),
-    help="Show at most the newest N.",
-)
+@newest_option(10_000, name="--limit")
 @root_option
 @json_option
 def deliveries(

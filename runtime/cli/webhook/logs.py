@@ -16,11 +16,11 @@ from runtime.cli.terminal.output import (
     colour_of,
     json_option,
     local_time,
+    newest_option,
     one_line,
     print_json,
     print_table,
     root_option,
-    tail_option,
 )
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
@@ -39,7 +39,7 @@ AT_ONCE = 2000
     "--reason", metavar="CODE", help="Only requests with this reason, such as signature_mismatch or verified."
 )
 @click.option("--status", metavar="STATUS", help="Only requests answered with this HTTP status: 401, or 4xx.")
-@tail_option(10_000)
+@newest_option(10_000)
 @click.option("-f", "--follow", is_flag=True, help="Show new requests as they arrive, until interrupted.")
 @root_option
 @json_option

@@ -32,6 +32,14 @@ def test_columns_line_up_below_wide_letters(capsys: pytest.CaptureFixture[str]) 
     assert cell_width(first[: first.index("a")]) == second.index("a")
 
 
+@pytest.mark.parametrize(
+    ("ended", "colour"),
+    [("answered", "green"), ("failed", "red"), ("max_steps", "yellow"), ("cancelled", "yellow"), ("?", "")],
+)
+def test_how_a_run_ended_has_a_colour(ended: str, colour: str) -> None:
+    assert colour_of(ended) == colour
+
+
 def test_a_table_that_nearly_fits_has_smaller_gaps(capsys: pytest.CaptureFixture[str]) -> None:
     for width in (73, 70, 67):
         lines = printed(capsys, ROW, width=width)
