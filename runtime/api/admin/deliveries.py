@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.admin.parameters import integer, moment, optional_text, text, time_json, unicode
+from runtime.api.admin.parameters import flag, integer, moment, optional_text, text, time_json, unicode
 from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -81,9 +81,7 @@ async def redeliver(context: AdminContext, parameters: Mapping[str, Any]) -> dic
     continue.
     """
     states = _texts(parameters, "states") or ENDED
-    fresh = parameters.get("fresh", False)
-    if not isinstance(fresh, bool):
-        raise UsageError("the parameter fresh is not true or false")
+    fresh = flag(parameters, "fresh")
     given = _texts(parameters, "ids")
     if not 0 < len(given) <= REPLAYED:
         raise UsageError(f"the parameter ids is not a list of 1 to {REPLAYED} ids")

@@ -41,6 +41,14 @@ def integer(parameters: Mapping[str, Any], name: str, default: int, low: int, hi
     return value
 
 
+def flag(parameters: Mapping[str, Any], name: str) -> bool:
+    """Return the truth value `name`, False if it is absent. Raises UsageError."""
+    value = parameters.get(name, False)
+    if not isinstance(value, bool):
+        raise UsageError(f"the parameter {name} is not true or false")
+    return value
+
+
 def moment(parameters: Mapping[str, Any], name: str, clock: Clock) -> int | None:
     """Return the time parameter `name` in Unix milliseconds, see `read_moment`; None if it is absent. Raises
     UsageError."""

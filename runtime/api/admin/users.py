@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from runtime.api.admin.parameters import text, time_json
+from runtime.api.admin.parameters import flag, text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.user_removal import Erased, erase
 from runtime.clock import milliseconds
@@ -42,9 +42,7 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     The user's tokens are invalid at once. An interrupted removal is completed by the process that owns the root
     next, or by `id:ID`.
     """
-    name, keep = text(parameters, "name"), parameters.get("keep", False)
-    if not isinstance(keep, bool):
-        raise UsageError("the parameter keep is not true or false")
+    name, keep = text(parameters, "name"), flag(parameters, "keep")
     user_id = await users.find(context.database, name)
     if user_id == OWNER:
         raise UsageError(f"{OWNER} always exists and cannot be removed")

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from runtime.api.admin.agents.lookup import agent_name, thread_of, user_of
-from runtime.api.admin.parameters import integer, optional_text, time_json
+from runtime.api.admin.parameters import flag, integer, optional_text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
 from runtime.threads.messages import Message
 from runtime.threads.summaries import Summary
@@ -63,11 +62,8 @@ async def messages(context: AdminContext, parameters: Mapping[str, Any]) -> dict
 async def delete(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Delete the thread `thread` with its messages and summaries. `force`: also while an agent is at work in it, or a
     message waits for it."""
-    force = parameters.get("force", False)
-    if not isinstance(force, bool):
-        raise UsageError("the parameter force is not true or false")
     thread = await thread_of(context, parameters)
-    await context.services.threads.delete(thread, force=force)
+    await context.services.threads.delete(thread, force=flag(parameters, "force"))
     return {"thread": thread.id, "messages": thread.message_count}
 
 

@@ -10,10 +10,10 @@ import msgspec
 import structlog
 
 from runtime.api.admin.agents.lookup import user_of
-from runtime.api.admin.parameters import text
+from runtime.api.admin.parameters import flag, text
 from runtime.api.admin.state import AdminContext
 from runtime.clock import utc
-from runtime.errors import Conflict, NotFound, UsageError
+from runtime.errors import Conflict, NotFound
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.core.block import Origin
@@ -45,9 +45,7 @@ async def undo(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     `changed`: something was taken back. `complete`: nothing of it had to be left, because it was changed since. An
     interrupted call has taken back a part, and a repeated one takes back the rest.
     """
-    dry_run = parameters.get("dry_run", False)
-    if not isinstance(dry_run, bool):
-        raise UsageError("the parameter dry_run is not true or false")
+    dry_run = flag(parameters, "dry_run")
     user_id, run_id = await user_of(context, parameters), text(parameters, "run")
     async with _locks.of(run_id):
         found = await named_run(context.database, run_id, user_id)
