@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,20 @@ from typing import Any
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
 
 PROGRAM = """\
 memory notes {{ path "notes" embedding hashing }}
 {model}
-agent helper {{ memory notes model scripted instruction "You help in the garden." tools [memory_append] }}
+agent helper {{
+    memory notes
+    model scripted
+    instruction "You help in the garden."
+    tools [memory_append]
+    block persona {{ value "I am Hana." }}
+}}
 agent recorder {{ memory notes }}
 """
 
@@ -60,8 +68,9 @@ def test_agents_are_listed_with_their_models_and_last_runs(daemon: Daemon) -> No
 
 def test_an_agent_is_shown_with_its_settings(daemon: Daemon) -> None:
     said = good(daemon, "agent", "show", "helper")
-    for part in ("scripted", "You help in the garden.", "memory_append", "persona, human"):
+    for part in ("scripted", "You help in the garden.", "memory_append"):
         assert part in said
+    assert re.search(r"^blocks +persona, human$", said, re.MULTILINE)
     done = daemon.symbi("agent", "show", "helpr")
     assert done.returncode == 2
     assert "did you mean helper?" in done.stderr
@@ -92,6 +101,17 @@ def test_runs_are_listed_newest_first_with_what_they_used(daemon: Daemon) -> Non
     assert runs[0]["usage"] == second["usage"]
     assert first["run"] in good(daemon, "agent", "runs")
     assert [run["run"] for run in shown(daemon, "agent", "runs", "--tail", "1")["runs"]] == [second["run"]]
+
+
+@LONG
+def test_the_runs_of_an_agent_that_the_program_does_not_have_any_more_are_found(
+    daemon: Daemon, model: ScriptedModel, tmp_path: Path
+) -> None:
+    run = ask(daemon, "Hello")["run"]
+    write_program(tmp_path, PROGRAM.format(model=model.block).replace("agent helper", "agent other"))
+    until(lambda: "helper" not in good(daemon, "agent", "list"), what="the reload")
+    assert [each["run"] for each in shown(daemon, "agent", "runs", "helper")["runs"]] == [run]
+    assert daemon.symbi("agent", "runs", "helpr").returncode == 2
 
 
 def test_a_running_run_is_cancelled_and_its_chat_says_so(daemon: Daemon, model: ScriptedModel) -> None:

@@ -41,12 +41,14 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 
 
 async def list_runs(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the newest `limit` runs of the agent `agent`, by default of all agents, newest first, with what the calls
-    of models used."""
+    """Return the newest `limit` runs of the agent `agent`, by default of all agents of the program, newest
+    first, with what the calls of models used. An agent that is not in the program any more is found by its name."""
     user_id, limit = await user_of(context, parameters), integer(parameters, "limit", 20, 1, 1000)
     name = optional_text(parameters, "agent")
-    names = sorted(context.agents) if name is None else [agent_name(context, name)]
+    names = sorted(context.agents) if name is None else [name]
     found = [run for each in names for run in await newest_runs(context.database, user_id, each, limit)]
+    if not found and name is not None:
+        agent_name(context, name)
     newest = nlargest(limit, found, key=attrgetter("started_at", "id"))
     return {"runs": [{**_run(run), "usage": (await used_by(context.database, run.id))._asdict()} for run in newest]}
 
