@@ -117,7 +117,7 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
         except NotFound as error:
             # Another attempt finds it no more.
             raise ThreadGone(str(error)) from None
-        return _Place(thread, thread.subject if _separates_memory(context.agent) else None)
+        return _Place(thread, memory_subject(thread, context.agent))
     mode = context.agent.thread
     if mode.name == "delivery":
         return _Place(await threads.for_delivery(turn.user_id, turn.agent, turn.id))
@@ -130,7 +130,12 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
         note = f"The payload has no value at {options.json_path}, so this delivery has a thread of its own."
         return _Place(await threads.for_delivery(turn.user_id, turn.agent, turn.id), note=note)
     thread = await threads.keyed(turn.user_id, turn.agent, value)
-    return _Place(thread, thread.subject if options.separate_memory else None)
+    return _Place(thread, memory_subject(thread, context.agent))
+
+
+def memory_subject(thread: Thread, agent: Agent) -> str | None:
+    """Return the subject whose memory an agent has in a thread; None if it is its own."""
+    return thread.subject if _separates_memory(agent) else None
 
 
 def _separates_memory(agent: Agent) -> bool:

@@ -235,6 +235,7 @@ class Loop:
 
     async def _streamed(self, request: Request) -> Reply:
         """Send a request, and tell the messages of the reply as they arrive."""
+        self._tell({"event": "reply"})
         shown = ReplyStream(self._settings.calling)
         async with aclosing(self._client.stream(request, owner=self._owner)) as parts:
             async for part in parts:

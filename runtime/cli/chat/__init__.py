@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from runtime.cli.chat.answer import exit_code, print_answer, print_answer_json
+from runtime.cli.chat.answer import ask_live, exit_code, print_answer, print_answer_json
 from runtime.cli.chat.conversation import Conversation
 from runtime.cli.chat.interactive import talk
 from runtime.cli.client import find_root
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import json_option, root_option
+from runtime.cli.terminal.output import json_option, root_option, user_option
 from runtime.errors import UsageError
 
 PATIENCE_SECONDS = 60
@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 60
 @click.option("-m", "--message", metavar="TEXT|-", help="Send this message, print the answer, and exit.")
 @click.option("--new", is_flag=True, help="Begin a new conversation instead of continuing the main one.")
 @click.option("--thread", metavar="ID", help="Continue this thread of the agent.")
-@click.option("--user", metavar="NAME", help="Talk as this user.  [default: owner]")
+@user_option("Talk as this user.")
 @click.option(
     "--wait",
     type=click.IntRange(1, 86_400),
@@ -63,9 +63,12 @@ def chat(
     if not question:
         talk(conversation)
         return
-    answered = conversation.ask(text, patience=wait)
     if as_json:
+        answered = conversation.ask(text, patience=wait)
         print_answer_json(answered)
+    elif sys.stdout.isatty():
+        answered = ask_live(conversation, text, patience=wait)
     else:
+        answered = conversation.ask(text, patience=wait)
         print_answer(answered)
     sys.exit(exit_code(answered))

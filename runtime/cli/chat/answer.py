@@ -9,12 +9,15 @@ from typing import Any
 
 import click
 
-from runtime.cli.chat.conversation import Event, show_notices
-from runtime.cli.terminal.output import one_line, print_json, printable
+from runtime.cli.chat.conversation import Conversation, Event, show_notices
+from runtime.cli.terminal.output import as_read, counted, one_line, print_json, printable
+from runtime.errors import SymbiontError
 
 ANSWERED = ("answered", "done")
 _FIELDS = ("run", "thread", "messages", "tool_calls", "usage", "ended")
 _LONGEST = 200
+_DONE = "done"
+"""The name of the call that ends a turn, and does nothing else."""
 
 
 def exit_code(answer: Mapping[str, Any]) -> int:
@@ -51,35 +54,55 @@ def print_end(answer: Mapping[str, Any]) -> None:
         click.secho(printable(note), fg="red", err=True)
 
 
+def ask_live(conversation: Conversation, message: str, *, patience: int = 0) -> dict[str, Any]:
+    """Send a message, show its answer while it arrives, and return it; see `Conversation.ask`."""
+    live = LiveAnswer()
+    try:
+        answer = conversation.ask(message, patience=patience, show=live.show)
+    except SymbiontError:
+        live.stop()
+        raise
+    live.end(answer)
+    return answer
+
+
 class LiveAnswer:
     """Shows an answer on a terminal while it arrives."""
 
     def __init__(self) -> None:
         self._shown: list[str] = []
         self._message: int | None = None
+        self._acts: set[tuple[str, str]] = set()
 
     def show(self, event: Event) -> None:
         """Show an event, see `runtime.agents.loop.events`."""
+        if event["event"] == "text":
+            self._text(event["message"], event["text"])
+            return
+        self.stop()
         match event["event"]:
-            case "text":
-                self._text(event["message"], event["text"])
-            case "message":
-                self._end_message()
+            case "message" if event["text"].strip() not in self._shown:
                 self._text(0, event["text"])
-                self._end_message()
-            case "call":
-                self._end_message()
+                self.stop()
+            case "call" if self._is_new(event):
                 show_call(event["name"], event["arguments"])
-            case "output" if event["status"] != "ok":
+            case "output" if self._is_new(event) and event["status"] != "ok":
                 show_failed(event["name"], event["text"])
             case "compacted":
-                click.secho(f"summarized {event['messages']} earlier messages", dim=True, err=True)
+                click.secho(f"summarized {counted(event['messages'], 'earlier message')}", dim=True, err=True)
             case _:
                 show_notices(event)
 
+    def stop(self) -> None:
+        """End the line of the message that is being shown, if there is one."""
+        if self._message is not None:
+            self._message = None
+            self._shown[-1] = self._shown[-1].strip()
+            click.echo()
+
     def end(self, answer: Mapping[str, Any]) -> None:
         """Show what of the whole answer was not shown yet, and how it ended."""
-        self._end_message()
+        self.stop()
         shown = list(self._shown)
         for text in answer["messages"]:
             if text.strip() in shown:
@@ -88,24 +111,28 @@ class LiveAnswer:
                 click.echo(printable(text))
         print_end(answer)
 
+    def _is_new(self, event: Event) -> bool:
+        """Note a call or an output. False if it was shown already: a run is told again after a restart."""
+        act = event["event"], event["id"]
+        if act in self._acts:
+            return False
+        self._acts.add(act)
+        return True
+
     def _text(self, message: int, text: str) -> None:
         if message != self._message:
-            self._end_message()
+            self.stop()
             self._shown.append("")
             self._message = message
         self._shown[-1] += text
         click.echo(printable(text), nl=False)
         sys.stdout.flush()
 
-    def _end_message(self) -> None:
-        if self._message is not None:
-            self._message = None
-            self._shown[-1] = self._shown[-1].strip()
-            click.echo()
-
 
 def show_call(name: str, arguments: Mapping[str, Any]) -> None:
-    """Show a tool call in one line on standard error."""
+    """Show a tool call in one line on standard error; nothing of the call that ends a turn."""
+    if name == _DONE:
+        return
     given = ", ".join(f"{key}: {_short(value)}" for key, value in arguments.items())
     click.secho(f"→ {printable(name)}({given})", dim=True, err=True)
 
@@ -113,11 +140,6 @@ def show_call(name: str, arguments: Mapping[str, Any]) -> None:
 def show_failed(name: str, text: str) -> None:
     """Show the output of a call that failed."""
     click.secho(f"  {printable(name)}: {_short(text)}", fg="red", err=True)
-
-
-def as_read(text: str) -> str:
-    """Return the exact text for a program, and a printable one for a terminal."""
-    return printable(text) if sys.stdout.isatty() else text
 
 
 def _short(value: object) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import click
 
 from runtime.cli.client import DaemonGone, call_daemon
+from runtime.cli.terminal.output import one_line
 from runtime.daemon.process.root import Root
 
 Event = Mapping[str, Any]
@@ -24,19 +25,24 @@ def show_notices(event: Event) -> None:
     """Print what a person must know while an answer is waited for."""
     if event["event"] == "waiting":
         click.secho("the thread has another turn; the message waits for its end", fg="yellow", err=True)
+    elif event["event"] == "gone":
+        click.secho("the daemon stopped; the answer goes on when it runs again", fg="yellow", err=True)
     elif event["event"] == "away":
-        click.secho(f"the model is away; the message waits for it: {event['error']}", fg="yellow", err=True)
+        why = one_line(event["error"] or "it gave no reason")
+        click.secho(f"the model is away; the message waits for it: {why}", fg="yellow", err=True)
 
 
 @dataclass
 class Conversation:
-    """A thread of an agent and a user. `said`: what the user said there before, oldest first."""
+    """A thread of an agent and a user. `subject`: whose core memory the agent has there; None for its own. `said`: what
+    the user said there before, oldest first."""
 
     root: Root
     agent: str
     user: str | None
     model: str
     thread: str
+    subject: str | None
     messages: int
     said: Sequence[str]
 
@@ -46,7 +52,14 @@ class Conversation:
         given = {"agent": agent, "user": user, "new": new or None, "thread": thread}
         answer = call_daemon(root, "chat.open", given)
         return cls(
-            root, answer["agent"], user, answer["model"], answer["thread"], answer["messages"], tuple(answer["said"])
+            root=root,
+            agent=answer["agent"],
+            user=user,
+            model=answer["model"],
+            thread=answer["thread"],
+            subject=answer["subject"],
+            messages=answer["messages"],
+            said=tuple(answer["said"]),
         )
 
     def ask(self, message: str, *, patience: int = 0, show: Show = show_notices) -> dict[str, Any]:
@@ -71,6 +84,7 @@ class Conversation:
             except DaemonGone:
                 if not sent:
                     raise
+            note({"event": "gone"})
             return self._follow(sent["run"], patience, note)
         except KeyboardInterrupt:
             if sent:

@@ -7,10 +7,10 @@ from typing import Final
 
 import click
 
-from runtime.cli.chat.answer import LiveAnswer
+from runtime.cli.chat.answer import ask_live
 from runtime.cli.chat.conversation import Conversation
 from runtime.cli.terminal.context_parts import print_parts
-from runtime.cli.terminal.output import counted, print_table, printable
+from runtime.cli.terminal.output import counted, printable
 from runtime.errors import SymbiontError
 
 PROMPT: Final = "> "
@@ -33,13 +33,10 @@ def talk(conversation: Conversation) -> None:
         readline.add_history(said)
     while True:
         try:
-            line = input(PROMPT).strip()
+            line = _line()
         except EOFError:
             click.echo()
             return
-        except KeyboardInterrupt:
-            click.echo()
-            continue
         if line in ("/quit", "/exit"):
             return
         try:
@@ -55,19 +52,27 @@ def talk(conversation: Conversation) -> None:
             click.secho(printable(error.line()), fg="red", err=True)
 
 
+def _line() -> str:
+    """Return what the user types; an empty line if it is abandoned or cannot be read. Raises EOFError."""
+    try:
+        return input(PROMPT).strip()
+    except KeyboardInterrupt:
+        click.echo()
+    except UnicodeDecodeError:
+        click.secho("what you typed is not UTF-8 text", fg="red", err=True)
+    return ""
+
+
 def _greet(conversation: Conversation) -> None:
     earlier = f", {counted(conversation.messages, 'message')}" if conversation.messages else ""
     click.echo(f"{conversation.agent} ({conversation.model}){earlier}; /help lists commands")
 
 
 def _ask(conversation: Conversation, message: str) -> None:
-    live = LiveAnswer()
     try:
-        answer = conversation.ask(message, show=live.show)
+        ask_live(conversation, message)
     except KeyboardInterrupt:
         click.secho("\ncancelled", fg="yellow", err=True)
-        return
-    live.end(answer)
 
 
 def _command(conversation: Conversation, line: str) -> None:
@@ -83,8 +88,8 @@ def _command(conversation: Conversation, line: str) -> None:
 
 
 def _memory(conversation: Conversation) -> None:
-    rows = []
-    for block in conversation.call("agent_block_list", {})["blocks"]:
-        whole = conversation.call("agent_block_show", {"label": block["label"]})
-        rows.append((block["label"], str(block["version"]), whole["value"]))
-    print_table(("block", "version", "text"), rows, empty="There are no blocks.")
+    whose = {"subject": conversation.subject}
+    for block in conversation.call("agent_block_list", whose)["blocks"]:
+        whole = conversation.call("agent_block_show", {**whose, "label": block["label"]})
+        click.secho(f"{block['label']}, version {whole['version']}", bold=True)
+        click.echo(f"{printable(whole['value'].strip()) or '(empty)'}\n")

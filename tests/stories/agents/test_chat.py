@@ -177,6 +177,14 @@ def test_an_answer_survives_a_daemon_that_is_killed(model: ScriptedModel, tmp_pa
     assert [each["messages"] for each in answers] == [["Still here."]]
 
 
+def test_a_question_on_a_terminal_is_answered_while_the_answer_arrives(daemon: Daemon, model: ScriptedModel) -> None:
+    learned = says("I note it.", memory_append={"label": "human", "content": "Name: Ada"})
+    model.replies = [learned, says("Hello Ada.")]
+    said = terminal(daemon, "chat", "-m", "I am Ada.")
+    assert said.index("I note it.") < said.index("→ memory_append") < said.index("Hello Ada."), said
+    assert said.count("Hello Ada.") == 1
+
+
 def test_a_person_talks_on_a_terminal(daemon: Daemon, model: ScriptedModel) -> None:
     learned = says("I note it.", memory_append={"label": "human", "content": "Name: Ada"})
     model.replies = [learned, says("Hello Ada."), says("Who are you?")]
@@ -194,4 +202,4 @@ def test_a_person_talks_on_a_terminal(daemon: Daemon, model: ScriptedModel) -> N
     ):
         assert part in said, said
     assert said.count("Hello Ada.") == 1
-    assert "Name: Ada" in said[said.index("/memory") :]
+    assert "human, version 2\r\nName: Ada\r\n" in said

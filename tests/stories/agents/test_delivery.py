@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from runtime.cli.client import call_daemon
+from runtime.daemon.process.root import Root
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.daemon.running import Daemon, running, until, write_program
+from tests.runtime.daemon.terminal import terminal
 
 PROGRAM = """\
 memory notes {{ path "notes" embedding hashing }}
@@ -60,6 +63,11 @@ def test_a_message_in_the_thread_of_a_subject_is_answered_from_the_memory_of_the
             assert done.returncode == 0, done.stderr
             blocks = [part for part in model.texts(2).split("<block") if 'label="human"' in part]
             assert "Pushes to ada/tea." in blocks[0]
+            seen = terminal(daemon, "chat", "--thread", thread["thread"], typed="/memory\n/quit\n")
+            assert "Pushes to ada/tea." in seen
+            assert "Pushes to ada/tea." not in terminal(daemon, "chat", typed="/memory\n/quit\n")
+            # The delivery is no line of the person.
+            assert call_daemon(Root(tmp_path), "chat.open", {"thread": thread["thread"]})["said"] == ["Hello"]
             assert daemon.symbi("chat", "-m", "Hello").returncode == 0
             assert "Pushes to ada/tea." not in model.texts(3)
 

@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from runtime.agents.answer import memory_subject
 from runtime.agents.loop.events import RunEvent
-from runtime.api.admin.agents.lookup import model_of, talking_agent, thread_of, user_of
+from runtime.api.admin.agents.lookup import model_of, talking_agent, talking_thread, thread_of, user_of
 from runtime.api.admin.agents.turn_answer import Turn, turn_of
-from runtime.api.admin.parameters import integer, text
+from runtime.api.admin.parameters import flag, integer, text
 from runtime.api.admin.state import AdminContext
 from runtime.database.errors import Unavailable
-from runtime.errors import SymbiontError, UsageError
+from runtime.errors import SymbiontError
 from runtime.threads.content import TextPart
 from runtime.threads.inputs import InputState
+from runtime.threads.messages import Message
 from runtime.threads.run import WAITING
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
@@ -37,26 +39,22 @@ async def open_conversation(context: AdminContext, parameters: Mapping[str, Any]
     """Return the thread in which to talk with the agent `agent`, by default the only one with a model: the main thread
     of the user `user`, with `new` a new conversation, or the thread `thread`.
 
-    `said`: what the user said there before, oldest first.
+    `said`: what the user said there before, oldest first. `subject`: whose core memory the agent has there; null for
+    its own.
     """
-    new = parameters.get("new", False)
-    if not isinstance(new, bool):
-        raise UsageError("the parameter new is not true or false")
     agent = talking_agent(context, parameters)
-    user_id, threads = await user_of(context, parameters), context.services.threads
-    if parameters.get("thread") is not None:
-        thread = await thread_of(context, parameters)
-        if thread.agent != agent.name:
-            raise UsageError(f"the thread {thread.id} is one of the agent {thread.agent}")
+    if flag(parameters, "new"):
+        thread = await context.services.threads.conversation(await user_of(context, parameters), agent.name)
     else:
-        thread = await (threads.conversation(user_id, agent.name) if new else threads.main(user_id, agent.name))
+        thread = await talking_thread(context, parameters, agent)
     earlier = await context.services.messages.newest(thread, limit=_EARLIER)
-    said = [message.text for message in earlier if message.role == "user" and isinstance(message.parts[0], TextPart)]
+    said = [message.text for message in earlier if _is_of_a_person(message)]
     return {
         "agent": agent.name,
         "model": model_of(agent),
         "thread": thread.id,
         "kind": thread.kind,
+        "subject": memory_subject(thread, agent),
         "messages": thread.message_count,
         "said": said,
     }
@@ -67,17 +65,13 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 
     Tells `sent` with the ids of the run and of the thread, then what happens, see `follow`.
     """
-    agent = talking_agent(context, parameters)
-    user_id, services = await user_of(context, parameters), context.services
+    agent, services = talking_agent(context, parameters), context.services
     if context.cancel_run is None:
         raise no_daemon()
     patience = _patience(parameters)
-    if parameters.get("thread") is None:
-        thread = await services.threads.main(user_id, agent.name)
-    else:
-        thread = await thread_of(context, parameters)
+    thread = await talking_thread(context, parameters, agent)
     with services.events.watch(thread.id) as events:
-        run_id = await services.inputs.send(user_id, agent.name, thread.id, text(parameters, "message"), SCOPES)
+        run_id = await services.inputs.send(thread.user_id, agent.name, thread.id, text(parameters, "message"), SCOPES)
         context.on_queued()
         context.tell({"event": "sent", "run": run_id, "thread": thread.id})
         return await _Follower(context, thread, run_id, patience).end(events)
@@ -89,9 +83,8 @@ async def follow(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     Tells the events of `runtime.agents.loop.events`, `waiting` while the thread has another turn, and `away`. Returns
     what the agent said and called, and how the run ended: null if it goes on.
     """
-    user_id, run_id = await user_of(context, parameters), text(parameters, "run")
-    thread = await thread_of(context, parameters)
-    await context.services.inputs.state(run_id, user_id)
+    thread, run_id = await thread_of(context, parameters), text(parameters, "run")
+    await context.services.inputs.state(run_id, thread.user_id)
     with context.services.events.watch(thread.id) as events:
         return await _Follower(context, thread, run_id, _patience(parameters)).end(events)
 
@@ -107,6 +100,11 @@ async def cancel(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 def no_daemon() -> SymbiontError:
     """Return the error of an operation that needs a daemon."""
     return SymbiontError("no daemon is running, and only a daemon runs agents", hint="start it with `symbi up`")
+
+
+def _is_of_a_person(message: Message) -> bool:
+    """Return False for a delivery, which has a part with its payload."""
+    return message.role == "user" and all(isinstance(part, TextPart) for part in message.parts)
 
 
 def _patience(parameters: Mapping[str, Any]) -> int:
@@ -153,7 +151,9 @@ class _Follower:
         async for event in events:
             if event["run_id"] == self._run_id:
                 self._live = True
-                self._away_since = None
+                # A model that is asked may still be away.
+                if event["event"] != "reply":
+                    self._away_since = None
                 self._context.tell(event)
 
     def _is_over(self, state: InputState) -> bool:

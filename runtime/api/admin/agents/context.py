@@ -7,7 +7,7 @@ from typing import Any
 
 from runtime.agents.answer import preview
 from runtime.api.admin.agents.chat import SCOPES
-from runtime.api.admin.agents.lookup import talking_agent, thread_of, user_of
+from runtime.api.admin.agents.lookup import talking_agent, talking_thread
 from runtime.api.admin.state import AdminContext
 from runtime.clock import milliseconds
 from runtime.errors import UsageError
@@ -20,13 +20,9 @@ from runtime.tools.context import Acting
 async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of the context with which the agent `agent`, by default the only one with a model, would answer
     in the thread `thread` now, by default in the main one, with the tokens of each. No model is asked."""
-    agent, user_id = talking_agent(context, parameters), await user_of(context, parameters)
-    if parameters.get("thread") is None:
-        thread = await context.services.threads.main(user_id, agent.name)
-    else:
-        thread = await thread_of(context, parameters)
-        if thread.agent != agent.name:
-            raise UsageError(f"the thread {thread.id} is one of the agent {thread.agent}")
+    agent = talking_agent(context, parameters)
+    thread = await talking_thread(context, parameters, agent)
+    user_id = thread.user_id
     turn = ClaimedInput(
         id=thread.id,
         run_id="",

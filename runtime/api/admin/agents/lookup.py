@@ -68,3 +68,16 @@ async def thread_of(context: AdminContext, parameters: Mapping[str, Any]) -> Thr
         return await threads.get(thread_id, user_id=user_id)
     except NotFound:
         raise not_found(thread_id, await threads.nearest(thread_id, user_id)) from None
+
+
+async def talking_thread(context: AdminContext, parameters: Mapping[str, Any], agent: Agent) -> Thread:
+    """Return the thread `thread` of the user with the agent, by default the main one.
+
+    Raises NotFound if there is none, UsageError if it is another agent's.
+    """
+    if parameters.get("thread") is None:
+        return await context.services.threads.main(await user_of(context, parameters), agent.name)
+    thread = await thread_of(context, parameters)
+    if thread.agent != agent.name:
+        raise UsageError(f"the thread {thread.id} is one of the agent {thread.agent}")
+    return thread
