@@ -69,7 +69,7 @@ def test_what_is_told_again_after_a_restart_is_not_shown_again(shown: Any) -> No
 
 
 def test_the_call_that_ends_a_turn_is_not_shown(shown: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    done = {"name": "done", "arguments": {}, "status": None, "output": None}
+    done: dict[str, Any] = {"name": "done", "arguments": {}, "status": None, "output": None}
     assert shown({"event": "call", "id": "2", **done}, whole=answer("Bye.", calls=[done])) == "Bye.\n"
     print_answer(answer("Bye.", calls=[done], ended="done"))
     assert capfd.readouterr() == ("Bye.\n", "")
