@@ -7,17 +7,21 @@ It is the API of OpenAI with some additions: https://github.com/ggml-org/llama.c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from runtime.models.openai_chat import ChatReading, message_json, response_format, tool_json
+from runtime.models.openai_chat import ChatReading, message_json, tool_json
 from runtime.models.request import Message, Reply, Request
 
 _BREAK: Final = "\u200b"
+_IN_ONE_LINE: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""White space of a reply that is held to a schema. A small model that may indent it repeats itself until it is cut off.
+https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md"""
+_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
 
 def as_text(control_tokens: Iterable[str]) -> Callable[[str], str]:
@@ -33,8 +37,9 @@ def as_text(control_tokens: Iterable[str]) -> Callable[[str], str]:
     return lambda text: pattern.sub(lambda found: found[0][0] + _BREAK + found[0][1:], text)
 
 
-def body(request: Request, clean: Callable[[str], str]) -> dict[str, Any]:
-    """Return the body of a streamed completion. `clean`: applied to the texts of messages and tools."""
+def body(request: Request, clean: Callable[[str], str], grammar: Callable[[Mapping[str, Any]], str]) -> dict[str, Any]:
+    """Return the body of a streamed completion. `clean`: applied to the texts of messages and tools. `grammar`: returns
+    the grammar of a JSON schema. Raises ValueError for a type that JSON does not have."""
     found: dict[str, Any] = {
         "messages": [_message(each, clean) for each in request.messages],
         "max_tokens": request.max_tokens,
@@ -46,13 +51,25 @@ def body(request: Request, clean: Callable[[str], str]) -> dict[str, Any]:
     if request.stop:
         found["stop"] = list(request.stop)
     if request.schema is not None:
-        found["response_format"] = response_format(request.schema)
+        _check_types(request.schema)
+        found["grammar"] = grammar({**request.schema, "x-guidance": _IN_ONE_LINE})
     if request.tools:
         found["tools"] = [tool_json(replace(tool, description=clean(tool.description))) for tool in request.tools]
     if not request.reasoning:
         # Of no meaning to a chat template without such a choice.
         found["chat_template_kwargs"] = {"enable_thinking": False}
     return found
+
+
+def _check_types(schema: object) -> None:
+    """Raise ValueError for a type that JSON does not have: llama.cpp would not hold the reply to such a schema."""
+    if isinstance(schema, Mapping):
+        types = schema.get("type", [])
+        for each in [types] if isinstance(types, str) else types if isinstance(types, list) else []:
+            if each not in _TYPES:
+                raise ValueError(f"JSON has no type {each!r}")
+    for inner in schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ():
+        _check_types(inner)
 
 
 def _message(message: Message, clean: Callable[[str], str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,7 +106,7 @@ class _Worker:
         outcome: protocol.FromWorker
         try:
             if ask.id not in self._cancelled:
-                self._server.handle_chat_completions(chat.body(ask.request, self._clean), stopping)
+                self._server.handle_chat_completions(chat.body(ask.request, self._clean, _grammar), stopping)
             outcome = self._outcome(ask.id, built)
         except Exception as error:
             outcome = protocol.Failed(ask.id, "refused", str(error))
@@ -159,6 +160,13 @@ def _load(start: protocol.Start) -> Any:
     found.offline = True
     found.verbosity = _ERRORS_ONLY
     return xllamacpp.Server(found)
+
+
+def _grammar(schema: Mapping[str, Any]) -> str:
+    """Return the grammar of a JSON schema. Raises RuntimeError."""
+    import xllamacpp
+
+    return str(xllamacpp.json_schema_to_grammar(json.dumps(schema)))
 
 
 class _Connection(http.client.HTTPConnection):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -54,7 +55,7 @@ def test_every_text_of_a_conversation_is_made_harmless() -> None:
         stop=("END",),
         temperature=0.0,
     )
-    made = body(request, CLEAN)
+    made = body(request, CLEAN, str)
     assert "<s>" not in str(made)
     assert [each["role"] for each in made["messages"]] == ["system", "user", "assistant", "tool"]
     called = made["messages"][2]["tool_calls"][0]["function"]
@@ -62,22 +63,31 @@ def test_every_text_of_a_conversation_is_made_harmless() -> None:
     assert made["messages"][3]["tool_call_id"] == "1"
     assert (made["max_tokens"], made["temperature"], made["stop"]) == (7, 0.0, ["END"])
     assert "tools" not in made
-    assert "response_format" not in made
+    assert "grammar" not in made
 
 
 def test_schema_and_tools_are_sent() -> None:
     schema = {"type": "object"}
     tool = ToolSchema("look", "Look at <s>.", schema)
-    made = body(Request(messages=(), max_tokens=1, schema=schema, tools=(tool,)), CLEAN)
-    assert made["response_format"]["json_schema"]["schema"] == schema
+    schemas: list[Mapping[str, Any]] = []
+
+    def grammar(given: Mapping[str, Any]) -> str:
+        schemas.append(given)
+        return "a grammar"
+
+    made = body(Request(messages=(), max_tokens=1, schema=schema, tools=(tool,)), CLEAN, grammar)
+    assert made["grammar"] == "a grammar"
+    (held,) = schemas
+    assert held["type"] == "object"
+    assert held["x-guidance"]["whitespace_flexible"] is False
     assert made["tools"][0]["function"] == {"name": "look", "description": "Look at <\u200bs>.", "parameters": schema}
 
 
 def test_an_answer_without_reasoning_is_asked_of_the_chat_template() -> None:
-    assert body(Request(messages=(), max_tokens=1, reasoning=False), CLEAN)["chat_template_kwargs"] == {
+    assert body(Request(messages=(), max_tokens=1, reasoning=False), CLEAN, str)["chat_template_kwargs"] == {
         "enable_thinking": False
     }
-    assert "chat_template_kwargs" not in body(Request(messages=(), max_tokens=1), CLEAN)
+    assert "chat_template_kwargs" not in body(Request(messages=(), max_tokens=1), CLEAN, str)
 
 
 def test_text_reasoning_and_usage_are_gathered() -> None:
