@@ -30,6 +30,7 @@ MAX_MARKS: Final = 5_000
 _SEPARATORS: Final = BLANK + ",;.:()[]{}`'\"-*_"
 _VISIBLE: Final = re.compile(r"\S")
 _FENCES: Final = re.compile(r"(?:```+|~~~+)[ \t]*[\w+-]*|`")
+_MARKS: Final = re.compile(rf"{_FENCES.pattern}|</?[\w:-]{{1,40}}>")
 _MORE_MEMBERS: Final = re.compile(r"\s*[,，]\s*[\"'“]?(?:tool_calls|messages)[\"'”]?\s*[:：]")
 
 Recognize = Callable[[Any, bool], bool]
@@ -96,19 +97,31 @@ class Document(Struct, kw_only=True):
             elif not isinstance(part, Mark):
                 texts[-1] += part if isinstance(part, str) else part.text
         texts[1:] = [FENCE_AFTER.sub("", text, count=1) for text in texts[1:]]
-        return [text.strip(BLANK) for text in texts if text.strip(_SEPARATORS)]
+        return [text.strip(BLANK) for text in texts if _MARKS.sub("", text).strip(_SEPARATORS)]
 
     def quoted(self, is_call: Callable[[Any], bool]) -> bool:
         """Make calls that have no marks, and text after them, a part of the text. True if there are any."""
-        text_follows = found = False
-        for index in reversed(range(len(self.parts))):
+        found = False
+        for index in self._before_text():
             part = self.parts[index]
-            if isinstance(part, str) and _FENCES.sub("", part).strip(_SEPARATORS):
-                text_follows = True
-            elif text_follows and isinstance(part, Found) and not part.tagged and is_call(part.value):
+            if isinstance(part, Found) and not part.tagged and is_call(part.value):
                 self.parts[index] = Other(part.value, part.text)
                 found = True
         return found
+
+    def goes_on_after(self, has_calls: Callable[[Any], bool]) -> bool:
+        """True if text follows a value that has calls."""
+        before = [self.parts[index] for index in self._before_text()]
+        return any(isinstance(part, Found) and has_calls(part.value) for part in before)
+
+    def _before_text(self) -> range:
+        """Return the indexes of the parts before the last one that is text, more than fences, tags and punctuation, or
+        other JSON."""
+        for index in reversed(range(len(self.parts))):
+            part = self.parts[index]
+            if isinstance(part, Other) or (isinstance(part, str) and _MARKS.sub("", part).strip(_SEPARATORS)):
+                return range(index)
+        return range(0)
 
     @property
     def unread(self) -> str:
@@ -241,11 +254,12 @@ class _Scanner:
         assert head.lastgroup is not None
         arguments: Any = {}
         call = {"name": head[head.lastgroup], "args": arguments}
-        at = reader.space(head.end())
+        at, before = reader.space(head.end()), reader.assumptions()
         if text[at : at + 1] in ("{", "["):
             try:
                 arguments, at = reader.value(at)
             except BrokenJson:
+                reader.restore(before)
                 return head.end()
             call["args"] = arguments
         elif PARAMETER.match(text, at):

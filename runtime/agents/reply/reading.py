@@ -177,7 +177,14 @@ class _Reading:
             extend(found, self._values.read(each.value) or Contents(unreadable=True))
         if not any(text.strip(BLANK) for text in found.messages):
             found.messages = document.between
+        # A reply with calls in the middle of a text may be quoted, too; and a model that goes on after its calls may
+        # have invented their outputs.
+        found.unreadable = found.unreadable or document.goes_on_after(self._has_calls)
         self._add(found, document.reader)
+
+    def _has_calls(self, value: Any) -> bool:
+        contents = self._values.read(value)
+        return contents is not None and bool(contents.calls)
 
     def _read_after_reasoning(self, document: Document) -> None:
         """Read the last reply in a reasoning that was not ended: it may be a draft. A reply that was cut off there has

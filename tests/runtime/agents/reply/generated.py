@@ -85,7 +85,7 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "unescaped": lambda value: json.dumps(value, ensure_ascii=False),
     "indented": lambda value: json.dumps(value, indent=2),
     "fenced": lambda value: f"```json\n{json.dumps(value)}\n```",
-    "explained": lambda value: f"Here's my reply, as asked:\n\n{json.dumps(value, indent=1)}\n\nIs it what you want?",
+    "explained": lambda value: f"Here's my reply, as asked:\n\n{json.dumps(value, indent=1)}\n\n",
     "python": repr,
     "encoded twice": lambda value: json.dumps(json.dumps(value)),
     "trailing commas": lambda value: _with_commas(json.dumps(value)),
