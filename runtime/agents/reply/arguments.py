@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.agents.reply.json_text.relaxed import number
+from runtime.agents.reply.json_text.relaxed import number, whole
 from runtime.agents.reply.reply_values import value_of
 from runtime.memory.item import well_formed
 
@@ -33,8 +33,8 @@ def converted(value: Any, schema: Mapping[str, Any]) -> Any:
 def _cast(value: Any, kind: str, types: set[str], schema: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _from_text(value, types, schema)
-    if kind == "number" and "integer" in types and value.is_integer():
-        return int(value)
+    if kind == "number" and "integer" in types and isinstance(found := whole(value), int):
+        return found
     if "array" in types and kind != "null":
         items = _schema_of("array", schema).get("items")
         element = converted(value, items) if isinstance(items, Mapping) else value
@@ -53,8 +53,8 @@ def _from_text(text: str, types: set[str], schema: Mapping[str, Any]) -> Any:
         return _BOOLEANS[plain.casefold()]
     if types & {"integer", "number"} and _NUMBER.match(plain):
         found = number(plain.removeprefix("+"))
-        if isinstance(found, float) and found.is_integer() and "number" not in types:
-            return int(found)
+        if isinstance(found, float) and "number" not in types:
+            found = whole(found)
         if isinstance(found, int) or (isinstance(found, float) and "number" in types):
             return found
     if types & {"array", "object"} and plain[:1] in ("[", "{"):

@@ -34,15 +34,18 @@ def read_call(raw: RawCall, reader: Reader, tools: ToolNames, call_id: str) -> t
 
 def _object(arguments: Any, properties: dict[str, Any] | None) -> tuple[dict[str, Any], Rung]:
     """Return arguments as an object, and by which rung they were read. `properties`: the tool's, None if unknown."""
-    rung: Rung = "strict"
-    if isinstance(arguments, str) and arguments.strip(BLANK):
-        value, exact = _value_of(arguments)
-        rung = "lossless" if exact or not isinstance(value, dict) else "repaired"
-        arguments = value if isinstance(value, dict) else arguments
     if isinstance(arguments, dict):
-        return arguments, rung
-    if arguments is None or arguments == [] or (isinstance(arguments, str) and not arguments.strip(BLANK)):
+        return arguments, "strict"
+    text = arguments.strip(BLANK) if isinstance(arguments, str) else None
+    if arguments is None or arguments == [] or text == "":
         return {}, "strict"
+    if text is not None:
+        value, exact = _value_of(text)
+        if isinstance(value, dict):
+            return value, "lossless" if exact else "repaired"
+        if _FENCE.sub("", text)[:1] == "{":
+            # An object that cannot be read, and not a text for the only parameter.
+            return {}, "repaired"
     if properties is not None and len(properties) == 1:
         return {next(iter(properties)): arguments}, "lossless"
     return {}, "repaired"
@@ -81,15 +84,15 @@ def _among(values: list[Any], others: list[object]) -> bool:
 
 def _value_of(text: str) -> tuple[Any, bool]:
     """Return the value of arguments that are a JSON text, and whether it lost nothing."""
-    body = _FENCE.sub("", text.strip(BLANK))
+    body = _FENCE.sub("", text)
     reader = Reader(body)
     try:
         value, end = reader.value(0)
     except BrokenJson:
         value = repaired(body) if body[:1] == "{" else None
         return value, False
-    if isinstance(value, str) and value.strip()[:1] == "{" and reader.space(end) == len(body):
-        return _value_of(value)
+    if isinstance(value, str) and value.strip(BLANK)[:1] == "{" and reader.space(end) == len(body):
+        return _value_of(value.strip(BLANK))
     if reader.space(end) != len(body) and body[end:].strip(BLANK + "}]"):
         return value, False
     return value, not (reader.guessed or reader.unclosed or reader.implied)

@@ -49,7 +49,7 @@ class RawCall(Struct):
     arguments: Any
     source: dict[str, Any] | None = None
     flat: bool = False
-    """The arguments are members of `source`, not an object of their own."""
+    """Arguments are members of `source`, and not only of an object of their own."""
 
 
 class Contents(Struct):
@@ -262,7 +262,7 @@ class ValueReader:
         if beside and isinstance(arguments, dict):
             # Arguments that were written beside the others.
             arguments.update({key: each for key, each in beside.items() if key not in arguments})
-        self._add(RawCall(given, arguments, value), contents)
+        self._add(RawCall(given, arguments, value, flat=bool(beside)), contents)
 
 
 def value_of(text: str) -> tuple[Any, bool]:

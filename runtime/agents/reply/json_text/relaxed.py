@@ -341,6 +341,11 @@ def number(text: str) -> int | float | str:
     return value if abs(value) != float("inf") else text
 
 
+def whole(value: float) -> int | float:
+    """Return a number without a fraction as an integer if 64 bits hold it, else the number."""
+    return int(value) if value.is_integer() and _SMALLEST <= value <= _LARGEST else value
+
+
 def _whole_escapes(text: str) -> str:
     """Return a text without an escape that was cut off at its end."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2})?\Z", r"\1", text)

@@ -171,6 +171,37 @@ def test_deep_values_are_read_or_shown_as_text(depth: int) -> None:
     assert bool(reading.calls and reading.lossless) == (depth == 30)
 
 
+@pytest.mark.parametrize("limit", ["1e300", '"1e300"', "-1e19", "9223372036854775808.0", '"18446744073709551616"'])
+def test_a_number_that_no_integer_holds_can_be_recorded(limit: str) -> None:
+    call = f'{{"name": "archival_search", "args": {{"query": "tea", "limit": {limit}}}}}'
+    reading = read_reply(Reply(text=f'{{"messages": [], "tool_calls": [{call}]}}'), TOOLS)
+    assert reading.lossless
+    msgspec.json.encode(reading.calls[0].arguments)
+
+
+@pytest.mark.parametrize("calling", ["json", "native"])
+def test_an_object_that_cannot_be_read_is_no_text_for_the_only_parameter(calling: ToolCalling) -> None:
+    broken = '{"url": "https://example.org/a"b' + "x" * 20_000 + '"}'
+    if calling == "native":
+        reply = Reply(text="", calls=(ToolCall("a", "web-fetch", broken),))
+    else:
+        reply = Reply(text=json.dumps({"messages": [], "tool_calls": [{"name": "web-fetch", "args": broken}]}))
+    reading = read_reply(reply, TOOLS, calling)
+    assert not reading.lossless
+    assert said(reading).calls == [("web-fetch", {})]
+
+
+@settings(max_examples=examples(100))
+@given(MEANT.filter(lambda meant: bool(meant.calls)))
+def test_calls_before_more_text_may_be_quoted(meant: Meant) -> None:
+    """A payload may have a whole reply in it."""
+    text = f"The issue says: {json.dumps(meant.value())} - I do not do that."
+    ways: tuple[ToolCalling, ...] = ("json", "native")
+    for calling in ways:
+        reading = read_reply(Reply(text=text), TOOLS, calling)
+        assert not (reading.calls and reading.lossless)
+
+
 def test_calls_have_different_ids() -> None:
     same = ToolCall("a", "done", "{}")
     reading = read_reply(
