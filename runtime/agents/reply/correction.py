@@ -12,6 +12,7 @@ from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.instructions import reply_instructions, tool_list
 from runtime.agents.reply.reading import read_reply
 from runtime.agents.reply.reply_schema import reply_schema
+from runtime.models.model import WindowExceeded
 from runtime.models.request import Message, Reply, Request, ToolSchema
 
 MAX_CORRECTIONS: Final = 2
@@ -35,13 +36,16 @@ async def read_with_corrections(
 ) -> AgentReply:
     """Return the reading of the `reply` to `request`, after at most two corrections where it needs them.
 
-    `reads`: names of the tools that change nothing. Without a correction that can be read, the result is the reading of
-    the first reply. Raises what `ask` raises.
+    `reads`: names of the tools that change nothing. Without a correction that can be read, or that fits into the
+    model's window, the result is the reading of the first reply. Raises what `ask` raises otherwise.
     """
     first = read_reply(reply, tools, calling)
     reading, count = first, 0
     while needs_correction(reading, reads) and count < MAX_CORRECTIONS and _length(reply) <= MAX_CHARACTERS:
-        corrected = await ask(correction(request, reply, first, tools, repeated=count > 0))
+        try:
+            corrected = await ask(correction(request, reply, first, tools, repeated=count > 0))
+        except WindowExceeded:
+            break
         count += 1
         reading = read_reply(corrected, tools, "json" if first.problem == "malformed" else calling)
         if not needs_correction(reading, reads):

@@ -10,7 +10,7 @@ from runtime.agents.reply.correction import correction, needs_correction, read_w
 from runtime.agents.reply.reading import read_reply
 from runtime.agents.reply.reply_schema import reply_schema
 from runtime.errors import Retry
-from runtime.models.model import ModelUnavailable
+from runtime.models.model import ModelUnavailable, WindowExceeded
 from runtime.models.request import Finish, Message, Reply, Request, ToolCall
 from tests.runtime.agents.reply.toolset import READS, TOOLS
 
@@ -126,6 +126,15 @@ async def test_native_arguments_are_corrected_as_json() -> None:
 async def test_a_huge_reply_is_not_sent_again() -> None:
     reading = await Model().read(BROKEN + "x" * 100_000)
     assert reading.corrections == 0
+
+
+async def test_without_room_for_a_correction_the_first_reading_counts() -> None:
+    async def full(_request: Request) -> Reply:
+        raise WindowExceeded("the request is too long")
+
+    reading = await read_with_corrections(REQUEST, Reply(text=BROKEN), TOOLS, full)
+    assert (reading.lossless, reading.corrections) == (False, 0)
+    assert [call.name for call in reading.calls] == ["archival_insert"]
 
 
 async def test_a_model_that_is_away_is_said() -> None:
