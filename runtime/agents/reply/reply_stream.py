@@ -39,8 +39,8 @@ class Shown(Struct, frozen=True):
 class ReplyStream:
     """Takes a reply in parts, and returns what of its messages can be shown: whole characters, in order.
 
-    Its time is linear in the text. Text is shown if the reply is valid JSON, or native, as far as it has arrived; of
-    another one nothing may be shown, so `rest` compares the reading of the whole reply.
+    Its time is linear in the text. Text is shown if the reply is valid JSON, or native, as far as it has arrived. Of
+    another one nothing or something else may be shown; the reading of the whole reply counts.
     """
 
     def __init__(self, calling: ToolCalling = "json") -> None:
@@ -53,7 +53,7 @@ class ReplyStream:
         self._depth = 0
         self._single = False
         self._blank: list[str] = []
-        self._messages: list[list[str]] = []
+        self._index = -1
         self._begun = False
         self._out: list[Shown] = []
 
@@ -65,20 +65,6 @@ class ReplyStream:
         while self._at < len(self._buffer) and self._step():
             pass
         return self._out
-
-    def rest(self, messages: tuple[str, ...]) -> list[Shown] | None:
-        """Return what of all messages of the reply was not shown yet; None if something else was shown."""
-        shown = ["".join(parts) for parts in self._messages]
-        if len(shown) > len(messages):
-            return None
-        found = []
-        for index, message in enumerate(messages):
-            before = shown[index] if index < len(shown) else ""
-            if not message.startswith(before):
-                return None
-            if len(before) < len(message):
-                found.append(Shown(index, message[len(before) :]))
-        return found
 
     def _step(self) -> bool:
         """Consume a part of the buffer. False if more text is needed."""
@@ -237,13 +223,11 @@ class ReplyStream:
         text = "".join([*self._blank, text])
         self._blank.clear()
         if not self._begun:
-            self._messages.append([])
+            self._index += 1
             self._begun = True
-        self._messages[-1].append(text)
-        index = len(self._messages) - 1
-        if self._out and self._out[-1].index == index:
+        if self._out and self._out[-1].index == self._index:
             text = self._out.pop().text + text
-        self._out.append(Shown(index, text))
+        self._out.append(Shown(self._index, text))
 
 
 def _unescaped(content: str) -> str:
