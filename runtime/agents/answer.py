@@ -17,7 +17,7 @@ from runtime.agents.loop.inputs import input_parts, payload_of
 from runtime.agents.loop.loop import Ended, Loop, LoopSettings
 from runtime.agents.loop.summarizer import Summarizer
 from runtime.agents.loop.thread_state import ThreadState
-from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
+from runtime.agents.loop.tool_finder import ToolFinder
 from runtime.agents.thread_modes import KeyedOptions, thread_options
 from runtime.agents.turn import AgentContext, Turn
 from runtime.clock import utc
@@ -35,7 +35,7 @@ from runtime.threads.run_log import RunLog
 from runtime.threads.thread import Thread
 from runtime.threads.thread_write import ThreadGone
 from runtime.tools.context import Acting
-from runtime.tools.model.agent_toolset import DONE, AgentIdentity, AgentToolset
+from runtime.tools.model.agent_toolset import DONE, FIND_TOOL, AgentIdentity, AgentToolset
 from runtime.tools.model.output import result_text
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.request.json_path import compile_path

@@ -9,14 +9,13 @@ from dslc.blocks.agent import Agent
 from runtime.agents.context.build import BuiltContext, NoRoom, build, build_measured
 from runtime.agents.context.fields import Block, Budget, Fields, Metadata
 from runtime.agents.loop.summarizer import WINDOW
-from runtime.agents.loop.tool_finder import FIND_TOOL
 from runtime.agents.reply.instructions import reply_instructions
 from runtime.memory.core.block import HUMAN, PERSONA
 from runtime.memory.core.block import Block as StoredBlock
 from runtime.models.client import ModelClient
 from runtime.models.request import ToolSchema
 from runtime.tokens import TokenCounter
-from runtime.tools.model.agent_toolset import DONE, AgentToolset
+from runtime.tools.model.agent_toolset import DONE, FIND_TOOL, AgentToolset
 
 LARGEST_REPLY: Final = 4096
 """Default maximum of the tokens reserved for a reply."""

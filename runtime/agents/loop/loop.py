@@ -25,7 +25,7 @@ from runtime.agents.loop.events import Publish, RunEvent
 from runtime.agents.loop.guard import RepeatGuard
 from runtime.agents.loop.summarizer import Summarizer
 from runtime.agents.loop.thread_state import ThreadState
-from runtime.agents.loop.tool_finder import FIND_TOOL, ToolFinder
+from runtime.agents.loop.tool_finder import ToolFinder
 from runtime.agents.loop.transcript import without_calls
 from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.correction import read_with_corrections
@@ -39,14 +39,12 @@ from runtime.threads.content import MessageKind, Part, Role, TextPart, ToolCallP
 from runtime.threads.messages import NewMessage
 from runtime.threads.run_log import RunLog
 from runtime.tokens import TokenCounter
+from runtime.tools.model.agent_toolset import DONE, FIND_TOOL
 
 log = structlog.get_logger("symbiont.agent")
 
 Ended = Literal["answered", "done", "max_steps", "repeated", "failed"]
 """How a run ended by itself; a person may also have cancelled it."""
-
-DONE: Final = "done"
-"""The name of the call that ends a turn."""
 
 _NOT_RUN: Final = (
     "This call was not run, because your reply was cut off or could not be read without guessing. Nothing was changed. "
@@ -128,7 +126,9 @@ class Loop:
         ]
         # Stored together with the result of the model call before and the intents of the calls after it.
         replied = self._state.put(self._reply_messages(number, reading, calls))
-        acting = [call for call in calls if call.name != DONE]
+        # An outage may end the calls first; then nobody awaits it.
+        replied.add_done_callback(lambda stored: stored.cancelled() or stored.exception())
+        acting = [call for call in calls if call.name != DONE.name]
         outputs = await self._call(acting, lossless=reading.lossless)
         self._state.add(await replied)
         if outputs:

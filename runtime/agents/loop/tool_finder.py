@@ -8,16 +8,6 @@ from typing import Final
 
 from runtime.models.request import ToolSchema
 
-FIND_TOOL: Final = ToolSchema(
-    "find_tool",
-    "Find tools that are not listed here, by words of what they do. You can call them afterwards.",
-    {
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "What the tool should do."}},
-        "required": ["query"],
-        "additionalProperties": False,
-    },
-)
 _FOUND: Final = 5
 _WORD: Final = re.compile(r"[a-z0-9]+")
 

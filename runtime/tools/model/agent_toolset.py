@@ -33,6 +33,20 @@ DONE: Final = ToolSchema(
 )
 """The call that ends a turn. The loop handles it; it does nothing and has no row in the table of tools."""
 
+FIND_TOOL: Final = ToolSchema(
+    "find_tool",
+    "Find tools that are not listed here, by words of what they do. You can call them afterwards.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What the tool should do."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+"""The call by which a model reaches tools that its context has no room for. The loop handles it, too."""
+
+_RESERVED: Final = (DONE.name, FIND_TOOL.name)
+
 
 class AgentIdentity(NamedTuple):
     """The agent that the tools are bound to, and the subject of its keyed thread, None without a memory of its own."""
@@ -46,9 +60,9 @@ class AgentToolset(Mapping[str, Tool]):
 
     def __init__(self, tools: Toolset) -> None:
         self._tools = tools
-        # The stop signal keeps its name.
-        names = model_names([*tools, DONE.name])
-        self._names = {model: name for model, name in names.items() if name in tools and model != DONE.name}
+        # What the loop handles keeps its name.
+        names = model_names([*tools, *_RESERVED])
+        self._names = {model: name for model, name in names.items() if name in tools and model not in _RESERVED}
 
     @classmethod
     def for_agent(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,3 +69,29 @@ async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
             found = await agent.messages()
     assert [each.position for each in found] == list(range(6))
     assert [each.kind for each in found] == ["message", *["tool_call", "tool_output"] * 2, "message"]
+
+
+async def test_no_error_is_lost_when_an_outage_begins_with_the_calls_of_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
+    with ScriptedModel(answer) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            commits = agent.app.database.commits
+            put, failed = commits.put, set()
+
+            def failing(stage: Any, item: Any) -> Any:
+                keys = {str(getattr(each, "key", None)) for each in (item, *getattr(item, "messages", ()))}
+                for began in ("1/calls", "call/"):
+                    if began not in failed and any(key.startswith(began) for key in keys):
+                        failed.add(began)
+                        return asyncio.ensure_future(unconfirmed(put(stage, item)))
+                return put(stage, item)
+
+            monkeypatch.setattr(commits, "put", failing)
+            assert await agent.ask("Note it.") == "answered"
+            assert (await agent.block()).split("\n") == ["Fact 0.", "Fact 1."]
+            assert failed == {"1/calls", "call/"}
+    gc.collect()
+    assert lost == []

@@ -14,7 +14,7 @@ from runtime.identity.caller import Caller, Scope
 from runtime.models.request import ToolSchema
 from runtime.tools import TOOLS
 from runtime.tools.context import Context
-from runtime.tools.model.agent_toolset import DEFAULT_TOOLS, DONE, AgentIdentity, AgentToolset
+from runtime.tools.model.agent_toolset import DEFAULT_TOOLS, DONE, FIND_TOOL, AgentIdentity, AgentToolset
 from runtime.tools.model.schema import model_schema
 from runtime.tools.tool import Tool
 from runtime.tools.toolset import Toolset
@@ -106,6 +106,14 @@ async def test_dotted_and_long_names_have_a_way_back() -> None:
     with pytest.raises(NotFound) as unknown:
         await tools.call("github_serch", context, {})
     assert "github_search" in (unknown.value.hint or "")
+
+
+def test_no_tool_has_the_name_by_which_tools_are_found() -> None:
+    rows = {"find.tool": Tool(look, "read", name="find.tool")}
+    tools = AgentToolset.for_agent(["*"], caller("write"), AGENT, Toolset(rows))
+    [name] = tools
+    assert name != FIND_TOOL.name
+    assert tools[name].name == "find.tool"
 
 
 def test_a_tool_that_is_called_done_does_not_replace_the_stop_signal() -> None:
