@@ -13,10 +13,13 @@ from runtime.agents.context.render import fenced, joined
 from runtime.models.request import ToolCall
 from runtime.threads.content import DataPart, EventPart, Part, TextPart, ToolCallPart, ToolOutputPart
 from runtime.threads.messages import Message
+from runtime.tools.model.agent_toolset import DONE
+from runtime.tools.model.names import model_name
 
 _STEP: Final = "/"
 """Separates the number of a step from the rest of a message's key: `3/calls`, `3/output/0`."""
-_NO_OUTPUT: Final = "The turn ended with this call. It has no output."
+_ENDED: Final = "The turn ended with this call. It has no output."
+_NO_OUTPUT: Final = "This call has no output, so it is not known whether it happened. Check before you repeat it."
 
 
 def entries_of(messages: Iterable[Message], *, native: bool) -> list[Entry]:
@@ -46,7 +49,7 @@ def _entries(messages: Sequence[Message], *, native: bool) -> Iterator[Entry]:
         yield _own_entry(own[0].position, said, group, native=native)
     # Services refuse a call without its output, and an output without its call. Either may be missing: `done` has no
     # output, a run may have ended between them, and a person may have deleted one.
-    waiting = {part.id: part for part in said if isinstance(part, ToolCallPart)}
+    waiting = {part.id: part for part in said if isinstance(part, ToolCallPart) and (native or part.name != DONE.name)}
     for message in messages:
         if message.role == "tool":
             for part in message.parts:
@@ -55,9 +58,10 @@ def _entries(messages: Sequence[Message], *, native: bool) -> Iterator[Entry]:
                     yield _output_entry(message.position, part, group, native=native, called=called)
         elif message.role != "assistant":
             yield Entry(message.position, "user", joined(map(_text, message.parts)), group)
-    if native:
-        for call in waiting.values():
-            yield Entry(own[0].position, "tool", _NO_OUTPUT, group, (), call.id)
+    for call in waiting.values():
+        ended = call.name == DONE.name
+        missing = ToolOutputPart(call.id, call.name, _ENDED if ended else _NO_OUTPUT, "ok" if ended else "unknown")
+        yield _output_entry(own[0].position, missing, group, native=native, called=True)
 
 
 def without_calls(entry: Entry) -> Entry:
@@ -70,9 +74,11 @@ def without_calls(entry: Entry) -> Entry:
 
 def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool) -> Entry:
     texts = [part.text for part in said if isinstance(part, TextPart)]
-    calls = tuple(ToolCall(part.id, part.name, part.arguments) for part in said if isinstance(part, ToolCallPart))
+    calls = [part for part in said if isinstance(part, ToolCallPart)]
     if native:
-        return Entry(position, "assistant", joined(texts), group, calls)
+        # Services refuse names in another form, and a model may have invented one.
+        made = tuple(ToolCall(call.id, model_name(call.name), call.arguments) for call in calls)
+        return Entry(position, "assistant", joined(texts), group, made)
     written = {
         "messages": texts,
         "tool_calls": [{"name": call.name, "args": msgspec.Raw(call.arguments.encode())} for call in calls],
@@ -81,10 +87,11 @@ def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool)
 
 
 def _output_entry(position: int, part: ToolOutputPart, group: int, *, native: bool, called: bool) -> Entry:
-    if native and called:
-        return Entry(position, "tool", part.text, group, (), part.call_id)
-    role: EntryRole = "user" if native else "tool"
     status = None if part.status == "ok" else part.status
+    if native and called:
+        text = part.text if status is None else f"status: {status}\n{part.text}"
+        return Entry(position, "tool", text, group, (), part.call_id)
+    role: EntryRole = "user" if native else "tool"
     return Entry(position, role, fenced("tool_output", part.text, name=part.name, status=status), group)
 
 

@@ -1,0 +1,68 @@
+"""Messages of a thread as a model reads them: every call has an output, and services accept them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from runtime.agents.context.fields import Entry
+from runtime.agents.loop.transcript import entries_of
+from runtime.threads.content import EventPart, MessageKind, Part, Role, TextPart, ToolCallPart, ToolOutputPart
+from runtime.threads.messages import Message
+
+ACCEPTED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def message(position: int, role: Role, kind: MessageKind, *parts: Part, key: str) -> Message:
+    return Message(
+        id=str(position),
+        thread_id="t",
+        user_id="u",
+        position=position,
+        role=role,
+        kind=kind,
+        parts=parts,
+        tokens=1,
+        run_id="r",
+        key=key,
+        created_at=0,
+    )
+
+
+def read(*calls: ToolCallPart, native: bool, outputs: tuple[ToolOutputPart, ...] = ()) -> list[Entry]:
+    """Return the entries of a turn that was cancelled after these calls."""
+    found = [message(2 + at, "tool", "tool_output", each, key=f"1/output/{at}") for at, each in enumerate(outputs)]
+    end = message(9, "system", "event", EventPart("run_cancelled", "The turn was cancelled."), key="ended at 1")
+    begin = message(0, "user", "message", TextPart("Go."), key="input")
+    called = message(1, "assistant", "tool_call", *calls, key="1/calls")
+    return entries_of([begin, called, *found, end], native=native)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_call_without_an_output_may_have_happened(native: bool) -> None:
+    calls = (ToolCallPart("a", "memory_append", "{}"), ToolCallPart("b", "webhook_create", "{}"))
+    _, called, output, missing, event = read(
+        *calls, native=native, outputs=(ToolOutputPart("a", "memory_append", "1"),)
+    )
+    assert {called.group, output.group, missing.group} == {1}
+    assert "cancelled" in event.text
+    assert "not known whether it happened" in missing.text
+    assert ("status: unknown" if native else '<tool_output name="webhook_create" status="unknown">') in missing.text
+    assert missing.call_id == ("b" if native else None)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_the_call_that_ends_a_turn_did_what_it_should(native: bool) -> None:
+    found = read(ToolCallPart("a", "done", "{}"), native=native)
+    assert not any("unknown" in each.text for each in found)
+    # Services refuse a call without an output.
+    assert [each.call_id for each in found if each.role == "tool"] == (["a"] if native else [])
+
+
+@pytest.mark.parametrize("name", ["multi_tool_use.parallel", "x" * 100, "", "Erinnere dich", "a\nb"])
+def test_an_invented_name_is_accepted_by_services_that_made_it(name: str) -> None:
+    [_, called, *_] = read(ToolCallPart("a", name, "{}"), native=True)
+    assert [bool(ACCEPTED.fullmatch(call.name)) for call in called.calls] == [True]
+    [_, written, *_] = read(ToolCallPart("a", name, "{}"), native=False)
+    assert "tool_calls" in written.text
