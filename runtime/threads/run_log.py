@@ -69,7 +69,8 @@ class RunLog:
         `intent` and the result are JSON values, stored encrypted; the result is returned as decoded JSON. `key`:
         identifies the step among those of its run, the same on every attempt, such as the id of a tool call; it may not
         be empty or begin with `#`. `repeatable`: executing it twice does no harm, so a step that may have happened is
-        executed again. An act that raises `Retry` or `GiveUp` did not happen.
+        executed again, unless the attempt that began it said otherwise. An act that raises `Retry` or `GiveUp` did not
+        happen.
 
         Raises what `act` raises; `StepUncertain` if it may have happened and cannot be repeated; `Superseded` if
         another attempt has begun; `Unavailable` if the intent could not be recorded, and then it was not executed.
@@ -158,7 +159,7 @@ class RunLog:
                 f"step {position + 1} was {earlier.kind!r} in an earlier try and is {kind!r} now",
                 hint="the agent was changed in between; redeliver the delivery as a new run",
             )
-        if earlier.state == INTENDED and not repeatable:
+        if earlier.state == INTENDED and not (repeatable and earlier.repeatable):
             raise StepUncertain(
                 f"step {position + 1} ({kind}) was begun and may have happened",
                 hint="check whether it did; if not, redeliver the delivery as a new run",

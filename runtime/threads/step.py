@@ -33,10 +33,12 @@ class StepUncertain(GiveUp):
 
 
 class Recorded(NamedTuple):
-    """A step as an earlier attempt recorded it. `result`: sealed; None unless `state` is `done`."""
+    """A step as an earlier attempt recorded it. `repeatable`: as that attempt said. `result`: sealed; None unless
+    `state` is `done`."""
 
     position: int
     kind: str
+    repeatable: bool
     state: str
     result: bytes | None
 
@@ -104,7 +106,7 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
 
 async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]:
     """Return the steps that earlier attempts at the run recorded, by key."""
-    query = select(steps.c.position, steps.c.key, steps.c.kind, steps.c.state, steps.c.result)
+    query = select(*steps.c["position", "key", "kind", "repeatable", "state", "result"])
     async with database.read() as connection:
         rows = await connection.execute(query.where(steps.c.run_id == run_id))
         # Steps recorded by versions without keys are numbered by their positions.

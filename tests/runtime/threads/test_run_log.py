@@ -120,6 +120,16 @@ async def test_a_repeatable_step_that_may_have_happened_is_done_again(begin: Beg
     assert act.done == 2
 
 
+async def test_a_step_that_could_not_be_repeated_when_it_began_is_not_repeated(begin: Begin) -> None:
+    """A tool that the program does not have any more is repeatable, as far as is known."""
+    act = Act(OSError("connection reset"), "again")
+    with pytest.raises(OSError, match="reset"):
+        await (await begin(1)).step("tool", {}, act)
+    with pytest.raises(StepUncertain):
+        await (await begin(2)).step("tool", {}, act, repeatable=True)
+    assert act.done == 1
+
+
 async def test_an_agent_that_was_changed_in_between_is_given_up_on(begin: Begin) -> None:
     await (await begin(1)).step("one", {}, Act(1))
     with pytest.raises(GiveUp, match="step 1 was 'one' in an earlier try and is 'two' now"):
