@@ -8,6 +8,7 @@ from typing import Final
 from runtime.agents.delivery_summary import describe
 from runtime.threads.content import DataPart, Part, TextPart
 from runtime.threads.inputs import ClaimedInput
+from runtime.tools.model.output import shortened
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.request.payload import OFF_THE_LOOP
@@ -45,15 +46,8 @@ def _payload(delivery: ClaimedDelivery) -> object:
 def _delivery_parts(delivery: ClaimedDelivery, note: str) -> tuple[Part, ...]:
     summary = describe(delivery.provider, delivery.event or delivery.webhook, _payload(delivery))
     facts = [f"{label}: {value}" for label, value in summary.facts]
-    body = _bounded(delivery.body.decode("utf-8", "replace"))
+    body = shortened(delivery.body.decode("utf-8", "replace"), LONGEST_PAYLOAD)
     return (
         TextPart(f"{_DATA.format(webhook=delivery.webhook)} {note}".strip()),
         DataPart(summary.title, delivery.content_type or "", "\n".join((*facts, "", body)).strip()),
     )
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= LONGEST_PAYLOAD:
-        return text
-    half = LONGEST_PAYLOAD // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters are left out here …]\n{text[-half:]}"

@@ -1,4 +1,4 @@
-"""Results and failures of tools as text for a language model."""
+"""Results of tools as text for a language model."""
 
 from __future__ import annotations
 
@@ -7,27 +7,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from runtime.errors import SymbiontError
-from runtime.identity.caller import Caller
-from runtime.tools.failure import failure_of
-from runtime.tools.tool import Tool
-
-LONGEST: Final = 20_000
-"""Default maximum characters of a result."""
-
 _NOTE: Final = "… [{count:,} characters left out] …"
 
 
-def result_text(result: BaseModel, longest: int = LONGEST) -> str:
+def result_text(result: BaseModel, longest: int) -> str:
     """Return the result of a tool as JSON in one line, without nulls, cut to `longest` characters in its middle."""
     value = without_nulls(result.model_dump(mode="json"))
     return shortened(json.dumps(value, ensure_ascii=False, separators=(",", ":")), longest)
-
-
-def failure_text(error: SymbiontError, tool: Tool | None, caller: Caller, longest: int = LONGEST) -> str:
-    """Return the failure of a call of `tool` (None: there is no such tool) as JSON in one line, in `error`."""
-    failure = without_nulls({"error": failure_of(error, tool, caller).json()})
-    return shortened(json.dumps(failure, ensure_ascii=False, separators=(",", ":")), longest)
 
 
 def without_nulls(value: Any) -> Any:

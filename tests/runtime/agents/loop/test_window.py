@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from runtime.agents.loop.inputs import LONGEST_PAYLOAD
 from tests.runtime.agents.loop.acting import acting, program
 from tests.runtime.agents.scripted import Refusal, ScriptedModel, says
 
@@ -135,3 +136,14 @@ async def test_a_summary_that_would_not_shrink_is_not_used(tmp_path: Path) -> No
             for number in range(12):
                 assert await agent.ask(f"Question {number}. " + "word " * 150) == "answered"
             assert (await agent.main()).summary_count == 0
+
+
+async def test_a_payload_of_any_size_is_a_message_of_bounded_size(tmp_path: Path) -> None:
+    with ScriptedModel(says("Large.")) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            assert await agent.end(await agent.deliver({"text": f"begin {'x' * 600_000} end"})) == "answered"
+            text = (await agent.messages())[0].text
+    assert "begin xxx" in text
+    assert text.rstrip().endswith('xxx end"}')
+    assert "characters left out" in text
+    assert LONGEST_PAYLOAD <= len(text) < LONGEST_PAYLOAD + 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -10,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from runtime.errors import NotFound
-from runtime.identity.caller import Caller
-from runtime.tools import TOOLS
-from runtime.tools.model.output import failure_text, result_text, shortened, without_nulls
-from runtime.tools.tool import WrongParameters
-
-CALLER = Caller("ada", frozenset({"write"}))
+from runtime.tools.model.output import result_text, shortened, without_nulls
 
 
 class Result(BaseModel):
@@ -29,7 +22,7 @@ class Result(BaseModel):
 
 def test_a_result_is_json_in_one_line_without_nulls() -> None:
     result = Result(text="é\n", rows=[{"a": None, "b": [None, 1]}])
-    assert result_text(result) == '{"text":"é\\n","rows":[{"b":[null,1]}]}'
+    assert result_text(result, 200) == '{"text":"é\\n","rows":[{"b":[null,1]}]}'
 
 
 def test_a_long_result_is_cut_in_its_middle_with_a_note() -> None:
@@ -54,14 +47,3 @@ def test_a_shortened_text_counts_what_is_left_out(text: str, longest: int) -> No
 
 def test_nulls_are_left_out_at_any_depth() -> None:
     assert without_nulls({"a": None, "b": {"c": None}, "d": [{"e": None}], "f": 0}) == {"b": {}, "d": [{}], "f": 0}
-
-
-def test_a_failure_says_what_to_do() -> None:
-    error = WrongParameters("memory_append", ((("label",), "it is required"),))
-    failure = json.loads(failure_text(error, TOOLS["memory_append"], CALLER))["error"]
-    assert failure == {
-        "code": "invalid_params", "message": "it is required", "field": "label", "example": {"label": "human"},
-    }  # fmt: skip
-    failure = json.loads(failure_text(NotFound("no tool is called 'x'", hint="there are: y"), None, CALLER))
-    assert failure["error"]["hint"] == "there are: y"
-    assert len(failure_text(NotFound("x" * 9000), None, CALLER, 300)) <= 300
