@@ -39,7 +39,7 @@ from runtime.tools.collection.types import (
 from runtime.tools.context import Context
 from runtime.tools.failure import code_of, wrong
 from runtime.tools.memory.access import own_subject, with_origin
-from runtime.tools.memory.types import OwnSubject
+from runtime.tools.memory.parameters import OwnSubject
 from runtime.tools.tool import WrongParameters, aliases_of, in_full
 from runtime.tools.validation_errors import problem_of
 

@@ -28,8 +28,9 @@ from runtime.tools.collection.types import (
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import subject_filter, user_filter
+from runtime.tools.memory.parameters import Threshold, WantedSubject
 from runtime.tools.memory.read import shown_notes
-from runtime.tools.memory.types import Threshold, WantedSubject, scores_of
+from runtime.tools.memory.results import scores_of
 from runtime.tools.time_range import Within
 
 LONGEST_LINE: Final = 1200

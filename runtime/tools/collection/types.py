@@ -16,7 +16,8 @@ from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import RESERVED, Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
-from runtime.tools.memory.types import OwnSubject, Scores
+from runtime.tools.memory.parameters import OwnSubject
+from runtime.tools.memory.results import Scores
 from runtime.tools.patterns import AGENT, UUID
 from runtime.tools.tool import ParameterAlias, schema_of
 

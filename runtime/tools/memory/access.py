@@ -20,7 +20,7 @@ from runtime.memory.store_types import ItemLocation, Scan
 from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
-from runtime.tools.memory.types import KeptItem
+from runtime.tools.memory.results import KeptItem
 from runtime.tools.time_input import read_moment
 
 

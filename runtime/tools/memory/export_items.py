@@ -16,17 +16,8 @@ from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory.access import asked_user, named, places, sees_all, subject_filter, user_filter
 from runtime.tools.memory.import_items import Equality, equality
-from runtime.tools.memory.types import (
-    LONGEST_CURSOR,
-    AnyAgent,
-    Cursor,
-    Difficulty,
-    ExportedItem,
-    ExportedItems,
-    MemoryName,
-    Page,
-    User,
-)
+from runtime.tools.memory.parameters import LONGEST_CURSOR, AnyAgent, Cursor, MemoryName, Page, User
+from runtime.tools.memory.results import Difficulty, ExportedItem, ExportedItems
 
 LARGEST_PAGE = 4 * 1024 * 1024
 """Number of characters of text after which a page is full."""

@@ -19,7 +19,8 @@ from runtime.memory.store import LARGEST_TEXT, RedactedItems, redacted_item
 from runtime.memory.store_types import Scan
 from runtime.tools.context import Context
 from runtime.tools.memory.access import home, named, sees_all
-from runtime.tools.memory.types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryToImport
+from runtime.tools.memory.parameters import Gates, Into, Lines, MemoryToImport
+from runtime.tools.memory.results import ExportedItem, ImportedLine, ImportedLines
 from runtime.tools.memory.write import may_show
 
 log = structlog.get_logger("symbiont.memory")

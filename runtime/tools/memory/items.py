@@ -28,29 +28,25 @@ from runtime.tools.memory.access import (
     tags_of,
     user_filter,
 )
-from runtime.tools.memory.types import (
+from runtime.tools.memory.parameters import (
     TYPES,
     AllTags,
     AnyAgent,
     AnyTag,
     Cursor,
-    EditedItem,
-    ForgottenItem,
-    ListedItem,
     MemoryId,
     MemoryIdOrBeginning,
-    MemoryItems,
     MemoryName,
     MemoryOfId,
     Newest,
     NewText,
-    ShownItem,
     Since,
     Until,
     User,
     WantedSubject,
     WantedSummary,
 )
+from runtime.tools.memory.results import EditedItem, ForgottenItem, ListedItem, MemoryItems, ShownItem
 
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _TICK = timedelta(microseconds=1)

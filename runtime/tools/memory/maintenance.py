@@ -22,22 +22,18 @@ from runtime.tools.memory.access import (
     places,
     user_filter,
 )
-from runtime.tools.memory.types import (
-    Agent,
+from runtime.tools.memory.parameters import Agent, AnyAgent, DryRun, MemoryName, User
+from runtime.tools.memory.results import (
     AgentMemoryState,
-    AnyAgent,
     Compacted,
     CompactedMemory,
     Difficulty,
-    DryRun,
-    MemoryName,
     MemoryState,
     MemoryStats,
     Purged,
     PurgedMemory,
     Reindexed,
     ReindexedMemories,
-    User,
     VerifiedMemories,
     VerifiedStores,
 )

@@ -23,7 +23,7 @@ from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import need_all_subjects
-from runtime.tools.memory.types import AnyAgent, DryRun
+from runtime.tools.memory.parameters import AnyAgent, DryRun
 
 log = structlog.get_logger("symbiont.memory")
 

@@ -25,17 +25,13 @@ from runtime.tools.memory.access import (
     tags_of,
     user_filter,
 )
-from runtime.tools.memory.types import (
+from runtime.tools.memory.parameters import (
     TYPES,
     Agent,
     AllTags,
     AnyTag,
     Day,
     Hits,
-    Inspected,
-    MemoryFile,
-    MemoryHit,
-    MemoryHits,
     MemoryName,
     MemoryToInspect,
     Project,
@@ -47,8 +43,8 @@ from runtime.tools.memory.types import (
     User,
     WantedSubject,
     WantedSummary,
-    scores_of,
 )
+from runtime.tools.memory.results import Inspected, MemoryFile, MemoryHit, MemoryHits, scores_of
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 

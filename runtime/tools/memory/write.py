@@ -12,7 +12,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, home, kept, own_subject, sees_all, tags_of, with_origin
-from runtime.tools.memory.types import (
+from runtime.tools.memory.parameters import (
     TYPES,
     Agent,
     Author,
@@ -32,8 +32,8 @@ from runtime.tools.memory.types import (
     Task,
     Text,
     Written,
-    WrittenItem,
 )
+from runtime.tools.memory.results import WrittenItem
 
 
 async def memory_write(
