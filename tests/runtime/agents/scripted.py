@@ -119,19 +119,24 @@ class ScriptedModel:
             "usage": {"prompt_tokens": size // self.letters, "completion_tokens": len(str(reply)) // 4},
         }
         if body.get("stream"):
-            return await _streamed(request, reply["message"]["content"], answer["usage"])
+            return await _streamed(request, reply, answer["usage"])
         return web.json_response(answer)
 
 
-async def _streamed(request: web.Request, text: str, usage: object) -> web.StreamResponse:
-    """Send a reply in parts of a few characters, as server-sent events."""
+async def _streamed(request: web.Request, reply: Mapping[str, Any], usage: object) -> web.StreamResponse:
+    """Send a reply in parts of a few characters, then its calls, as server-sent events."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    parts = [text[at : at + _PART] for at in range(0, len(text), _PART)]
+    text, calls = reply["message"]["content"], reply["message"].get("tool_calls", [])
+    deltas: list[dict[str, Any]] = [{"content": text[at : at + _PART]} for at in range(0, len(text), _PART)]
+    deltas += [{"tool_calls": [{"index": number, **call}]} for number, call in enumerate(calls)]
     chunks: list[dict[str, Any]] = [
-        {"choices": [{"index": 0, "delta": {"content": part}, "finish_reason": None}]} for part in parts
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
     ]
-    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
+    chunks += [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": reply["finish_reason"]}]},
+        {"choices": [], "usage": usage},
+    ]
     # A daemon that was killed does not read the rest.
     with suppress(ConnectionError):
         for chunk in (*map(json.dumps, chunks), "[DONE]"):
