@@ -6,6 +6,7 @@ catalog stores the result, so that a check imports neither the models nor pydant
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +26,18 @@ STRING_TYPES: frozenset[Written] = frozenset(
 """Types of settings whose value may be a string literal."""
 NAME_TYPES: frozenset[Written] = frozenset({"name", "reference", "word", "variant", "tool"})
 """Types of settings whose value is a name: a word, or a string literal if it is not a valid word."""
+
+# Names of settings whose value is a secret.
+_SECRET = re.compile(
+    r"secret|token$|passw|credential|authorization"
+    r"|(?:^|[_-])(?:key|pass|pwd|auth|hmac)$|(?:api|private|signing)[_-]?key",
+    re.IGNORECASE,
+)
+
+
+def names_secret(name: str) -> bool:
+    """True if the name of a setting suggests that its value is a secret."""
+    return _SECRET.search(name) is not None
 
 
 class Setting(NamedTuple):
@@ -88,7 +101,9 @@ class Setting(NamedTuple):
         return self.many and self.type == "group"
 
     def item(self, key: str) -> Setting:
-        """Return the setting of the key `key` of a map."""
+        """Return the setting of the key `key` of a map. The value of a header is a secret if its name suggests it."""
+        if self.items == "header_value" and names_secret(key):
+            return Setting(key, "secret", form=r"[\t -~]*", form_says="text of printable ASCII characters")
         return Setting(key, self.items or "string")
 
     def to_json(self) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from dslc.vocabulary import Settings, Vocabulary, by_name
 VERSION = 1
 _LONGEST = 60  # characters shown of a text
 _TEXTS = {"string", "scalar", "template"}
-_SECRETS = {"secret", "header_value"}
 _COLOURS = {"+": "\x1b[32m", "~": "\x1b[33m", "-": "\x1b[31m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
 
@@ -62,7 +61,7 @@ class _Prose:
             yield visible(f"{head}: {self.change(change)}")
 
     def change(self, change: SettingDiff) -> str:
-        if change.setting.type in _SECRETS and change.old == change.new:
+        if change.setting.type == "secret" and change.old == change.new:
             return f"{change.path}: a literal changed"
         if change.setting.type == "group" and isinstance(change.old, list):
             return f"{change.path}: only the order changed"
@@ -85,7 +84,7 @@ class _Prose:
             return f"[{', '.join(self.value(item, setting) for item in value)}]"
         if isinstance(value, dict):
             return self._with_body(value, setting)
-        if value == LITERAL and setting.type in _SECRETS:
+        if value == LITERAL and setting.type == "secret":
             return "a literal"
         if setting.type == "size" and isinstance(value, int):
             return write_size(value)

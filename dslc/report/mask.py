@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from dslc.blocks import KINDS
-from dslc.blocks.values.secret import SCHEMES, names_secret
+from dslc.blocks.values.secret import SCHEMES
 from dslc.catalog import Catalog
 from dslc.diagnostics.passwords import passwords
 from dslc.diagnostics.suggestion import nearest
-from dslc.setting import Setting
+from dslc.setting import Setting, names_secret
 from dslc.syntax.tokens import COMMENT, LONG, SINGLE_QUOTED, STRING, UNCLOSED_LONG, UNCLOSED_STRING, WORD
 
 _PIECE = re.compile(

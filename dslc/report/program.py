@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from dslc.blocks.setting import setting_name
 from dslc.blocks.values.duration import write_duration
-from dslc.blocks.values.secret import is_reference, names_secret
+from dslc.blocks.values.secret import is_reference
 from dslc.blocks.variant import Variant
 from dslc.diagnostics.passwords import without_passwords
 from dslc.program import BLOCK_FIELDS, Program
@@ -54,12 +54,6 @@ def plain(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
         return _plain(value, by_name(setting.settings if setting else ()), vocabulary)
     if isinstance(value, timedelta):
         return write_duration(value)
-    if setting is not None and isinstance(value, str) and _is_literal_secret(value, setting):
+    if setting is not None and setting.type == "secret" and isinstance(value, str) and not is_reference(value):
         return LITERAL
     return without_passwords(value) if isinstance(value, str) else value
-
-
-def _is_literal_secret(value: str, setting: Setting) -> bool:
-    """True for a secret that is written in the file."""
-    secret = setting.type == "secret" or (setting.type == "header_value" and names_secret(setting.name))
-    return secret and not is_reference(value)

@@ -18,13 +18,13 @@ from dslc.blocks.values.json_path import valid_json_path
 from dslc.blocks.values.names import valid_name
 from dslc.blocks.values.network import valid_network
 from dslc.blocks.values.pattern import valid_pattern
-from dslc.blocks.values.secret import backend_of, is_reference, names_secret, valid_secret
+from dslc.blocks.values.secret import backend_of, is_reference, valid_secret
 from dslc.blocks.values.size import read_size
 from dslc.blocks.values.tool import matches, valid_tool
 from dslc.blocks.values.url import valid_url, valid_url_path
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.diagnostic import Fix
-from dslc.diagnostics.suggestion import nearest, suggestion
+from dslc.diagnostics.suggestion import listing, nearest, suggestion
 from dslc.example import example
 from dslc.setting import NAME_TYPES, Setting
 from dslc.syntax.tree import ListValue, MissingToken, ValueNode
@@ -226,12 +226,7 @@ def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> s
 
 def _header_value(context: CheckState, setting: Setting, token: Token, text: str) -> str:
     valid_header_value(_string(context, setting, token, text))
-    if is_reference(text):
-        return _secret(context, setting, token, text)
-    if names_secret(setting.name):
-        hint = f'store it elsewhere and refer to it: `{setting.name} "secret://env/NAME"`'
-        context.collector.add("P501", "a secret is written in the file", token, hint=hint)
-    return text
+    return _secret(context, setting, token, text) if is_reference(text) else text
 
 
 def _named(token: Token, text: str) -> str:

@@ -12,19 +12,6 @@ SCHEMES = ("secret", "vault", "file")
 _REFERENCE = re.compile(rf"({'|'.join(SCHEMES)})://(.*)", re.DOTALL)
 
 
-# Keys whose value is a secret, by their names.
-_SECRET_KEY = re.compile(
-    r"secret|token$|passw|credential|authorization"
-    r"|(?:^|[_-])(?:key|pass|pwd|auth|hmac)$|(?:api|private|signing)[_-]?key",
-    re.IGNORECASE,
-)
-
-
-def names_secret(key: str) -> bool:
-    """True if the name of a key suggests that its value is a secret."""
-    return _SECRET_KEY.search(key) is not None
-
-
 def is_reference(secret: str) -> bool:
     """True if the text refers to a secret that is stored elsewhere; any other text is the secret itself."""
     return _REFERENCE.match(secret) is not None

@@ -129,6 +129,36 @@ def test_no_report_shows_it_when_the_file_is_cut_off(line: str, data: st.DataObj
 
 
 @pytest.mark.parametrize(
+    "header",
+    [
+        f"X-Api-Key {_SECRET}",
+        f"X-Api-Key {_SECRET}-!",
+        f"X-Api-Key /{_SECRET}",
+        f"X-Api-Key = {_SECRET}",
+        f"X-Api-Key [{_SECRET}]",
+        f"X-Api-Key 5{_SECRET}",
+        f"X-Api-Key '{_SECRET}'",
+        f'X-Api-Key "{_SECRET}"',
+        f'X-Api-Key "{_SECRET}ü"',
+        f'X-Api-Key "{_SECRET}',
+        f'X-Api-Key: "{_SECRET}"',
+        f"X-Api-Key\n    {_SECRET}",
+        f'X-Api-Key "a" "{_SECRET}"',
+        f'"X-Api-Key": "{_SECRET}"',
+    ],
+)
+def test_no_report_shows_the_value_of_a_header_that_is_a_secret(header: str) -> None:
+    text = f"model m {{\n    service openai {{\n        headers {{\n            {header}\n        }}\n    }}\n}}\n"
+    assert _SECRET not in _reports(text, Catalog.installed())
+
+
+def test_a_literal_in_a_header_that_is_a_secret_may_be_sent() -> None:
+    text = f'model m {{ service openai {{ headers {{ X-Api-Key "{_SECRET}ü" }} }} offered true }}'
+    done = analyse([Source("a.symbiont", text)], Catalog.installed())
+    assert [found.code for found in done.diagnostics] == ["P501", "T406"]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         f'index postgres {{ url "postgresql://symbi:{_SECRET}@db.internal/x" }}',
