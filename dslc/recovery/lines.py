@@ -72,6 +72,7 @@ def _is_unknown(state: RecoveryState, token: Token) -> bool:
         token.type == "WORD"
         and parser_state.expects_entry
         and bool(parser_state.legal())
+        and not parser_state.in_map
         and token not in parser_state.legal()
     )
 

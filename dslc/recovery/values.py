@@ -111,8 +111,8 @@ def _may_be_secret(state: RecoveryState) -> bool:
 def add_missing_value(state: RecoveryState, *, lost: bool = True) -> None:
     """Report that the expected value is missing. `lost`: the value is not found elsewhere either."""
     key = state.parser_state.head[0]
-    setting = state.parser_state.setting()
-    # An unknown word is not shown: it may be a misplaced value.
+    # An unknown word, or one in a map, is not shown: it may be a misplaced value.
+    setting = None if state.parser_state.in_map else state.parser_state.setting()
     what = f"`{setting.name}`" if setting else "this word"
     hint = f"such as `{example(setting)}`" if setting else "write `key value` on one line"
     end = key.end_pos or 0
@@ -287,7 +287,9 @@ def unexpected(state: RecoveryState, token: Token) -> None:
     if state.parser_state.frames:
         settings = state.parser_state.legal()
         hint = "expected a setting or `}`"
-        if settings:
+        if state.parser_state.in_map:
+            hint = "expected a name and its value, or `}`"
+        elif settings:
             hint = f"expected a setting or `}}`; settings here are {listing(settings)}"
     else:
         hint = f"expected a block: {listing(state.vocabulary.kinds)}"

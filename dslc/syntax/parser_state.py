@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lark import Token
 
 from dslc.setting import Setting
-from dslc.vocabulary import Settings, Vocabulary
+from dslc.vocabulary import MapSettings, Settings, Vocabulary
 
 
 class Frame(NamedTuple):
@@ -52,6 +52,11 @@ class ParserState:
     def expects_entry(self) -> bool:
         """True if a setting may begin here."""
         return bool(self.frames) and len(self.head) != 1 and not self.lists
+
+    @property
+    def in_map(self) -> bool:
+        """True in the body of a map, where any word may be a key."""
+        return isinstance(self.legal(), MapSettings)
 
     def legal(self, above: int = 0) -> Settings:
         """Settings allowed in the innermost body, or in the body `above` levels further out."""

@@ -330,6 +330,8 @@ CASES: list[tuple[str, int]] = [
     ("agent a {\n    max_steps 3\n\nmodel fast {\n    service ollama\n}\n", 1),
     *((f"model m {{\n    service openai {{\n        headers{sign} {{ X-Team {value} }}\n    }}\n}}\n", 1)
       for sign, value in (("", "= \"x\""), ("", "core"), (" =", "\"x\""), ("", "'x'"), ("", "a b"))),
+    *((f"model m {{\n    service openai {{\n        headers {{\n{inner}\n        }}\n    }}\n}}\n", 1)
+      for inner in ("X-A \"1\" X-B \"2\"\nX-C = \"3\"", "X-A\nX-B \"2\"", "X-A \"1\" ]\nX-B \"2\"", "X-A \"1\" \"2\"")),
     # Bodies in other brackets.
     *((f"{_WEBHOOK}    limits {opened}\n        per_minute 6\n    {closed}\n    keep_body true\n}}\n", 1)
       for opened, closed in (("do", "end"), ("begin", "end"), ("(", ")"), ("<", ">"), ("then", "fi"))),
