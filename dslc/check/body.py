@@ -76,20 +76,16 @@ def _read_entry(
         given.values[setting.name] = value
     elif setting.named and _name_is_taken(context, entry, earlier[:-1]):
         given.good = False
+        return INVALID
     return value
 
 
 def _name_is_taken(context: CheckState, entry: EntryNode, earlier: Sequence[EntryNode]) -> bool:
     """Report a named group if one of the `earlier` ones has its name. Returns True if so."""
-    first = next((other for other in earlier if _word(other) == _word(entry)), None)
+    first = next((other for other in earlier if other.word == entry.word), None)
     if first is not None:
-        _add_duplicate(context, entry, first, f"{entry.key} {_word(entry)}")
+        _add_duplicate(context, entry, first, f"{entry.key} {entry.word}")
     return first is not None
-
-
-def _word(entry: EntryNode) -> str:
-    """The name in the head of a named group."""
-    return entry.value.strip('"') if isinstance(entry.value, Token) else ""
 
 
 def _may_continue(setting: Setting, entry: EntryNode) -> bool:

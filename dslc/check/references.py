@@ -232,7 +232,7 @@ class References:
     def _is_fileless(self, declaration: Declaration) -> bool:
         """True for a memory without files, which clients fill and search by name."""
         store = declaration.checked.given.entry("store") if declaration.checked else None
-        return declaration.kind == "memory" and store is not None and str(store.value) in self._fileless
+        return declaration.kind == "memory" and store is not None and store.word in self._fileless
 
     def _recheck_subject(self, subject: Subject) -> set[str]:
         """Check a subject again. Returns the files whose diagnostics changed."""
@@ -387,7 +387,7 @@ def _can_be_asked(declaration: Declaration) -> bool:
     if declaration.kind != "agent" or declaration.checked is None:
         return False
     model = declaration.checked.given.entry("model")
-    return model is not None and str(model.value) != "none"
+    return model is not None and model.word != "none"
 
 
 def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Diagnostic:

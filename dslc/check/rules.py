@@ -54,10 +54,10 @@ def _stored(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 def _check_unsupported(context: CheckState, given: BodyValues, setting: str, stores: Collection[str], why: str) -> None:
     """Report `setting` if it is given with one of `stores`. `why`: message with a placeholder for the store."""
     store, entry = given.entry("store"), given.entry(setting)
-    if store is None or entry is None or str(store.value) not in stores:
+    if store is None or entry is None or store.word not in stores:
         return
-    label = context.collector.label(f"`{store.value}` is given here", store.key)
-    message = f"{why.format(store.value)}: `{setting}` has no effect"
+    label = context.collector.label(f"`{store.word}` is given here", store.key)
+    message = f"{why.format(store.word)}: `{setting}` has no effect"
     context.collector.add("T405", message, entry.key, hint="remove it", labels=[label])
     given.good = False
 
@@ -99,7 +99,7 @@ def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> N
     """Warn once, at the first setting, that settings for a model have no effect in an agent without one."""
     entries = [entry for name in _FOR_A_MODEL for entry in given.entries.get(name, ())]
     model = given.entry("model")
-    if not entries or not given.good or (model is not None and model.value != "none"):  # an error was reported already
+    if not entries or not given.good or (model is not None and model.word != "none"):  # an error was reported already
         return
     first, *others = sorted(entries, key=lambda entry: entry.start_pos)
     names = listing(dict.fromkeys(str(entry.key) for entry in (first, *others)))
@@ -119,9 +119,9 @@ def _core_blocks(context: CheckState, given: BodyValues, _: CheckedHead) -> None
     """Report a core block whose first value is longer than it may be."""
     settings = {setting.name: setting for setting in context.vocabulary.kinds["agent"]["block"].settings}
     values = given.values.get("block", ())
-    blocks = {block["name"]: block for block in reversed(values)} if isinstance(values, tuple) else {}
+    blocks = {block["name"]: block for block in values} if isinstance(values, tuple) else {}
     for entry in given.entries.get("block", ()):
-        block = blocks.pop(entry.value.strip('"'), {}) if isinstance(entry.value, Token) else {}
+        block = blocks.pop(entry.word, {})
         value, limit = block.get("value", ""), block.get("char_limit", settings["char_limit"].default)
         if len(value) <= limit or entry.body is None:
             continue
@@ -186,7 +186,7 @@ def _check_reply(context: CheckState, given: BodyValues, reply: object, entry: E
 def _keyless(context: CheckState, given: BodyValues) -> bool:
     """True if the provider with the given options verifies with keys that it fetches."""
     entry = given.entry("provider")
-    row = None if entry is None else context.vocabulary.rows("provider").get(str(entry.value))
+    row = None if entry is None else context.vocabulary.rows("provider").get(entry.word or "")
     if entry is None or row is None:
         return False
     options = () if entry.body is None else entry.body.entries

@@ -42,6 +42,11 @@ class EntryNode(NamedTuple):
     body: Body | None
 
     @property
+    def word(self) -> str | None:
+        """The value without quotes, if it is one token."""
+        return self.value.strip('"') if isinstance(self.value, Token) else None
+
+    @property
     def start_pos(self) -> int:
         return start(self.key)
 
