@@ -139,7 +139,7 @@ def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voca
 
 
 def _of_named(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
-    """Differences of named groups, paired by their names. Their order has no meaning."""
+    """Differences of named groups, paired by their names."""
     before, after = ({_get(group, "name"): group for group in groups} for groups in (old, new))
     for name in dict.fromkeys((*after, *before)):
         if name in before and name in after:
@@ -149,6 +149,8 @@ def _of_named(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocab
             yield SettingDiff(path, None, plain(after[name], setting, vocabulary), setting)
         else:
             yield SettingDiff(path, plain(before[name], setting, vocabulary), None, setting)
+    if before == after:
+        yield SettingDiff(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
 
 
 def _without_common(groups: Any, others: Any) -> list[tuple[int, Any]]:

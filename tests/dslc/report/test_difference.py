@@ -129,7 +129,7 @@ def test_options_of_a_variant_are_compared_one_by_one() -> None:
     ]
 
 
-def test_groups_with_a_name_are_compared_by_it_and_their_order_is_none() -> None:
+def test_groups_with_a_name_are_compared_by_it() -> None:
     text = 'agent a { block persona { value "x" } block human {} }'
     assert changed('persona { value "x" } block human {}', 'human {} block persona { value "y" }', text) == [
         '~ agent a: block.persona.value "x" → "y"'
@@ -137,6 +137,13 @@ def test_groups_with_a_name_are_compared_by_it_and_their_order_is_none() -> None
     assert changed("block human {}", "block notes { shared true }", text) == [
         '~ agent a: block unset → notes { description "" value "" char_limit 20_000 read_only false shared true }',
         '~ agent a: block human { description "" value "" char_limit 20_000 read_only false shared false } → unset',
+    ]
+
+
+def test_groups_with_a_name_in_another_order_are_one_change() -> None:
+    text = "agent a { block persona {} block notes {} }"
+    assert changed("persona {} block notes", "notes {} block persona", text) == [
+        "~ agent a: block: only the order changed"
     ]
 
 
