@@ -67,9 +67,9 @@ class _At:
 
     def words(self, setting: Setting) -> Sequence[str]:
         """Choices of a setting, with the names declared in this program."""
-        if setting.type == "reference":
-            return [named(name) for name in sorted(self.declared(setting.block or ""))][:_MOST_WORDS]
-        return words_of(setting, self.vocabulary)
+        blocks = [named(name) for name in sorted(self.declared(setting.block))] if setting.block is not None else []
+        rows = () if setting.type == "reference" else words_of(setting, self.vocabulary)
+        return [*blocks[:_MOST_WORDS], *rows]
 
     def item(self, label: str, sort: Sort, **more: str | int | None) -> CompletionItem:
         return replace(CompletionItem(label, sort, self.start, self.end, label), **more)  # type: ignore[arg-type]

@@ -30,8 +30,8 @@ class BlockHeads:
         self, text: str, kinds: Collection[str], services: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> None:
         self._text = text
-        settings = "".join(rf"|{kind}[ \t]++\"?(?:{_any_of(names)})\"?[ \t]*+\{{" for kind, names in services.items())
-        self._block = f"(?!{settings[1:]})" if settings else ""
+        settings = "|".join(rf"{kind}[ \t]++\"?(?:{_any_of(names)})\"?[ \t]*+\{{" for kind, names in services.items())
+        self._block = f"(?!{settings})" if settings else ""
         self._kinds = _any_of(kinds)
         self._inner = re.compile(rf"\n{self._block}(?:{self._kinds})[ \t]++{NAME}[ \t]*+\{{")
         self._upcoming = -1

@@ -178,6 +178,12 @@ def test_models_stand_beside_the_services_and_alone_where_only_they_may_be_named
     assert labels("model |", other="agent a { model quick }\nmodel b { fallback [ollama] }\n") == ["quick"]
 
 
+def test_the_snippet_of_a_setting_offers_declared_models_before_the_services() -> None:
+    other = "model fast { service ollama }\nmodel strong { service ollama }\n"
+    chosen = next(item for item in items("agent a { | }", other=other) if item.label == "model")
+    assert chosen.snippet == "model ${1|fast,strong,ollama,openai,none|}"
+
+
 def test_a_group_with_a_name_may_be_given_again() -> None:
     assert "block" in labels("agent a { block persona {} | }")
     chosen = next(item for item in items("agent a { | }") if item.label == "block")
