@@ -18,7 +18,8 @@ class CatalogEntry(NamedTuple):
     `event`: location of a provider's event type, `header:NAME` or a JSONPath; `event_by`: the option that names a
     header instead. `extra`: the optional dependency that the row needs. `keyless`: webhooks with this provider have no
     secret, because keys are fetched; `keyless_by`: the option that has this effect. `files`: a store's memories are
-    files under their path. `expires`: a store deletes items after the retention time.
+    files under their path. `expires`: a store deletes items after the retention time. `destructive`: a tool that no
+    pattern selects.
     """
 
     name: str
@@ -34,6 +35,7 @@ class CatalogEntry(NamedTuple):
     keyless_by: str | None = None
     files: bool = True
     expires: bool = True
+    destructive: bool = False
     options: tuple[Setting, ...] = ()
 
     @classmethod

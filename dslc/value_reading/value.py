@@ -248,7 +248,8 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
         raise Invalid("expected the name of a tool", hint="a word, or a pattern in quotes", fault="type")
     valid_tool(text)
     known = context.vocabulary.rows(setting.family or "")
-    if text in known or any(matches(text, name) for name in known):
+    matched = [name for name in known if matches(text, name)]
+    if text in known or any(not known[name].destructive for name in matched):
         return text
     near = None if context.collector.full else nearest(text.rstrip("*"), known)
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="tools")
@@ -256,6 +257,8 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
     if "*" in text:
         message = f"no tool matches `{text}`"
         hint = f"the nearest is `{near}`" if near else hint
+    if matched:
+        message, hint = f"`{text}` matches only tools that must be named in full", f"write {listing(matched)}"
     if "." in text:
         hint = "a name with a dot is a tool of another server; no block can declare one yet"
     elif near and "*" not in text:

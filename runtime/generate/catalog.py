@@ -19,6 +19,7 @@ from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
 from runtime.tools import TOOLS
+from runtime.tools.tool import Tool
 from runtime.webhooks.providers import PROVIDERS
 
 VERSION = 1
@@ -36,7 +37,7 @@ def catalog() -> dict[str, Any]:
         "embedding": EMBEDDINGS,
         "model": MODELS,
         "thread": MODES,
-        "tool": {name: _Tool(name, tool.annotations.title, _first(tool.doc)) for name, tool in TOOLS.items()},
+        "tool": {name: _tool(tool) for name, tool in TOOLS.items()},
     }
     return {
         "version": VERSION,
@@ -51,6 +52,11 @@ class _Tool(NamedTuple):
     name: str
     title: str
     doc: str
+    destructive: bool
+
+
+def _tool(tool: Tool) -> _Tool:
+    return _Tool(tool.name, tool.annotations.title, _first(tool.doc), tool.destructive)
 
 
 def _first(doc: str) -> str:
@@ -71,6 +77,7 @@ def _row(row: Any) -> dict[str, Any]:
         "signed_by": getattr(row, "signed_by", None),
         **_events(row),
         **({"files": row.files, "expires": row.expires} if isinstance(row, StoreRow) else {}),
+        **({"destructive": True} if isinstance(row, _Tool) and row.destructive else {}),
         "options": [] if options is None else _settings(options),
     }
 
