@@ -71,8 +71,8 @@ def line(setting: Setting, vocabulary: Vocabulary | None = None) -> ExampleLine:
         values = [written(given, setting)] if given not in (None, "") else []
     values = values or [_usual(setting, vocabulary)] * max(setting.min_length or 1 if setting.many else 1, 1)
     if setting.many and not (setting.single and len(values) == 1):
-        return ExampleLine(setting.name, f"[{', '.join(values)}]")
-    return ExampleLine(setting.name, values[0])
+        return ExampleLine(named(setting.name), f"[{', '.join(values)}]")
+    return ExampleLine(named(setting.name), values[0])
 
 
 def row_line(setting: Setting, row: CatalogEntry, vocabulary: Vocabulary | None = None) -> ExampleLine:
@@ -116,7 +116,7 @@ def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[
 def _map(setting: Setting) -> ExampleLine:
     given = setting.example or {"NAME": ""}
     values = {key: quoted(value) if value else _BY_TYPE[setting.items or "string"] for key, value in given.items()}
-    return ExampleLine(setting.name, body=tuple(ExampleLine(key, value) for key, value in values.items()))
+    return ExampleLine(setting.name, body=tuple(ExampleLine(named(key), value) for key, value in values.items()))
 
 
 def _variant(setting: Setting, vocabulary: Vocabulary | None) -> ExampleLine:

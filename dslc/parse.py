@@ -19,7 +19,7 @@ from dslc.syntax.lark_parser import parse as read
 from dslc.syntax.lark_parser import tokens
 from dslc.syntax.section import MAX_DEPTH, Fault, Section
 from dslc.syntax.splitter import split
-from dslc.syntax.tree import ForeignNode, Node
+from dslc.syntax.tree import BlockNode, ForeignNode, Node
 from dslc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _read(content: str, section: Section, text: str, line: int, vocabulary: Voca
     if section.fault is None and section.deepest <= MAX_DEPTH:
         with suppress(UnexpectedInput):
             plain = ParsedSection(content, read(clean))
-    if plain is not None and not section.text_after_string:
+    if plain is not None and not section.text_after_string and not _quotes_keys(plain):
         return plain
     collector = DiagnosticCollector(content)
     following = ""
@@ -145,6 +145,16 @@ def _read(content: str, section: Section, text: str, line: int, vocabulary: Voca
     # The hint of an S103 contains a line number of the file.
     reusable = section.fault is None and all(found.code != "S103" for found in collector.found)
     return _recovered_section(recovered, collector, reusable=reusable)
+
+
+def _quotes_keys(section: ParsedSection) -> bool:
+    """True if a key is in quotes, which only the keys of a map may be."""
+    bodies = [block.body for block in section.blocks if isinstance(block, BlockNode)]
+    for body in bodies:
+        if any(entry.key.type == "STRING" for entry in body.entries):
+            return True
+        bodies += [entry.body for entry in body.entries if entry.body is not None]
+    return False
 
 
 def _recovered_section(recovered: Recovered, collector: DiagnosticCollector, *, reusable: bool) -> ParsedSection:

@@ -30,7 +30,7 @@ NAME_TYPES: frozenset[Written] = frozenset({"name", "reference", "word", "varian
 # Names of settings whose value is a secret.
 _SECRET = re.compile(
     r"secret|token$|passw|credential|authorization"
-    r"|(?:^|[_-])(?:key|pass|pwd|auth|hmac)$|(?:api|private|signing)[_-]?key",
+    r"|(?:^|[_.-])(?:key|pass|pwd|auth|hmac)$|(?:api|private|signing)[_-]?key",
     re.IGNORECASE,
 )
 

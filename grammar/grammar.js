@@ -44,10 +44,13 @@ export default grammar({
 
     body: ($) => seq("{", repeat(choice($._newline, $._entry)), "}"),
 
-    _entry: ($) => choice($.setting, $.variant, $.group),
-    setting: ($) => seq(field("key", $.word), field("value", $._value), optional(",")),
-    variant: ($) => seq(field("key", $.word), field("value", $._value), field("body", $.body)),
-    group: ($) => seq(field("key", $.word), field("body", $.body)),
+    _entry: ($) => choice($.setting, $.variant, $.group, seq('"""', $._nothing)),
+    setting: ($) => seq(field("key", $._key), field("value", $._value), optional(",")),
+    variant: ($) => seq(field("key", $._key), field("value", $._value), field("body", $.body)),
+    group: ($) => seq(field("key", $._key), field("body", $.body)),
+
+    // Only a key of a map may be quoted; the compiler reports it elsewhere, because the grammar does not know maps.
+    _key: ($) => choice($.word, $.string),
 
     _value: ($) => choice($.word, $.string, $.long_string, $.number, $.list),
     list: ($) => seq("[", repeat($._newline), repeat($._item), "]"),
@@ -79,6 +82,9 @@ export default grammar({
     comment: () => token(seq(choice("#", "//"), /[^\n]*/)),
 
     _newline: () => /\r?\n/,
+
+    // NUL, which is in no program. Without this alternative of an entry, a key """…""" would be read as the key "" and a value.
+    _nothing: () => /\x00/,
 
     // ---- Blocks of the wider Symbiont language, of which only strings, comments and braces are parsed
 

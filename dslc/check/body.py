@@ -104,8 +104,11 @@ def _unknown(
     if isinstance(entry.value, MissingToken):  # reported; it may not be a key at all
         return None
     what = "group" if entry.value is None else "setting"
+    # A string in place of a key is not shown: it may be a misplaced value.
+    name = "of this name" if entry.key.type == "STRING" else f"`{entry.key[:64]}`"
+    message = f"`{head.name}` has no {what} {name}"
     if context.collector.full:
-        context.collector.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key)
+        context.collector.add("N202", message, entry.key)
         return None
     repeats = {name for name, setting in known.items() if setting.repeats}
     free = [name for name in known if name not in present or name in repeats]
@@ -116,7 +119,7 @@ def _unknown(
     start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
     fix = context.collector.fix(f"write `{near}`", (start, end, near)) if near else None
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="settings here")
-    context.collector.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key, hint=hint, fix=fix)
+    context.collector.add("N202", message, entry.key, hint=hint, fix=fix)
     if near and known[near].takes_body(1 if entry.value is None else 2) and known[near].type == "group":
         _group(context, known[near], entry)
     else:
@@ -256,20 +259,20 @@ def _map(context: CheckState, setting: Setting, entry: EntryNode) -> Any | Inval
     firsts: dict[str, EntryNode] = {}
     good = entry.body.start_pos not in context.damaged
     for inner in entry.body.entries:
-        # The names of headers are the same in upper and lower case.
-        same = str(inner.key).lower() if setting.keys == "header_name" else str(inner.key)
-        first = firsts.setdefault(same, inner)
-        if first is not inner:
-            _add_duplicate(context, inner, first)
-            good = False
-            continue
-        if isinstance(read_key(context, setting, inner.key), InvalidValue):
+        key = read_key(context, setting, inner.key)
+        if isinstance(key, InvalidValue):
             context.mention(inner.value, inner.body)
             good = False
             continue
-        value = _value(context, setting.item(str(inner.key)), inner)
+        # The names of headers are the same in upper and lower case.
+        first = firsts.setdefault(key.lower() if setting.keys == "header_name" else key, inner)
+        if first is not inner:
+            _add_duplicate(context, inner, first, key)
+            good = False
+            continue
+        value = _value(context, setting.item(key), inner)
         good = good and not isinstance(value, InvalidValue)
-        values[str(inner.key)] = value
+        values[key] = value
     return values if good else INVALID
 
 

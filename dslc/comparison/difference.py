@@ -16,6 +16,7 @@ from dslc.comparison.reload_effects import Reload
 from dslc.program import BLOCK_FIELDS, Program
 from dslc.report.program import plain
 from dslc.setting import Setting
+from dslc.syntax.quoting import named
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 
@@ -110,7 +111,7 @@ def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voc
     elif setting.type == "map":
         for key in dict.fromkeys((*(new or {}), *(old or {}))):
             yield from _of_setting(
-                f"{path}.{key}", setting.item(key), _get(old or {}, key), _get(new or {}, key), vocabulary
+                f"{path}.{named(key)}", setting.item(key), _get(old or {}, key), _get(new or {}, key), vocabulary
             )
     elif isinstance(old, Variant) and isinstance(new, Variant) and old.name == new.name:
         row = vocabulary.rows(setting.family or "").get(new.name)
@@ -144,7 +145,7 @@ def _of_named(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocab
     for name in dict.fromkeys((*after, *before)):
         if name in before and name in after:
             settings = by_name(setting.settings)
-            yield from _of_group(f"{path}.{name}", settings, before[name], after[name], vocabulary)
+            yield from _of_group(f"{path}.{named(name)}", settings, before[name], after[name], vocabulary)
         elif name in after:
             yield SettingDiff(path, None, plain(after[name], setting, vocabulary), setting)
         else:

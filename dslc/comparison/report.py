@@ -15,6 +15,7 @@ from dslc.example import written
 from dslc.report.program import LITERAL
 from dslc.report.text import visible
 from dslc.setting import Setting
+from dslc.syntax.quoting import named
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1
@@ -94,11 +95,11 @@ class _Prose:
 
     def _with_body(self, value: dict[str, Any], setting: Setting) -> str:
         if setting.type == "map":
-            inner = [f"{key} {self.value(item, setting.item(key))}" for key, item in value.items()]
+            inner = [f"{named(key)} {self.value(item, setting.item(key))}" for key, item in value.items()]
             return f"{{ {' '.join(inner)} }}"
         if setting.named:
             settings = {key: item for key, item in value.items() if key != "name"}
-            return f"{value['name']} {self._body(settings, by_name(setting.settings))}"
+            return f"{named(value['name'])} {self._body(settings, by_name(setting.settings))}"
         if setting.type != "variant":
             return self._body(value, by_name(setting.settings))
         row = self._vocabulary.rows(setting.family or "").get(value["name"])

@@ -10,25 +10,28 @@
   has its own line.
 - A comment after other text stays on that line, after one space; a comment on its own line stays on its own line.
 - The text of a multi-line string is indented one level below its setting; its value does not change.
+- A quoted key is written without quotes if it is a word.
 - Blocks of the wider language do not change. Line endings become those of most lines.
 - A block does not change if an `allow` comment would apply to other tokens than before.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
 from dslc.check.allow import ALLOW_COMMENT
 from dslc.parse import File
 from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, Value, Verbatim, read_entries
-from dslc.syntax.tokens import scan
+from dslc.syntax.tokens import WORD, scan
 from dslc.syntax.tree import ForeignNode
 from dslc.value_reading.string_literals import dedented
 
 WIDEST = 100  # characters of a body or list on one line
 _LONGEST_KEY = 40  # characters of a key that is part of a run
 _INDENT = 4
+_WORD = re.compile(WORD)
 _COUNTED = {"WORD", "NUMBER", "STRING", "LONG_STRING", "LSQB"}  # tokens that diagnostics are about, without commas
 _Places = Sequence[tuple[int, int]]
 
@@ -56,10 +59,21 @@ def _foreign(file: File) -> _Places:
 
 def canonical(text: str, verbatim: _Places = ()) -> str:
     """Canonical form of a text without syntax errors. `verbatim`: ranges of blocks of the wider language."""
-    rows = read_entries(text, verbatim).root.rows
+    tree = read_entries(text, verbatim)
+    for _, body in tree.bodies():
+        for entry in body.entries:
+            entry.key = _bare(entry.key)
+    rows = tree.root.rows
     if ALLOW_COMMENT.search(text):
         rows = [row for together in _together(rows, text) for row in _with_allowed(together, text)]
     return _print(rows, _line_end(text, verbatim))
+
+
+def _bare(key: Atom) -> Atom:
+    """Return a key without its quotes, if it is a word."""
+    if key.kind == "STRING" and _WORD.fullmatch(key.content):
+        return Atom(key.start, key.end - 2, key.content, "WORD")
+    return key
 
 
 def _line_end(text: str, verbatim: _Places) -> str:

@@ -92,7 +92,8 @@ def complete(
     if cursor_context.token is not None and cursor_context.token.quotes == 3:
         return []
     start = end = index
-    if cursor_context.token is not None and (cursor_context.inside or not cursor_context.token.quotes):
+    whole = cursor_context.role == "key"  # with its quotes, which a setting does not have
+    if cursor_context.token is not None and (cursor_context.inside or whole or not cursor_context.token.quotes):
         first, last = (
             cursor_context.token.inner
             if cursor_context.inside
@@ -145,7 +146,7 @@ def _field(setting: Setting, words: Words, count: int) -> str:
     if len(known) > 1:
         first = [word for word in known if word == setting.default]
         return f"${{{count}|{','.join(dict.fromkeys([*first, *known]))}|}}"
-    value = known[0] if known else example(setting).removeprefix(setting.name).strip()
+    value = known[0] if known else example(setting).removeprefix(named(setting.name)).strip()
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
         return f'"${{{count}:{_escaped(value[1:-1]).replace("…", "")}}}"'
     return f"${{{count}:{_escaped(value)}}}"
@@ -159,7 +160,7 @@ def _keys(here: _At) -> Iterator[CompletionItem]:
     cursor_context = here.cursor_context
     settings = cursor_context.settings(here.vocabulary)
     given = (
-        {entry.key.text for entry in cursor_context.body.entries if entry is not cursor_context.entry}
+        {entry.key.content for entry in cursor_context.body.entries if entry is not cursor_context.entry}
         if cursor_context.body
         else set()
     )
@@ -298,7 +299,7 @@ def _plain(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     found = {}
     if setting.default not in (None, "", []) and not isinstance(setting.default, list):
         found[written_default(setting)] = "default"
-    found.setdefault(example(setting).removeprefix(setting.name).strip(), "example")
+    found.setdefault(example(setting).removeprefix(named(setting.name)).strip(), "example")
     for rank, (value, detail) in enumerate(found.items()):
         if "…" not in value:
             yield here.item(value, "value", detail=detail, rank=rank)

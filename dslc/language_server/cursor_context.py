@@ -46,7 +46,7 @@ class CursorContext:
 
     def setting(self, vocabulary: Vocabulary) -> Setting | None:
         """Setting of the entry; None if there is none."""
-        return self.settings(vocabulary).get(self.entry.key.text) if self.entry else None
+        return self.settings(vocabulary).get(self.entry.key.content) if self.entry else None
 
 
 def cursor_context(sections: Sequence[PlacedSection], text: str, index: int) -> CursorContext:
@@ -106,7 +106,7 @@ def _descend(found: EntryTree, index: int) -> tuple[Path, Group]:
         inner = entry.body if entry else None
         if entry is None or inner is None or index <= inner.start or (inner.closed and index >= inner.end):
             return tuple(path), body
-        path.append((entry.key.text, entry.word))
+        path.append((entry.key.content, entry.word))
         body = inner
 
 

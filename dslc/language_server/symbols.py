@@ -77,7 +77,7 @@ def _inner(block: Entry, hidden: str, base: int) -> list[Symbol]:
         order += entry.body.entries if entry.body else ()
     made: dict[int, Symbol] = {}
     for entry in reversed(order[1:]):
-        if entry.key.text:
+        if entry.key.content.strip():
             made[id(entry)] = _entry(entry, _found(entry, made), hidden, base)
     return _found(block, made)
 
@@ -90,7 +90,7 @@ def _entry(entry: Entry, inner: list[Symbol], hidden: str, base: int) -> Symbol:
     detail = _shown(hidden, entry.value.start, entry.value.end) if entry.value else ""
     key = entry.key
     return Symbol(
-        key.text,
+        _shown(hidden, *key.inner),
         detail,
         "group" if entry.body else "setting",
         entry.start + base,

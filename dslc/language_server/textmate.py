@@ -25,7 +25,8 @@ SNIPPETS = "snippets/symbiont.json"
 SCOPE = "source.symbiont"
 
 _WORD = WORD.replace("*+", "*")  # Oniguruma syntax
-_NAME = rf'(?:{_WORD}|"(?:[^"\\]|\\.)*")'
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_NAME = rf"(?:{_WORD}|{_STRING})"
 _REFERENCE = rf'(?<=")(?:{"|".join(SCHEMES)})://[^"\s]*'
 Rule = Mapping[str, Any]
 
@@ -54,6 +55,7 @@ def grammar(vocabulary: Vocabulary) -> dict[str, Any]:
                         "match": _whole(_names(settings)),
                     },
                     {"name": "variable.other.property.symbiont", "match": _WORD},
+                    {"name": "variable.other.property.symbiont", "match": _STRING},
                 ]
             },
             **_values(words),
@@ -140,10 +142,10 @@ def _elsewhere() -> dict[str, Rule]:
 def _entries() -> dict[str, Rule]:
     """Rules for settings, by type of value. A value ends on its line, so the next word is a key again."""
     key = {"patterns": [{"include": "#key"}]}
-    before = rf"({_WORD})[ \t]+"
+    before = rf"({_NAME})[ \t]+"
     return {
         "group": {
-            **_enclosed(rf"({_WORD})[ \t]*(\{{)", r"\}", "block"),
+            **_enclosed(rf"({_NAME})[ \t]*(\{{)", r"\}", "block"),
             "beginCaptures": {"1": key, "2": {"name": "punctuation.section.block.symbiont"}},
             "patterns": [{"include": "#body"}],
         },

@@ -25,9 +25,10 @@ braces, keys, values and lists. `not_opened`, `other_quotes` and `multiline_text
 The second halves of reported pairs (`closing_sign`, `closing_word`) come before the rules that would report them.
 Within a group, the narrower rule comes first: `inner_quotes` before `without_quotes`, `key_twice` before
 `key_as_value`. A list is checked as a whole before its first token (`invalid_list`), because tokens cannot be taken
-back from lark. Of the error rules, `unclosed_string` comes first, because an unclosed string contains the rest of its
-line; `incomplete_head` comes last, because it fits any token. A rule inspects only the line or list that it is about,
-or scans the section once.
+back from lark. `quoted_key` and `misplaced_string` come last: lark accepts a string as a key in any body, because its
+grammar does not know which ones are maps. Of the error rules, `unclosed_string` comes first, because an unclosed string
+contains the rest of its line; `incomplete_head` comes last, because it fits any token. A rule inspects only the line or
+list that it is about, or scans the section once.
 
 **Termination.** The position of the next token never decreases. After `_MAX_STEPS` steps at one position no more rules
 are tried there, so the token is consumed or skipped. A section with `_MAX_ERRORS` mistakes is given up. If a rule feeds
@@ -68,12 +69,13 @@ TOKEN_RULES: tuple[_Rule, ...] = (
     strings.not_opened,
     lists.missing_bracket, values.key_twice, values.key_as_value,
     unquoted_text.other_quotes, values.parentheses, values.sign, values.group_without_braces,
-    foreign_syntax.multiline_text, unquoted_text.without_quotes, lists.invalid_list,
+    foreign_syntax.multiline_text, unquoted_text.without_quotes, lists.invalid_list, values.quoted_key,
+    values.misplaced_string,
 )  # fmt: skip
 """Tried for each token before lark gets it."""
 ERROR_RULES: tuple[_Rule, ...] = (
     strings.unclosed_string, values.separator, values.missing_value,
-    braces.end_of_text, braces.stray_brace, values.quoted_key, heads.incomplete_head,
+    braces.end_of_text, braces.stray_brace, heads.incomplete_head,
 )  # fmt: skip
 """Tried for a token that lark rejects."""
 

@@ -274,6 +274,18 @@ def quoted_key(state: RecoveryState, token: Token) -> bool:
     return True
 
 
+def misplaced_string(state: RecoveryState, token: Token) -> bool:
+    """`path "/a" "/b"`: a string in place of a key. The keys of a map may be strings, and those of an unknown body."""
+    parser_state = state.parser_state
+    if token.type != "STRING" or not parser_state.expects_entry:
+        return False
+    if parser_state.takes_strings and state.peek(1).type not in ENDS:
+        return False
+    unexpected(state, token)
+    state.skip_entry()
+    return True
+
+
 def unexpected(state: RecoveryState, token: Token) -> None:
     """Report a token that no rule explains."""
     if token.type == "SINGLE_QUOTED":

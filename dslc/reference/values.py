@@ -58,8 +58,8 @@ _LISTS = """
 _MAPS = """
 ## Maps
 
-Names and values in braces, each pair on its line: `headers { X-Team "core" }`. The names are free, and each is given
-once.
+Names and values in braces: `headers { X-Team "core" }`. The names are free, and each is given once. A name that is not
+a word is quoted: `"X.Team" "core"`. `X-Team` and `"X-Team"` are the same name.
 """
 
 _JSON_PATH = """

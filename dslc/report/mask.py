@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from dslc.blocks import KINDS
+from dslc.blocks.values.header import TOKEN
 from dslc.blocks.values.secret import SCHEMES
 from dslc.catalog import Catalog
 from dslc.diagnostics.passwords import passwords
@@ -27,7 +28,7 @@ _PIECE = re.compile(
     r"|(?P<other>[^\sA-Za-z_\"'#/\[\]{}=:,]++|[^\s])"
 )
 _REFERENCE = re.compile(rf"""["']{{0,3}}(?:{"|".join(SCHEMES)})://""")
-_BARE = re.compile(WORD)
+_KEY = re.compile(f"{TOKEN}+")  # in quotes
 _LONGEST_KEY = 64
 _NOTHING, _STRING, _WORD = range(3)
 """The value of a key that is accepted if it is inside a brace or on a later line."""
@@ -154,9 +155,9 @@ def _after(section: str) -> int:
 
 
 def _is_secret_key(string: str) -> bool:
-    """True for a secret's key that is written in quotes, as in JSON."""
+    """True for a secret's key that is written in quotes, as in a map or in JSON."""
     inside = string.strip("\"'")
-    return len(inside) <= _LONGEST_KEY and _BARE.fullmatch(inside) is not None and _is_secret(inside)
+    return len(inside) <= _LONGEST_KEY and _KEY.fullmatch(inside) is not None and _is_secret(inside)
 
 
 def _fills_line(text: str, match: re.Match[str]) -> bool:

@@ -56,16 +56,25 @@ class ParserState:
     @property
     def in_map(self) -> bool:
         """True in the body of a map, where any word may be a key."""
-        return isinstance(self.legal(), MapSettings)
+        return isinstance(self._body(), MapSettings)
+
+    @property
+    def takes_strings(self) -> bool:
+        """True in the body of a map, and of an unknown group: a key may be a string there."""
+        return self.in_map or self._body() is None
 
     def legal(self, above: int = 0) -> Settings:
         """Settings allowed in the innermost body, or in the body `above` levels further out."""
+        return self._body(above) or {}
+
+    def _body(self, above: int = 0) -> Settings | None:
+        """The result of `legal`, or None for an unknown body."""
         depth = len(self.frames) - above
         if depth <= 0:
             return {}
         if depth not in self._legal:
             self._legal[depth] = self.vocabulary.at([_step(frame.head) for frame in self.frames[:depth]])
-        return self._legal[depth] or {}
+        return self._legal[depth]
 
     def body_settings(self, head: list[Token]) -> Settings:
         """Settings allowed in the body that `head` would open here."""
@@ -74,7 +83,7 @@ class ParserState:
 
     def setting(self) -> Setting | None:
         """The setting whose value is expected or was just read; None if it is unknown."""
-        return self.legal().get(self.head[0]) if self.frames and self.head else None
+        return self.legal().get(_key(self.head[0])) if self.frames and self.head else None
 
     def column(self, token: Token) -> int | None:
         """Number of characters before a token that is the first of its line, else None."""
@@ -113,4 +122,9 @@ def _step(head: tuple[Token, ...]) -> tuple[str, str | None]:
     """A key and its value, as one step of the path to a body."""
     if not head:
         return ("", None)
-    return (str(head[0]), head[1].strip('"') if len(head) > 1 else None)
+    return (_key(head[0]), head[1].strip('"') if len(head) > 1 else None)
+
+
+def _key(token: Token) -> str:
+    """A key without quotes."""
+    return token.strip('"')

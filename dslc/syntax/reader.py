@@ -3,7 +3,7 @@
 The formatter, edits and the language server read programs with it; the parser decides which programs are valid. For a
 text without a syntax error the tree contains every token. For any other text, tokens that fit nowhere are left out, and
 unclosed parts end where the text or the enclosing body ends. Blocks, groups and settings have one shape, an `Entry`: a
-word, an optional value or name, an optional body. Positions are indexes into the text.
+word or string, an optional value or name, an optional body. Positions are indexes into the text.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class Group(TextNode):
 
 @dataclass(slots=True, eq=False)
 class Entry(TextNode):
-    """`key`, `key value`, `key value { … }` or `key { … }`. For a block, the key is its kind and the value its name."""
+    """`key`, `key value`, `key value { … }` or `key { … }`. For a block, the key is its kind and the value its name.
+    A key may be a string."""
 
     key: Atom
     value: Value | None = None
@@ -259,7 +260,7 @@ class _Reader:
             self._add(atom)
         elif self._entry is not None and self._entry.value is None:
             self._entry.value = atom
-        elif kind == "WORD":
+        elif kind == "WORD" or (kind == "STRING" and len(self._open) > 1):  # blocks have no kind in quotes
             self._entry = self._before = Entry(atom)
             self._add(self._entry)
 

@@ -35,7 +35,8 @@ class Body(NamedTuple):
 
 
 class EntryNode(NamedTuple):
-    """`key value`, `key value { … }` or `key { … }`: the value, the body or both are present."""
+    """`key value`, `key value { … }` or `key { … }`: the value, the body or both are present. A key is a word, or a
+    string in a map."""
 
     key: Token
     value: ValueNode | None

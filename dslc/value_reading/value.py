@@ -27,6 +27,7 @@ from dslc.diagnostics.diagnostic import Fix
 from dslc.diagnostics.suggestion import listing, nearest, suggestion
 from dslc.example import example
 from dslc.setting import NAME_TYPES, Setting
+from dslc.syntax.quoting import named
 from dslc.syntax.tree import ListValue, MissingToken, ValueNode
 from dslc.value_reading.check_state import INVALID, CheckState, InvalidValue, Use
 from dslc.value_reading.number import read_integer, read_number, read_scalar
@@ -59,15 +60,18 @@ def read_value(context: CheckState, setting: Setting, value: ValueNode) -> Any |
 
 
 def read_key(context: CheckState, setting: Setting, key: Token) -> str | InvalidValue:
-    """Return a key of a map, or `INVALID` after reporting that it is not of the right form."""
-    text = str(key)
+    """Return a key of a map, without quotes, or `INVALID` after reporting that it is not of the right form."""
+    text = text_of(key, context.collector)
+    if text is None:
+        return INVALID
     try:
         if setting.keys == "header_name":
             valid_header_name(text)
         if setting.form is not None:
             valid_form(text, setting.form, setting.form_says or "of the required form")
     except Invalid as invalid:
-        context.collector.add("T406", f"`{setting.name}`: {invalid}", key, hint=invalid.hint or "use another name")
+        hint = invalid.hint or "use another name"
+        context.collector.add("T406", f"`{setting.name}`: {invalid}", _part(key, text, invalid), hint=hint)
         return INVALID
     return text
 
@@ -105,7 +109,7 @@ def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | Inval
         hint = invalid.hint or f"such as `{example(setting)}`"
         fix = _quoted(context, setting, value) if code == "T401" else None
         if fix is not None:
-            hint = f"write `{setting.name} {fix.edits[0].text}`"
+            hint = f"write `{named(setting.name)} {fix.edits[0].text}`"
         elif code == "T401" and setting.type in _TEXT_TYPES and value.type == "WORD":
             hint = "put the whole text in quotes"
         context.collector.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint, fix=fix)
@@ -212,7 +216,7 @@ def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> s
         raise Invalid("expected a reference to a secret, in quotes", hint='such as `"secret://env/NAME"`', fault="type")
     secret = valid_secret(text)
     if not is_reference(secret):
-        hint = f'store it elsewhere and refer to it: `{setting.name} "secret://env/NAME"`'
+        hint = f'store it elsewhere and refer to it: `{named(setting.name)} "secret://env/NAME"`'
         context.collector.add("P501", "a secret is written in the file", token, hint=hint)
         return secret
     backend, known = backend_of(secret), context.vocabulary.rows("secret")

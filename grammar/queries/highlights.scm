@@ -7,9 +7,9 @@
 (foreign_block kind: (word) @keyword)
 (foreign_block name: (_) @type)
 
-(group key: (word) @module)
-(setting key: (word) @property)
-(variant key: (word) @property)
+(group key: (_) @module)
+(setting key: (_) @property)
+(variant key: (_) @property)
 
 ; A word as a value is highlighted like a member of an enumeration.
 (setting value: (word) @constant)

@@ -172,7 +172,9 @@ class _Content:
     def _model(self) -> Entry:
         """A language model: a service, or the name of a block."""
         headers = self._some(
-            Entry("X-Team", self._one('"core"', '"a { b"')), Entry("X-Key", '"secret://env/K"'), Entry("host_", '"x"')
+            Entry(str(self._one("X-Team", '"X-Team"')), self._one('"core"', '"a { b"')),
+            Entry(str(self._one("X-Key", '"X.Key"')), '"secret://env/K"'),
+            Entry(str(self._one("host_", '"5"')), '"x"'),
         )
         options = self._some(Entry("url", '"https://example.org/v1"'), Entry("headers", None, headers))
         services = [Entry("model", "ollama"), Entry("model", '"openai"', options), Entry("model", "openai")]

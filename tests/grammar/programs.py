@@ -189,7 +189,7 @@ class Writer:
         self._put("}")
 
     def _entry(self, depth: int) -> None:
-        self._put(self._one(*_WORDS))
+        self._put(self._string() if self._maybe(0.1) else self._one(*_WORDS))
         shape = self.random.random() if depth < 3 else 0.0
         if shape < 0.85:
             self._blank()

@@ -17,6 +17,7 @@ from dslc.editing.format import WIDEST, formatted
 from dslc.files import find, read
 from dslc.parse import parse
 from dslc.source import Source
+from dslc.syntax.reader import read_entries
 from dslc.syntax.tree import ForeignNode
 from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Vocabulary
@@ -57,16 +58,17 @@ def meaning(text: str) -> tuple[Any, list[tuple[str, str]]]:
     origins = list(done.program.origins)
     found = [(item.code, source.data[item.span.start : item.span.end].decode()) for item in done.diagnostics]
     secrets = [webhook.secret for webhook in done.program.webhooks.values()]
-    # Commas and white space in a list or text over several lines do not matter.
-    return (done.program, origins, secrets), [(code, re.sub(r"[\s,]+", "", at)) for code, at in found]
+    # Commas and white space in a list or text over several lines do not matter, nor the quotes of a key.
+    return (done.program, origins, secrets), [(code, re.sub(r'[\s,"]+', "", at)) for code, at in found]
 
 
 def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int, bool]]]:
     """Return the tokens of a text, strings by their values, and its comments: the text, the number of tokens before it,
-    and whether it has its own line. Commas are ignored."""
+    and whether it has its own line. Commas are ignored, and whether a key is in quotes."""
     text = text.removeprefix("\ufeff")
     for block in foreign_blocks(text):
         text = text.replace(block, " kept_as_it_is ", 1)
+    keys = {entry.key.start for _, body in read_entries(text).bodies() for entry in body.entries}
     tokens: list[tuple[str, str | None]] = []
     comments: list[tuple[str, int, bool]] = []
     at, line_begins = 0, True
@@ -83,7 +85,7 @@ def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int,
         if token is None or token.type == "_COMMA":
             continue
         said = text_of(token, DiagnosticCollector("")) if "STRING" in token.type else str(token)
-        tokens.append((token.type, said))
+        tokens.append(("key" if start in keys else token.type, said))
         line_begins = False
     return tokens, comments
 
@@ -268,6 +270,29 @@ webhook w {
 }
 """
     shown(short.replace('"b"', '"a long word that does not fit on the line"'), after)
+
+
+def test_a_key_in_quotes_is_written_bare_if_it_is_a_word() -> None:
+    shown(
+        """\
+model m { service openai { headers {
+"X-Team" "core"
+   "X.Api-Key"   "secret://env/K"
+"7" "x"
+} } }
+""",
+        """\
+model m {
+    service openai {
+        headers {
+            X-Team      "core"
+            "X.Api-Key" "secret://env/K"
+            "7"         "x"
+        }
+    }
+}
+""",
+    )
 
 
 def test_a_setting_over_several_lines_ends_its_run() -> None:

@@ -138,6 +138,7 @@ def test_values_stand_behind_a_key(text: str, expected: list[str]) -> None:
         'webhook w { secret "secret://e|nv/A" }',
         'memory m { embedding remote { api_key "|" } }',
         'model m { service openai { headers { X-Key "|" } } }',
+        'model m { service openai { headers { "X.Key" "|" } } }',
     ],
 )
 def test_backends_stand_in_a_secret(text: str) -> None:
@@ -218,6 +219,7 @@ def test_comments_offer_nothing(text: str) -> None:
 
 def test_a_word_is_replaced_whole() -> None:
     assert accepted("webhook w { pro|vi }", "provider") == "webhook w { provider }"
+    assert accepted('webhook w { "pro|vi" github }', "provider") == "webhook w { provider github }"
     assert accepted("webhook w { pro|vi github }", "provider", snippet=True) == "webhook w { provider github }"
     assert accepted("webhook w { keep_body fal|", "true") == "webhook w { keep_body true"
 

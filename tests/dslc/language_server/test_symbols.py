@@ -80,6 +80,11 @@ def test_values_are_shown_and_secrets_are_not() -> None:
     assert _SECRET not in shown
 
 
+def test_a_key_in_quotes_is_a_name_unless_it_may_be_a_secret() -> None:
+    text = f'model m {{ service x {{ headers {{ "X.A" "b" "" "c" " " "d" }} }} secret "a" "{_SECRET}" }}'
+    assert _names(_symbols(text)) == [["m", [["service", [["headers", [["X.A"]]]]], ["secret"], ["*" * len(_SECRET)]]]]
+
+
 def test_bodies_lists_long_strings_and_comments_can_be_folded() -> None:
     assert _folds(_TEXT) == [
         ('webhook "w" {', "}"),

@@ -331,7 +331,12 @@ CASES: list[tuple[str, int]] = [
     *((f"model m {{\n    service openai {{\n        headers{sign} {{ X-Team {value} }}\n    }}\n}}\n", 1)
       for sign, value in (("", "= \"x\""), ("", "core"), (" =", "\"x\""), ("", "'x'"), ("", "a b"))),
     *((f"model m {{\n    service openai {{\n        headers {{\n{inner}\n        }}\n    }}\n}}\n", 1)
-      for inner in ("X-A \"1\" X-B \"2\"\nX-C = \"3\"", "X-A\nX-B \"2\"", "X-A \"1\" ]\nX-B \"2\"", "X-A \"1\" \"2\"")),
+      for inner in ("\"X.A\" \"1\" \"X-B\" \"2\"\nX-C = \"3\"", "\"X-A\": \"1\"", "'X-A' \"1\"", "\"X-A\" \"1",
+                    "\"X-A\"\nX-B \"2\"", "\"X-A\" core",
+                    "X-A \"1\" X-B \"2\"\nX-C = \"3\"", "X-A\nX-B \"2\"", "X-A \"1\" ]\nX-B \"2\"", "X-A \"1\" \"2\"")),
+    ("model m {\n    service openai { heders { \"X.A\" \"1\" } }\n}\n", 1),
+    ("agent a {\n    context { \"max_tokens\" 900 }\n    \"max_steps\" 3\n}\n", 2),
+    ("agent a {\n    contxt { \"max_tokens\" 900 }\n}\n", 2),
     # Bodies in other brackets.
     *((f"{_WEBHOOK}    limits {opened}\n        per_minute 6\n    {closed}\n    keep_body true\n}}\n", 1)
       for opened, closed in (("do", "end"), ("begin", "end"), ("(", ")"), ("<", ">"), ("then", "fi"))),

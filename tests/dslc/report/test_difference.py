@@ -157,6 +157,12 @@ def test_a_map_is_compared_key_by_key() -> None:
     ]
 
 
+def test_a_key_and_a_name_that_are_no_words_are_shown_in_quotes() -> None:
+    text = 'model m { service openai { headers { "X.A" "1" } } }\nagent a { model m block "a.b" { value "x" } }'
+    assert changed('"X.A" "1"', '"X.A" "2"', text) == ['~ model m: service.headers."X.A" "1" → "2"']
+    assert changed('"x"', '"y"', text) == ['~ agent a: block."a.b".value "x" → "y"']
+
+
 def test_another_service_of_a_model_is_that_of_the_next_summaries() -> None:
     text = "model m { service ollama }\nmemory a { summarize { model m } }\n"
     assert lines(text, text.replace("ollama", "openai"))[:2] == [
