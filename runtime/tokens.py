@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 from typing import Final, Protocol
 
 FIRST_RATIO: Final = 1.15
@@ -15,7 +14,8 @@ SMALLEST_RATIO: Final = 0.6
 _MARGIN: Final = 1.03
 _FALL: Final = 0.1  # share of the way down that one call moves the ratio; up it moves at once
 _EXCEEDED: Final = 1.25
-_KEPT: Final = 4096
+_KEPT: Final = 32_768
+"""Texts whose counts are kept: those of some threads that fill a large window. They take some 10 MB."""
 
 # Words and numbers are split into pieces of about four letters or three digits; a character beyond ASCII is about one
 # token, and so are four characters of white space.
@@ -31,7 +31,7 @@ class Tokenizer(Protocol):
     """What counts tokens exactly: a model."""
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
-        """Return the number of tokens of each text; None if there is no tokenizer."""
+        """Return the number of tokens of each text; None if there is no tokenizer, or if it cannot be asked now."""
 
 
 class TokenCounter:
@@ -45,16 +45,18 @@ class TokenCounter:
         self.ratio = ratio
         self.has_tokenizer = True
         """False once the model said that it has none."""
-        self._exact: OrderedDict[bytes, int] = OrderedDict()
+        # By the hash that Python keeps in each text, so that counting it again costs little. A collision, at odds of
+        # one in 2**64, would only give another count.
+        self._exact: OrderedDict[int, int] = OrderedDict()
         self._exact_ratio = 1.0
         """Above 1 for a service that refused a request that should have fit, as its tokenizer counts."""
-        self._estimates: OrderedDict[bytes, int] = OrderedDict()
+        self._estimates: OrderedDict[int, int] = OrderedDict()
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, rather too many than too few."""
         if not text:
             return 0
-        key = _key(text)
+        key = hash(text)
         found = self._exact.get(key)
         if found is not None:
             return int(found * self._exact_ratio)
@@ -64,17 +66,20 @@ class TokenCounter:
             _shorten(self._estimates)
         return int(size * self.ratio) + 1
 
-    async def measure(self, tokenizer: Tokenizer, texts: Iterable[str]) -> None:
-        """Count these texts by the model's own tokenizer, if it has one. Raises nothing."""
-        unknown = {key: text for text in texts if text and (key := _key(text)) not in self._exact}
+    async def measure(self, tokenizer: Tokenizer, texts: Iterable[str]) -> bool:
+        """Count these texts by the model's own tokenizer, if it has one. True if texts have other counts now. Raises
+        nothing."""
+        unknown = {key: text for text in texts if text and (key := hash(text)) not in self._exact}
         if not unknown:
-            return
+            return False
         counts = await tokenizer.count_tokens(list(unknown.values()))
         if counts is None:
-            self.has_tokenizer = False
-            return
+            # One that has counted before is only away.
+            self.has_tokenizer = bool(self._exact)
+            return False
         self._exact.update(zip(unknown, counts, strict=True))
         _shorten(self._exact)
+        return True
 
     def learn(self, counted: int, used: int) -> None:
         """Adjust the ratio: a request that `count` said has `counted` tokens had `used` by the service's usage.
@@ -99,10 +104,6 @@ class TokenCounter:
         self.ratio = min(max(ratio, SMALLEST_RATIO), LARGEST_RATIO)
 
 
-def _shorten(counts: OrderedDict[bytes, int]) -> None:
+def _shorten(counts: OrderedDict[int, int]) -> None:
     while len(counts) > _KEPT:
         counts.popitem(last=False)
-
-
-def _key(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -71,3 +71,31 @@ def test_the_ratio_stays_within_its_bounds(seen: list[tuple[int, int]]) -> None:
 def test_no_run_of_the_same_characters_is_nearly_nothing() -> None:
     for character in ("a", "7", " ", "\n", "-", "茶"):
         assert estimate(character * 4000) >= 1000
+
+
+class Away(Letters):
+    """A tokenizer that is away at times."""
+
+    def __init__(self) -> None:
+        self.away = False
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        return None if self.away else await super().count_tokens(texts)
+
+
+async def test_a_tokenizer_that_has_counted_is_asked_again_after_an_absence() -> None:
+    counter, tokenizer = TokenCounter(), Away()
+    assert await counter.measure(tokenizer, [TEXT])
+    tokenizer.away = True
+    assert not await counter.measure(tokenizer, [TEXT, TEXT + TEXT])
+    assert counter.has_tokenizer
+    tokenizer.away = False
+    assert await counter.measure(tokenizer, [TEXT, TEXT + TEXT])
+    assert counter.count(TEXT + TEXT) == 2 * len(TEXT)
+
+
+async def test_a_model_without_a_tokenizer_is_asked_once() -> None:
+    counter, tokenizer = TokenCounter(), Away()
+    tokenizer.away = True
+    assert not await counter.measure(tokenizer, [TEXT])
+    assert not counter.has_tokenizer
