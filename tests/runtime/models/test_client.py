@@ -106,12 +106,22 @@ async def test_a_reply_says_which_model_gave_it_and_is_counted_for_its_owner(
     assert (call.usage.tokens_in, call.usage.tokens_out) == (31, 11)
 
 
-async def test_generate_is_without_chance_and_without_reasoning(world: World, service: ChatService) -> None:
+async def test_generate_is_without_chance_and_without_reasoning(
+    world: World, service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.answers.append(text("<think>hm</think> It rained. "))
-    client = await world.client(service)
-    reply = await client.generate("What?", system="Be brief.", max_tokens=9, owner=ADA, purpose="summary")
+    counted = await world.model(service)
+    whole, asked = counted.model.reply, list[Request]()
+
+    async def noted(request: Request) -> Reply:
+        asked.append(request)
+        return await whole(request)
+
+    monkeypatch.setattr(counted.model, "reply", noted)
+    reply = await ModelClient(counted).generate("What?", system="Be brief.", max_tokens=9, owner=ADA, purpose="summary")
 
     assert reply.text == "It rained."
+    assert [request.reasoning for request in asked] == [False]
     assert service.bodies[0]["temperature"] == 0
     assert world.calls[0].purpose == "summary"
 
