@@ -11,7 +11,7 @@ from dslc.blocks.agent import Agent
 from runtime.agents.context.build import BuiltContext, build_measured
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields, Metadata
 from runtime.agents.context.render import tools_text
-from runtime.agents.fixed_context import budget_of, calls_natively, fixed_fields, ordered_tools
+from runtime.agents.fixed_context import budget_of, calls_natively, fixed_fields, ordered_tools, with_blocks
 from runtime.agents.loop.calls import Call, Runner
 from runtime.agents.loop.inputs import input_parts, payload_of
 from runtime.agents.loop.loop import Ended, Loop, LoopSettings
@@ -175,16 +175,20 @@ class _Answering:
         self._finder = ToolFinder(ordered_tools(self._tools))
         self._counter = services.counter(client)
         self._native = calls_natively(self._agent, client)
+        self._scope = BlockScope(turn.user_id, turn.agent, place.subject)
         self._owner = CallOwner(turn.user_id, turn.agent, thread.id, turn.run_id)
         self._state = ThreadState(thread, services.messages, services.summaries, run_log, native=self._native)
         self._summarizer = Summarizer(
-            context.summarizer, self._owner, self._counter.count, self._agent.summarizer.max_words
+            context.summarizer,
+            self._owner,
+            services.counter(context.summarizer or client),
+            self._agent.summarizer.max_words,
+            None if context.tool_context.recall is None else context.tool_context.recall.embedder,
         )
 
     async def run(self) -> Ended:
         """Answer the turn; return how the run ended."""
-        scope = BlockScope(self._turn.user_id, self._turn.agent, self._place.subject)
-        blocks = await self._services.blocks.ensure(scope, declared_blocks(self._agent))
+        blocks = await self._services.blocks.ensure(self._scope, declared_blocks(self._agent))
         await self._state.load()
         await self._store_input()
         fields = await self._fields(blocks)
@@ -200,6 +204,7 @@ class _Answering:
                 calling="native" if self._native else "json",
             ),
             fields=fields,
+            refreshed=self._refreshed,
             finder=self._finder,
             runner=Runner(self._tools, self._call, self._log, self._context.caller),
             reads=frozenset(name for name, tool in self._tools.items() if tool.read_only) | {DONE.name, FIND_TOOL.name},
@@ -211,22 +216,28 @@ class _Answering:
 
     async def preview(self) -> Preview:
         """Return the context as it is now."""
-        scope = BlockScope(self._turn.user_id, self._turn.agent, self._place.subject)
-        blocks = await self._services.blocks.blocks(scope, declared_blocks(self._agent))
         await self._state.load()
-        fields = await self._fields(blocks)
+        fields = await self._fields(await self._blocks())
         summary = "" if self._state.summary is None else self._state.summary.text
         whole = fields._replace(entries=self._state.entries, summary=summary)
         budget = await budget_of(self._agent, self._client)
         return Preview(await build_measured(whole, budget, self._counter, self._client), budget)
 
     async def _fields(self, blocks: Sequence[StoredBlock]) -> Fields:
-        """Return the fields that stay the same in a run."""
+        """Return the fields without messages."""
         time = rfc3339(utc(self._services.clock.now()).replace(microsecond=0))
-        fields = fixed_fields(self._agent, self._finder.tools, blocks, time=time, native=self._native)
+        settings = await self._services.settings.get(self._turn.user_id, self._turn.agent)
+        fields = fixed_fields(self._agent, self._client, self._finder.tools, blocks, settings, time=time)
         alone = self._place.subject is not None
         first = await self._services.threads.is_first_run(self._place.thread, self._log.run_id, alone=alone)
         return fields._replace(metadata=await self._metadata(len(blocks)), first_time=first)
+
+    async def _blocks(self) -> list[StoredBlock]:
+        return await self._services.blocks.blocks(self._scope, declared_blocks(self._agent))
+
+    async def _refreshed(self, fields: Fields) -> Fields:
+        """Return the fields with the blocks of core memory as they are now."""
+        return with_blocks(fields, await self._blocks())
 
     async def _call(self, call: Call) -> str:
         """Call a tool for the model. Raises SymbiontError."""

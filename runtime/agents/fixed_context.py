@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
 
 from dslc.blocks.agent import Agent
 from runtime.agents.context.build import BuiltContext, NoRoom, build, build_measured
 from runtime.agents.context.fields import Block, Budget, Fields, Metadata
 from runtime.agents.loop.summarizer import WINDOW
 from runtime.agents.reply.instructions import reply_instructions
+from runtime.agents.reply.reply_schema import reply_schema
 from runtime.memory.core.block import HUMAN, PERSONA
 from runtime.memory.core.block import Block as StoredBlock
 from runtime.models.client import ModelClient
@@ -19,6 +22,9 @@ from runtime.tools.model.agent_toolset import DONE, FIND_TOOL, AgentToolset
 
 LARGEST_REPLY: Final = 4096
 """Default maximum of the tokens reserved for a reply."""
+
+PREFERENCES: Final = "preferences"
+"""The setting of an agent that has a user's preferences by their names, such as `language`."""
 
 DEFAULT_INSTRUCTION: Final = (
     "You are an agent with a memory of your own. What you know about the user and yourself is in your blocks: change "
@@ -38,27 +44,55 @@ def ordered_tools(tools: AgentToolset) -> tuple[ToolSchema, ...]:
 
 
 def fixed_fields(
-    agent: Agent, tools: tuple[ToolSchema, ...], blocks: Sequence[StoredBlock], *, time: str, native: bool
+    agent: Agent,
+    client: ModelClient,
+    tools: tuple[ToolSchema, ...],
+    blocks: Sequence[StoredBlock],
+    settings: Mapping[str, Any],
+    *,
+    time: str,
 ) -> Fields:
     """Return the fields of an agent's context without a thread. `tools`: in the order in which a context takes them.
-    `time`: as shown. `native`: see `Fields`."""
-    return Fields(
+    `settings`: those that the user gives the agent. `time`: as shown."""
+    native = calls_natively(agent, client)
+    fields = Fields(
         instruction=agent.instruction.strip() or DEFAULT_INSTRUCTION,
         reply_format="" if native else reply_instructions(tools),
         tools=tools,
         find_tool=FIND_TOOL,
-        persona=_labelled(blocks, PERSONA),
-        blocks=tuple(_shown(each) for each in blocks if each.label not in (PERSONA, HUMAN)),
-        human=_labelled(blocks, HUMAN),
-        preferences="",
+        persona=None,
+        blocks=(),
+        human=None,
+        preferences=preferences_text(settings),
         summary="",
         entries=(),
-        metadata=Metadata(0, 0, len(blocks), 0),
+        metadata=Metadata(0, 0, 0, 0),
         tasks="",
         time=time,
         first_time=True,
         native=native,
+        schema=None if native else reply_schema,
+        schema_in_prompt=client.schema_in_prompt,
     )
+    return with_blocks(fields, blocks)
+
+
+def with_blocks(fields: Fields, blocks: Sequence[StoredBlock]) -> Fields:
+    """Return the fields with these blocks of core memory."""
+    return fields._replace(
+        persona=_labelled(blocks, PERSONA),
+        blocks=tuple(_shown(each) for each in blocks if each.label not in (PERSONA, HUMAN)),
+        human=_labelled(blocks, HUMAN),
+        metadata=fields.metadata._replace(blocks=len(blocks)),
+    )
+
+
+def preferences_text(settings: Mapping[str, Any]) -> str:
+    """Return the preferences among a user's settings of an agent, one a line; empty without any."""
+    preferences = settings.get(PREFERENCES)
+    if not isinstance(preferences, Mapping):
+        return ""
+    return "\n".join(f"{name}: {_value(value)}" for name, value in preferences.items())
 
 
 async def budget_of(agent: Agent, client: ModelClient) -> Budget:
@@ -91,3 +125,8 @@ def _labelled(blocks: Sequence[StoredBlock], label: str) -> Block | None:
 
 def _shown(block: StoredBlock) -> Block:
     return Block(block.label, block.description, block.value, block.char_limit, block.read_only)
+
+
+def _value(value: object) -> str:
+    """Return a preference in one line."""
+    return " ".join(value.split()) if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,5 +1,5 @@
-"""What agents with a model share in one daemon: the stores of their threads and blocks, and the watchers of their
-runs."""
+"""What agents with a model share in one daemon: the stores of their threads, blocks and settings, and the watchers of
+their runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.core.store import BlockStore
 from runtime.models.client import ModelClient
+from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.content import EventPart
 from runtime.threads.inputs import Inputs
 from runtime.threads.messages import Messages
@@ -45,6 +46,7 @@ class AgentServices:
         self.messages = Messages(database, clock)
         self.summaries = Summaries(database, clock)
         self.blocks = BlockStore(database, clock)
+        self.settings = AgentSettings(database, clock)
         self.order = ThreadOrder(database, clock)
         self.inputs = Inputs(database, clock, on_ended=self.note_ends)
         self.events = RunEvents()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Final, NamedTuple
+from itertools import chain, groupby
+from typing import Any, Final, NamedTuple
 
 from runtime.agents.context.fields import MESSAGE_TOKENS, Block, Budget, Count, Entry, Fields
-from runtime.agents.context.render import block_text, cut, fenced, joined, tail_text, tool_text, tools_text
+from runtime.agents.context.render import (
+    block_text,
+    cut,
+    fenced,
+    joined,
+    schema_text,
+    tail_text,
+    tool_text,
+    tools_text,
+)
 from runtime.errors import GiveUp
 from runtime.models.request import Message, ToolCall, ToolSchema
 from runtime.tokens import TokenCounter, Tokenizer
@@ -38,22 +47,32 @@ class PartCost(NamedTuple):
 class BuiltContext(NamedTuple):
     """A request within its budget. `notes`: what gave way to the budget, one line each.
 
-    `tools`: for the model's own interface. `offered`: the tools that the model may call, in either form.
+    `tools`: for the model's own interface. `offered`: the tools that the model may call, in either form. `schema`: of
+    its reply; None for a reply without one.
 
-    `tokens`: of the request, as counted. `wanted`: the tokens that it would have with all messages. `first`: position
-    of the oldest message of the thread in it; None without. `left_out`: number of newer messages than the summary that
-    are not in it.
+    `tokens`: of the request, as counted. `wanted`: the tokens that it would have with all messages. `sizes`: the tokens
+    of each entry of the fields, as it is shown if it has room. `first`: position of the oldest message of the thread in
+    the request; None without. `left_out`: number of newer messages than the summary that are not in it.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...]
     offered: tuple[ToolSchema, ...]
+    schema: Mapping[str, Any] | None
     tokens: int
     wanted: int
+    sizes: tuple[int, ...]
     parts: tuple[PartCost, ...]
     notes: tuple[str, ...]
     first: int | None
     left_out: int
+
+
+class _Shown(NamedTuple):
+    """An entry as it is shown, and its tokens."""
+
+    entry: Entry
+    tokens: int
 
 
 class _Section(NamedTuple):
@@ -65,30 +84,35 @@ class _Section(NamedTuple):
 def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     """Return the request of one step. Raises NoRoom.
 
-    What is fixed gives way in this order if it is too large: tools, declared blocks from their end, `human`, `persona`;
-    never the instruction. Messages that do not fit are left out from the oldest, in steps of a quarter of the request,
-    so that two successive contexts begin alike.
+    What is fixed gives way in this order if it is too large: tools, declared blocks from their end, preferences,
+    `human`, `persona`; never the instruction. Messages that do not fit are left out from the oldest, in steps of a
+    quarter of the request, so that two successive contexts begin alike.
     """
     fixed = _Fixed(fields, budget, count)
     tail = tail_text(fields)
+    tail_tokens = count(tail)
     summary = fenced("summary", fields.summary) if fields.summary else ""
-    most = budget.request // _ENTRY_SHARE
+    most, step = budget.request // _ENTRY_SHARE, budget.request // _MESSAGES_SHARE
     shown_summary = cut(summary, most, count)
-    outside = count(tail) + 3 * MESSAGE_TOKENS
-    around = outside + (count(shown_summary) if shown_summary else 0)
-    fixed.fit(budget.request - around - budget.request // _MESSAGES_SHARE)
+    summary_tokens = count(shown_summary)
+    around = tail_tokens + summary_tokens + 3 * MESSAGE_TOKENS
+    fixed.fit(budget.request - around - step)
     room = budget.request - around - fixed.tokens
-    groups = [[_bounded(entry, most, count) for entry in group] for _, group in groupby(fields.entries, _group)]
-    everything = sum(entry_tokens(entry, count) for group in groups for entry in group)
-    kept, dropped = _newest(groups, room, budget.request // _MESSAGES_SHARE, count)
-    entries = [entry for group in kept for entry in group]
-    if fields.input is not None and fields.input.position not in {entry.position for entry in entries}:
+    shown = [_bounded(entry, most, count) for entry in fields.entries]
+    groups = [list(group) for _, group in groupby(shown, _group)]
+    wanted = sum(each.tokens for each in shown)
+    kept, dropped = _newest(groups, room, step, count)
+    asked = fields.input
+    if asked is not None and not _has(kept, asked.position):
         # At most half of the room, so that what was done last stays beside it.
-        asked = _bounded(fields.input, min(most, room // 2), count)
-        kept, dropped = _newest(groups, room - entry_tokens(asked, count), budget.request // _MESSAGES_SHARE, count)
-        entries = [asked, *(entry for group in kept for entry in group)]
-        dropped -= any(entry.position == asked.position for entry in fields.entries)
-    spent = sum(entry_tokens(entry, count) for entry in entries)
+        first = _bounded(asked, min(most, room // 2), count)
+        kept, dropped = _newest(groups, room - first.tokens, step, count)
+        kept = [first, *kept]
+        if _has(shown, asked.position):
+            dropped -= 1
+        else:
+            wanted += first.tokens
+    spent = sum(each.tokens for each in kept)
     notes = list(fixed.notes)
     if shown_summary != summary:
         notes.append("the summary is shortened")
@@ -99,27 +123,30 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         [
             Message("system", system),
             *([Message("user", shown_summary)] if shown_summary else []),
-            *(_message(entry, native=fields.native) for entry in entries),
+            *(_message(each.entry, native=fields.native) for each in kept),
             Message("user", tail),
         ]
     )
     parts = (
         *(PartCost(section.name, section.tokens) for section in fixed.sections),
         *([PartCost("tools", fixed.offered)] if fixed.offered else []),
+        *([PartCost("reply schema", fixed.schema_tokens)] if fixed.schema_tokens else []),
         *fixed.missing,
-        *([PartCost("summary", count(shown_summary))] if shown_summary else []),
+        *([PartCost("summary", summary_tokens)] if shown_summary else []),
         PartCost("messages", spent, f"{dropped} left out" if dropped else ""),
-        PartCost("state", count(tail)),
+        PartCost("state", tail_tokens),
     )
     return BuiltContext(
         messages=messages,
         tools=fixed.tools if fields.native else (),
         offered=fixed.tools,
+        schema=fixed.schema,
         tokens=fixed.tokens + around + spent,
-        wanted=fixed.tokens + around + everything,
+        wanted=fixed.tokens + around + wanted,
+        sizes=tuple(each.tokens for each in shown),
         parts=parts,
         notes=tuple(notes),
-        first=entries[0].position if entries else None,
+        first=kept[0].entry.position if kept else None,
         left_out=dropped,
     )
 
@@ -127,7 +154,6 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
 async def build_measured(fields: Fields, budget: Budget, counter: TokenCounter, tokenizer: Tokenizer) -> BuiltContext:
     """Return `build`, with the tokens of its texts counted by the model's own tokenizer if it has one. Raises
     NoRoom."""
-    measured: dict[str, None] = {}
     # Texts that are cut are new ones, which are measured too.
     for _ in range(_MEASURED_TIMES if counter.has_tokenizer else 0):
         texts: dict[str, None] = {}
@@ -136,11 +162,16 @@ async def build_measured(fields: Fields, budget: Budget, counter: TokenCounter, 
             texts[text] = None
             return counter.count(text)
 
-        build(fields, budget, note)
-        if texts.keys() <= measured.keys():
-            break
-        await counter.measure(tokenizer, texts)
-        measured |= texts
+        built: BuiltContext | NoRoom
+        try:
+            built = build(fields, budget, note)
+        except NoRoom as error:
+            # The estimate may be too high.
+            built = error
+        if not await counter.measure(tokenizer, texts):
+            if isinstance(built, NoRoom):
+                raise built
+            return built
     return build(fields, budget, counter.count)
 
 
@@ -154,12 +185,16 @@ class _Fixed:
         self._blocks = list(fields.blocks)
         self._human = fields.human
         self._persona = fields.persona
+        self._preferences = fields.preferences
         self.tools = fields.tools
         self.notes: list[str] = []
         self.missing: list[PartCost] = []
         self.sections: tuple[_Section, ...] = ()
         self.offered = 0
         """Tokens of the tools that are offered by the model's own interface."""
+        self.schema: Mapping[str, Any] | None = None
+        self.schema_tokens = 0
+        """Tokens of the schema in the request."""
         self.tokens = 0
         self._measure()
 
@@ -178,9 +213,13 @@ class _Fixed:
 
     def _ways(self) -> Iterator[Callable[[], None]]:
         yield self._leave_out_tools
-        for block in (*reversed(self._fields.blocks), self._fields.human, self._fields.persona):
-            if block is not None:
-                yield partial(self._leave_out, block)
+        for block in reversed(self._fields.blocks):
+            yield partial(self._leave_out, block)
+        if self._fields.preferences:
+            yield self._leave_out_preferences
+        for core in (self._fields.human, self._fields.persona):
+            if core is not None:
+                yield partial(self._leave_out, core)
         yield self._leave_out_all_tools
 
     def _leave_out_tools(self) -> None:
@@ -215,6 +254,11 @@ class _Fixed:
             self.notes.append("all tools are left out: the window is too small")
             self.missing.append(PartCost("tools", 0, "left out"))
 
+    def _leave_out_preferences(self) -> None:
+        self._preferences = ""
+        self.notes.append("the preferences are left out: the window is too small")
+        self.missing.append(PartCost("preferences", 0, "left out"))
+
     def _leave_out(self, block: Block) -> None:
         """Leave out a core memory block."""
         if block is self._fields.human:
@@ -228,38 +272,50 @@ class _Fixed:
 
     def _measure(self) -> None:
         fields = self._fields
-        native = [] if fields.native else [("tools", fenced("tools", tools_text(self.tools)))] * bool(self.tools)
+        tools = [] if fields.native or not self.tools else [("tools", fenced("tools", tools_text(self.tools)))]
         blocks = [self._persona, *self._blocks, self._human]
         texts = [
             ("instruction", joined((fields.instruction, fields.reply_format))),
-            *native,
+            *tools,
             *((f"block {block.label}", block_text(block)) for block in blocks if block is not None),
-            *([("preferences", fenced("preferences", fields.preferences))] if fields.preferences else []),
+            *([("preferences", fenced("preferences", self._preferences))] if self._preferences else []),
         ]
         self.sections = tuple(_Section(name, text, self._count(text)) for name, text in texts if text)
         self.offered = sum(self._count(tool_text(tool)) for tool in self.tools) if fields.native else 0
+        self.schema = None if fields.schema is None else fields.schema(self.tools)
+        read = self.schema if fields.schema_in_prompt else None
+        self.schema_tokens = 0 if read is None else self._count(schema_text(read))
         # The paragraphs between the sections.
-        self.tokens = sum(section.tokens + 1 for section in self.sections) + self.offered
+        paragraphs = sum(section.tokens + 1 for section in self.sections)
+        self.tokens = paragraphs + self.offered + self.schema_tokens
 
 
-def _group(entry: Entry) -> int:
-    return entry.group
+def _group(shown: _Shown) -> int:
+    return shown.entry.group
 
 
-def entry_tokens(entry: Entry, count: Count) -> int:
+def _has(shown: Sequence[_Shown], position: int) -> bool:
+    # It is one of the newest, usually.
+    return any(each.entry.position == position for each in reversed(shown))
+
+
+def _tokens_of(entry: Entry, count: Count) -> int:
     """Return the tokens of an entry in a request."""
-    calls = sum(count(call.name) + count(call.arguments) + MESSAGE_TOKENS for call in entry.calls)
-    return count(entry.text) + calls + MESSAGE_TOKENS
+    tokens = count(entry.text) + MESSAGE_TOKENS
+    for call in entry.calls:
+        tokens += count(call.name) + count(call.arguments) + MESSAGE_TOKENS
+    return tokens
 
 
-def _bounded(entry: Entry, tokens: int, count: Count) -> Entry:
+def _bounded(entry: Entry, tokens: int, count: Count) -> _Shown:
     """Return the entry without a part of its middle, if it has more than `tokens` tokens."""
-    if entry_tokens(entry, count) <= tokens:
-        return entry
+    size = _tokens_of(entry, count)
+    if size <= tokens:
+        return _Shown(entry, size)
     calls = tuple(_bounded_call(call, (tokens - MESSAGE_TOKENS) // len(entry.calls), count) for call in entry.calls)
-    entry = entry._replace(calls=calls)
-    rest = tokens - entry_tokens(entry._replace(text=""), count)
-    return entry._replace(text=cut(entry.text, max(rest, 0), count))
+    besides = _tokens_of(entry._replace(text="", calls=calls), count)
+    text = cut(entry.text, max(tokens - besides, 0), count)
+    return _Shown(entry._replace(text=text, calls=calls), besides + count(text))
 
 
 def _bounded_call(call: ToolCall, tokens: int, count: Count) -> ToolCall:
@@ -269,14 +325,12 @@ def _bounded_call(call: ToolCall, tokens: int, count: Count) -> ToolCall:
     return ToolCall(call.id, call.name, "{}")
 
 
-def _newest(
-    groups: Sequence[Sequence[Entry]], room: int, step: int, count: Count
-) -> tuple[Sequence[Sequence[Entry]], int]:
-    """Return the newest groups that fit into `room` tokens, and how many entries are left out.
+def _newest(groups: Sequence[Sequence[_Shown]], room: int, step: int, count: Count) -> tuple[Sequence[_Shown], int]:
+    """Return the entries of the newest groups that fit into `room` tokens, and how many entries are left out.
 
     Groups are left out from the oldest, `step` tokens at a time. The newest one always stays, shortened if necessary.
     """
-    sizes = [sum(entry_tokens(entry, count) for entry in group) for group in groups]
+    sizes = [sum(each.tokens for each in group) for group in groups]
     left, start = sum(sizes), 0
     dropped = wanted = 0
     while left > room and start < len(groups) - 1:
@@ -285,29 +339,30 @@ def _newest(
             dropped += sizes[start]
             left -= sizes[start]
             start += 1
-    kept = list(groups[start:])
+    kept = groups[start:]
     if left > room and kept:
         kept = [_shortened(kept[0], room, count)]
-    return kept, sum(len(group) for group in groups[:start])
+    return list(chain.from_iterable(kept)), sum(len(group) for group in groups[:start])
 
 
-def _shortened(group: Sequence[Entry], room: int, count: Count) -> Sequence[Entry]:
+def _shortened(group: Sequence[_Shown], room: int, count: Count) -> Sequence[_Shown]:
     """Return the entries of a group with equal shares of `room`, beyond what each has without its text; what one does
     not need goes to the others. The first outputs, with their calls, are left out if `room` is too small for all."""
-    least = [entry_tokens(_bounded(entry, 0, count), count) for entry in group]
-    while sum(least) > room and len(group) > 2:
-        calls = group[0].calls
-        rest = [entry for entry in group[1:] if entry.call_id != calls[0].id] if calls else group[2:]
-        group = [group[0]._replace(calls=calls[1:]), *rest]
-        least = [entry_tokens(_bounded(entry, 0, count), count) for entry in group]
-    wanted = [entry_tokens(entry, count) - size for entry, size in zip(group, least, strict=True)]
+    entries = [each.entry for each in group]
+    least = [_bounded(entry, 0, count).tokens for entry in entries]
+    while sum(least) > room and len(entries) > 2:
+        calls = entries[0].calls
+        rest = [entry for entry in entries[1:] if entry.call_id != calls[0].id] if calls else entries[2:]
+        entries = [entries[0]._replace(calls=calls[1:]), *rest]
+        least = [_bounded(entry, 0, count).tokens for entry in entries]
+    wanted = [_tokens_of(entry, count) - size for entry, size in zip(entries, least, strict=True)]
     shares = list(least)
     left = max(room - sum(least), 0)
-    for waiting, index in enumerate(sorted(range(len(group)), key=wanted.__getitem__)):
-        share = min(wanted[index], left // (len(group) - waiting))
+    for waiting, index in enumerate(sorted(range(len(entries)), key=wanted.__getitem__)):
+        share = min(wanted[index], left // (len(entries) - waiting))
         shares[index] += share
         left -= share
-    return [_bounded(entry, share, count) for entry, share in zip(group, shares, strict=True)]
+    return [_bounded(entry, share, count) for entry, share in zip(entries, shares, strict=True)]
 
 
 def _message(entry: Entry, *, native: bool) -> Message:

@@ -3,13 +3,16 @@ service's prompt cache holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 from runtime.models.request import ToolCall, ToolSchema
 
 Count = Callable[[str], int]
 """Returns the number of tokens of a text, rather too many than too few."""
+
+SchemaOf = Callable[[Sequence[ToolSchema]], Mapping[str, Any]]
+"""Returns the JSON Schema of replies that may call these tools."""
 
 EntryRole = Literal["user", "assistant", "tool"]
 
@@ -73,6 +76,10 @@ class Fields(NamedTuple):
     input: Entry | None = None
     native: bool = False
     """True: tools are offered by the model's own interface; False: they are described in the text."""
+    schema: SchemaOf | None = None
+    """Of the replies, for a service that can hold a model to it."""
+    schema_in_prompt: bool = False
+    """True if the schema takes tokens of the request."""
 
 
 class Budget(NamedTuple):

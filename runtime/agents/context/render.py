@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +12,8 @@ from runtime.models.request import ToolSchema
 
 _CLOSING: Final = "<\\/"
 _LEFT_OUT: Final = "[…]"
+_CUT_BITS: Final = 5
+"""Significant bits of the number of characters that stay of a text."""
 
 
 def fenced(tag: str, text: str, **attributes: object) -> str:
@@ -29,8 +31,12 @@ def tools_text(tools: Sequence[ToolSchema]) -> str:
 
 def tool_text(tool: ToolSchema) -> str:
     """Return the description of one tool: its name, what it does, and the JSON Schema of its arguments."""
-    schema = msgspec.json.encode(tool.parameters).decode()
-    return f"- {tool.name}: {tool.description}\n  args: {schema}"
+    return f"- {tool.name}: {tool.description}\n  args: {schema_text(tool.parameters)}"
+
+
+def schema_text(schema: Mapping[str, Any]) -> str:
+    """Return a JSON Schema as text."""
+    return msgspec.json.encode(schema).decode()
 
 
 def block_text(block: Block) -> str:
@@ -65,7 +71,10 @@ def cut(text: str, tokens: int, count: Count) -> str:
     size = count(text)
     if size <= tokens:
         return text
-    kept = int(len(text) * tokens / size)
+    kept = len(text) * tokens // size
+    # In coarse steps: a text is cut at the same place when counts have changed a little, so that contexts begin alike.
+    step = 1 << max(kept.bit_length() - _CUT_BITS, 0)
+    kept -= kept % step
     while kept > 0:
         left = len(text) - kept
         note = f"\n[… {left:,} characters are left out here; the whole text is stored …]\n"
@@ -73,7 +82,7 @@ def cut(text: str, tokens: int, count: Count) -> str:
         shorter = f"{text[:head]}{note}{text[len(text) - (kept - head) :]}"
         if count(shorter) <= tokens:
             return shorter
-        kept = int(kept * 0.9) - 1
+        kept -= step
     return _LEFT_OUT if count(_LEFT_OUT) <= tokens else ""
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 import structlog
 
-from runtime.agents.context.build import BuiltContext, build_measured, entry_tokens
+from runtime.agents.context.build import BuiltContext, build_measured
 from runtime.agents.context.compaction import to_summarize
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields
 from runtime.agents.context.render import joined
@@ -29,12 +29,11 @@ from runtime.agents.loop.tool_finder import ToolFinder
 from runtime.agents.loop.transcript import without_calls
 from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.correction import read_with_corrections
-from runtime.agents.reply.reply_schema import reply_schema
 from runtime.agents.reply.reply_stream import ReplyStream
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
 from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
-from runtime.models.request import Reply, Request, ToolSchema
+from runtime.models.request import Reply, Request
 from runtime.threads.content import MessageKind, Part, Role, TextPart, ToolCallPart, ToolOutputPart, text_of
 from runtime.threads.messages import NewMessage
 from runtime.threads.run_log import RunLog
@@ -45,6 +44,9 @@ log = structlog.get_logger("symbiont.agent")
 
 Ended = Literal["answered", "done", "max_steps", "repeated", "failed"]
 """How a run ended by itself; a person may also have cancelled it."""
+
+Refreshed = Callable[[Fields], Awaitable[Fields]]
+"""Returns fields with those that an agent can change by its tools as they are now."""
 
 _NOT_RUN: Final = (
     "This call was not run, because your reply was cut off or could not be read without guessing. Nothing was changed. "
@@ -78,6 +80,7 @@ class Loop:
         owner: CallOwner,
         settings: LoopSettings,
         fields: Fields,
+        refreshed: Refreshed,
         finder: ToolFinder,
         runner: Runner,
         reads: frozenset[str],
@@ -85,14 +88,19 @@ class Loop:
         summarizer: Summarizer,
         publish: Publish | None,
     ) -> None:
-        """`fields`: those that stay the same in the run. `reads`: names of the tools that change nothing. `publish`:
-        called with the events of the run; None: nobody watches, and replies are not streamed."""
+        """`fields`: without messages, as they are at the begin. `refreshed`: called after calls of tools that may have
+        changed something. `reads`: names of the tools that change nothing. `publish`: called with the events of the
+        run; None: nobody watches, and replies are not streamed."""
         self._log = run_log
         self._client = client
         self._counter = counter
         self._owner = owner
         self._settings = settings
         self._fields = fields
+        self._refreshed = refreshed
+        self._changed = False
+        self._shrinks = True
+        """False after a summary that would have made no room."""
         self._runner = runner
         self._reads = reads
         self._state = state
@@ -111,14 +119,12 @@ class Loop:
             if ended is not None:
                 return ended
         number = self._settings.max_steps + 1
-        await self._compact(number)
         reading = await self._ask(number, last=True)
         await self._state.put(self._reply_messages(number, reading, ()))
         return "max_steps"
 
     async def _step(self, number: int) -> Ended | None:
         """Do one step. Returns how the run ended, None if it goes on."""
-        await self._compact(number)
         reading = await self._ask(number)
         calls = [
             Call(f"{self._log.run_id[-12:]}_{number}_{index}", call.name, call.arguments)
@@ -130,6 +136,7 @@ class Loop:
         replied.add_done_callback(lambda stored: stored.cancelled() or stored.exception())
         acting = [call for call in calls if call.name != DONE.name]
         outputs = await self._call(acting, lossless=reading.lossless)
+        self._changed = any(call.name not in self._reads for call in acting)
         self._state.add(await replied)
         if outputs:
             self._state.add(await self._state.put(self._output_messages(number, acting, outputs)))
@@ -148,21 +155,18 @@ class Loop:
     def _is_repeated(self, call: Call, output: CallOutput) -> bool:
         return self._guard.repeated(call.name, call.arguments, output.text)
 
-    async def _compact(self, number: int) -> None:
-        """Replace the oldest messages of the context by a summary, if it would become too large. While the summarizing
-        model is away the context leaves them out, and nothing is lost."""
-        entries = self._state.entries
-        settings = self._settings
-        built = await self._build(self._finder.tools)
-        old = to_summarize(
-            entries,
-            wanted=built.wanted,
-            budget=settings.budget,
-            threshold=settings.threshold,
-            count=self._counter.count,
-        )
-        if not old:
-            return
+    async def _context(self, number: int, *, last: bool) -> BuiltContext:
+        """Return the context of a step, after the oldest messages were summarized if it would become too large."""
+        built = await self._build(last=last)
+        return await self._build(last=last) if await self._compact(number, built) else built
+
+    async def _compact(self, number: int, built: BuiltContext) -> bool:
+        """Replace the oldest messages of the context by a summary, if it would become too large; True if that was done.
+        While the summarizing model is away the context leaves them out, and nothing is lost."""
+        entries, sizes, settings = self._state.entries, built.sizes, self._settings
+        old = to_summarize(entries, sizes, wanted=built.wanted, budget=settings.budget, threshold=settings.threshold)
+        if not old or not self._shrinks:
+            return False
         previous = "" if self._state.summary is None else self._state.summary.text
         before = entries[len(old)].group
         # A later attempt may know more messages at this step: their summary is another one.
@@ -170,43 +174,42 @@ class Loop:
         intent = {"messages": len(old)}
 
         async def act() -> str:
-            return await self._summarizer.summarize(previous, old)
+            return await self._summarizer.summarize(previous, self._state.older(before))
 
         try:
             text = await self._log.step("summary", intent, act, key=key, repeatable=True)
         except (ModelUnavailable, ModelRefused) as error:
             log.warning("compaction_skipped", thread_id=self._state.thread.id, error=error.line())
-            return
+            return False
         tokens = self._counter.count(text)
-        if not text or tokens >= sum(entry_tokens(entry, self._counter.count) for entry in old):
-            return
-        await self._state.absorb(before, text, tokens)
+        if not text or tokens >= self._counter.count(previous) + sum(sizes[: len(old)]):
+            self._shrinks = False
+            return False
+        await self._state.absorb(before, text, tokens, await self._summarizer.embed(text))
         self._tell({"event": "compacted", "messages": len(old)})
+        return True
 
     async def _ask(self, number: int, *, last: bool = False) -> AgentReply:
         """Return what the model replies. `last`: it is asked without tools where it stands."""
-        tools = () if last else self._finder.tools
-        built = await self._build(tools, last=last)
-        offered = built.offered
-        native = self._settings.calling == "native"
-        schema = None if native else reply_schema(offered)
+        built = await self._context(number, last=last)
 
-        def request(built: BuiltContext) -> Request:
+        def request() -> Request:
             return Request(
                 messages=built.messages,
                 tools=built.tools,
-                schema=schema,
+                schema=built.schema,
                 max_tokens=self._settings.budget.reply,
             )
 
         async def once() -> Reply:
+            nonlocal built
             try:
-                return await self._reply(request(built), built.tokens)
+                return await self._reply(request(), built.tokens)
             except WindowExceeded:
                 # The estimate was too low: the context is built again from larger counts, once.
                 self._counter.exceeded(built.tokens, self._settings.budget.request)
-                smaller = await self._build(tools, last=last)
-                return await self._reply(request(smaller), smaller.tokens)
+                built = await self._build(last=last)
+                return await self._reply(request(), built.tokens)
 
         reply = await self._model_step(f"{number}/model", once)
         corrections = count(1)
@@ -215,7 +218,7 @@ class Loop:
             return await self._model_step(f"{number}/correct/{next(corrections)}", lambda: self._reply(request))
 
         return await read_with_corrections(
-            request(built), reply, offered, correct, calling=self._settings.calling, reads=self._reads
+            request(), reply, built.offered, correct, calling=self._settings.calling, reads=self._reads
         )
 
     async def _model_step(self, key: str, ask: Callable[[], Awaitable[Reply]]) -> Reply:
@@ -245,14 +248,23 @@ class Loop:
                     self._tell({"event": "text", "message": each.index, "text": each.text})
         raise ModelUnavailable("the model ended its reply without an end")
 
-    async def _build(self, tools: Sequence[ToolSchema], *, last: bool = False) -> BuiltContext:
-        entries = self._state.entries
-        summary = "" if self._state.summary is None else self._state.summary.text
-        fields = self._fields._replace(tools=tuple(tools), entries=entries, summary=summary, input=self._state.input)
+    async def _build(self, *, last: bool) -> BuiltContext:
+        if self._changed:
+            self._fields, self._changed = await self._refreshed(self._fields), False
+        entries, summary = self._state.entries, self._state.summary
+        fields = self._fields._replace(
+            tools=self._finder.tools,
+            entries=entries,
+            summary="" if summary is None else summary.text,
+            input=self._state.input,
+        )
         if last:
             # Services refuse calls in a request that offers no tools.
             fields = fields._replace(
-                tasks=joined((fields.tasks, _LAST_STEP)), find_tool=None, entries=tuple(map(without_calls, entries))
+                tools=(),
+                find_tool=None,
+                tasks=joined((fields.tasks, _LAST_STEP)),
+                entries=tuple(map(without_calls, entries)),
             )
         return await build_measured(fields, self._settings.budget, self._counter, self._client)
 

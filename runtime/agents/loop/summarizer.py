@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from runtime.agents.context.fields import Count, Entry
+from runtime.agents.context.fields import MESSAGE_TOKENS, Count, Entry
 from runtime.agents.context.render import cut, fenced
+from runtime.agents.loop.transcript import without_calls
+from runtime.memory.redaction.redact import redact
 from runtime.memory.summary.abstractive import bounded
 from runtime.memory.summary.extractive import extract
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
-from runtime.models.model import without_reasoning
+from runtime.models.model import WindowExceeded
+from runtime.search.embedding.embedder import Embedder
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
+from runtime.tokens import TokenCounter
 
-MAX_WORDS: Final = 100
-"""Default maximum words of a summary (the fourth design, section 5.3)."""
 WINDOW: Final = 8192
 """Tokens of a window that neither the program nor the service tells."""
 
@@ -31,31 +34,73 @@ _TOKENS_BESIDES: Final = 64
 class Summarizer:
     """Summarizes with a model, or without one by sentences of the messages."""
 
-    def __init__(self, client: ModelClient | None, owner: CallOwner, count: Count, max_words: int = MAX_WORDS) -> None:
-        """`count`: of the tokens of a text, rather too many."""
+    def __init__(
+        self,
+        client: ModelClient | None,
+        owner: CallOwner,
+        counter: TokenCounter,
+        max_words: int,
+        embedder: Embedder | None,
+    ) -> None:
+        """`counter`: of the tokens of texts, for the model."""
         self._client = client
+        self._embedder = embedder
         self._owner = owner
-        self._count = count
+        self._counter = counter
         self._max_words = max_words
 
     async def summarize(self, previous: str, entries: Sequence[Entry]) -> str:
-        """Return the summary of `previous`, the summary before, and the messages after it. Raises ModelUnavailable,
-        ModelRefused."""
-        texts = [f"{entry.role}: {entry.text}" for entry in entries if entry.text.strip()]
+        """Return the summary of `previous`, the summary before, and the messages after it, whose calls are apart from
+        their texts. Raises ModelUnavailable, ModelRefused."""
         if self._client is None:
-            return extract([previous, *(entry.text for entry in entries)], self._max_words)
+            return _extracted(previous, entries, self._max_words)
+        told = [f"{entry.role}: {text}" for entry in entries if (text := without_calls(entry).text.strip())]
+        try:
+            return await self._written(self._client, previous, told)
+        except WindowExceeded:
+            # The estimate was too low: shorter texts are sent, once.
+            return await self._written(self._client, previous, told)
+
+    async def embed(self, text: str) -> tuple[bytes, str] | None:
+        """Return the vector of a summary, float32 and little-endian, and the model that made it; None if there is no
+        embedding, or if it is away."""
+        if self._embedder is None:
+            return None
+        try:
+            vector = await self._embedder.embed_question(redact(text), owner=self._owner)
+        except (EmbeddingUnavailable, EmbeddingMismatch):
+            return None
+        return vector.astype("<f4").tobytes(), self._embedder.model
+
+    async def _written(self, client: ModelClient, previous: str, texts: Sequence[str]) -> str:
+        count = self._counter.count
         tokens = self._max_words * _TOKENS_A_WORD + _TOKENS_BESIDES
         system = _SYSTEM.format(max_words=self._max_words)
-        room = (await self._client.window() or WINDOW) - tokens - self._count(system) - _TOKENS_BESIDES
+        window = await client.window() or WINDOW
+        room = max(window - tokens - count(system) - _TOKENS_BESIDES, tokens)
+        most = min(2 * tokens, room // 2)
         summary = previous
-        for some in _batches(texts, max(room - 2 * tokens, tokens), self._count):
-            before = fenced("previous_summary", cut(summary, 2 * tokens, self._count)) if summary else ""
+        for some in _batches(texts, room - most, count):
+            before = fenced("previous_summary", cut(summary, most, count)) if summary else ""
             prompt = f"{before}\n{fenced('messages', some)}".strip()
-            reply = await self._client.generate(
-                prompt, system=system, max_tokens=tokens, owner=self._owner, purpose="summary"
-            )
-            summary = bounded(without_reasoning(reply.text), self._max_words) or summary
+            counted = count(system) + count(prompt) + 2 * MESSAGE_TOKENS
+            try:
+                reply = await client.generate(
+                    prompt, system=system, max_tokens=tokens, owner=self._owner, purpose="summary"
+                )
+            except WindowExceeded:
+                self._counter.exceeded(counted, window - tokens)
+                raise
+            if reply.usage.tokens_in:
+                self._counter.learn(counted, reply.usage.tokens_in)
+            summary = bounded(reply.text, self._max_words) or summary
         return summary
+
+
+def _extracted(previous: str, entries: Sequence[Entry], max_words: int) -> str:
+    """Return sentences of the summary before, as at most half of the words, and then of what was said."""
+    said = [entry.text for entry in entries if entry.role != "tool"]
+    return extract([extract([previous], max(max_words // 2, 1)), *said], max_words)
 
 
 def _batches(texts: Sequence[str], tokens: int, count: Count) -> Iterator[str]:

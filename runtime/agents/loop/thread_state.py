@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from runtime.agents.context.fields import Entry
@@ -15,6 +17,9 @@ from runtime.threads.thread import Thread
 
 LOADED_TOKENS: Final = 1_000_000
 """Tokens of messages that are loaded at most. What is older than that and not summarized is left out."""
+
+_POSITION: Final = attrgetter("position")
+_GROUP: Final = attrgetter("group")
 
 
 class ThreadState:
@@ -35,6 +40,8 @@ class ThreadState:
         self.summary: Summary | None = None
         self.input: Entry | None = None
         """What the run answers."""
+        self.entries: tuple[Entry, ...] = ()
+        """The messages as entries of a context."""
         self._loaded: list[Message] = []
 
     async def load(self) -> None:
@@ -42,11 +49,7 @@ class ThreadState:
         self.summary = await self._summaries.latest(self.thread)
         after = -1 if self.summary is None else self.summary.last_position
         self._loaded = await self._messages.newest_within(self.thread, LOADED_TOKENS, after=after)
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The messages as entries of a context."""
-        return tuple(entries_of(self._loaded, native=self._native))
+        self.entries = tuple(entries_of(self._loaded, native=self._native))
 
     async def begin(self, new: NewMessage) -> None:
         """Store what the run answers, once."""
@@ -64,18 +67,35 @@ class ThreadState:
         if self.summary is not None:
             last = max(last, self.summary.last_position)
         self._loaded += [message for message in stored if message.position > last]
+        # The new ones may belong to the group of the last entry.
+        begin = self.entries[-1].group if self.entries else 0
+        changed = self._loaded[bisect_left(self._loaded, begin, key=_POSITION) :]
+        settled = bisect_left(self.entries, begin, key=_GROUP)
+        self.entries = (*self.entries[:settled], *entries_of(changed, native=self._native))
 
-    async def absorb(self, before: int, text: str, tokens: int) -> None:
-        """Store the summary of the messages before the position `before`, and forget them here."""
-        old = [message for message in self._loaded if message.position < before]
+    def older(self, position: int) -> list[Entry]:
+        """Return the messages before a position for a summary, with the calls apart from what was said."""
+        return entries_of(self._until(position), native=True)
+
+    async def absorb(self, before: int, text: str, tokens: int, embedding: tuple[bytes, str] | None) -> None:
+        """Store the summary of the messages before the position `before`, and forget them here. `embedding`: of the
+        text, and the model that made it."""
+        vector, model = embedding or (None, None)
+        old = self._until(before)
         new = NewSummary(
             first_position=old[0].position,
             last_position=old[-1].position,
             message_count=len(old),
             text=text,
             tokens=tokens,
+            embedding=vector,
+            embedding_model=model,
         )
         self.summary = await self._summaries.append(
             self.thread, new, run_id=self._log.run_id, attempt=self._log.attempt
         )
         self._loaded = self._loaded[len(old) :]
+        self.entries = tuple(entry for entry in self.entries if entry.group >= before)
+
+    def _until(self, position: int) -> list[Message]:
+        return self._loaded[: bisect_left(self._loaded, position, key=_POSITION)]

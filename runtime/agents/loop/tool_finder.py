@@ -13,7 +13,7 @@ _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
 class ToolFinder:
-    """The tools of one run in the order in which the context takes them: found ones first."""
+    """The tools of one run in the order in which the context takes them: the first one stays, then come found ones."""
 
     def __init__(self, tools: Sequence[ToolSchema]) -> None:
         self.tools = tuple(tools)
@@ -26,10 +26,11 @@ class ToolFinder:
         return tuple(tool for _, tool in best[:_FOUND])
 
     def promote(self, query: str) -> None:
-        """Put the tools that match first, so that the next contexts have room for them."""
-        found = self.matching(query)
+        """Put the tools that match before the others, so that the next contexts have room for them."""
+        first, *others = self.tools
+        found = [tool for tool in self.matching(query) if tool is not first]
         names = {tool.name for tool in found}
-        self.tools = (*found, *(tool for tool in self.tools if tool.name not in names))
+        self.tools = (first, *found, *(tool for tool in others if tool.name not in names))
 
 
 def _words(text: str) -> list[str]:

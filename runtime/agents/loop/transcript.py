@@ -65,7 +65,7 @@ def _entries(messages: Sequence[Message], *, native: bool) -> Iterator[Entry]:
 
 
 def without_calls(entry: Entry) -> Entry:
-    """Return an entry whose calls and outputs are text, for a request without tools."""
+    """Return an entry whose calls and outputs are text, for a request without tools and for a summary."""
     if entry.call_id is not None:
         return entry._replace(role="user", text=fenced("tool_output", entry.text), call_id=None)
     calls = (fenced("tool_call", call.arguments, name=call.name) for call in entry.calls)

@@ -8,7 +8,7 @@ from dslc.blocks.agent import Agent
 from runtime.agents.answer import declared_blocks
 from runtime.agents.context.build import BuiltContext
 from runtime.agents.context.fields import Budget
-from runtime.agents.fixed_context import budget_of, calls_natively, fit, fixed_fields, ordered_tools
+from runtime.agents.fixed_context import budget_of, fit, fixed_fields, ordered_tools
 from runtime.api.admin.agents.chat import SCOPES
 from runtime.api.admin.state import AdminContext
 from runtime.clock import utc
@@ -27,8 +27,8 @@ class FirstContext(NamedTuple):
 
 
 async def first_context(context: AdminContext, agent: Agent) -> FirstContext | None:
-    """Return the context of an agent with the blocks of the caller as they are now; None for a recorder. Nothing is
-    stored, and no model is asked.
+    """Return the context of an agent with the blocks and preferences of the caller as they are now; None for a
+    recorder. Nothing is stored, and no model is asked.
 
     Raises NoRoom, ModelUnavailable for a model that cannot be opened, and `Unavailable`.
     """
@@ -37,13 +37,9 @@ async def first_context(context: AdminContext, agent: Agent) -> FirstContext | N
     if about.client is None:
         return None
     blocks = await context.services.blocks.blocks(BlockScope(caller.user_id, agent.name), declared_blocks(agent))
+    settings = await context.services.settings.get(caller.user_id, agent.name)
     tools = AgentToolset.for_agent(agent.tools or None, caller, AgentIdentity(agent.name))
-    fields = fixed_fields(
-        agent,
-        ordered_tools(tools),
-        blocks,
-        time=rfc3339(utc(context.clock.now())),
-        native=calls_natively(agent, about.client),
-    )
+    time = rfc3339(utc(context.clock.now()))
+    fields = fixed_fields(agent, about.client, ordered_tools(tools), blocks, settings, time=time)
     budget = await budget_of(agent, about.client)
     return FirstContext(await fit(fields, budget, context.services.counter(about.client), about.client), budget)

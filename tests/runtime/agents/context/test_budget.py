@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from runtime.agents.context.build import BuiltContext, NoRoom, build, build_measured
 from runtime.agents.context.fields import Block, Budget, Count, Entry, Fields
+from runtime.agents.reply.reply_schema import reply_schema
 from runtime.models.request import ToolCall
 from runtime.search.embedding import minilm
 from runtime.tokens import TokenCounter
@@ -126,10 +127,13 @@ class Draw:
             find_tool=self._random.choice((None, FIND)),
             blocks=tuple(Block(f"block{n}", "", self.text(2_000), 20_000) for n in range(self.number(0, 3))),
             human=HUMAN._replace(value=self.text(2_000)),
+            preferences=self.text(1_000),
             summary=self.text(2_000),
             entries=entries,
             input=self._random.choice((None, asked[-1])) if asked else None,
             native=native,
+            schema=None if native else reply_schema,
+            schema_in_prompt=True,
         )
 
     def budget(self) -> Budget:
@@ -147,7 +151,7 @@ seeds = st.integers(0, 2**64)
 
 def bare(whole: Fields) -> Fields:
     """Return the fields without what gives way to the instruction."""
-    return whole._replace(tools=(), persona=None, blocks=(), human=None, entries=())
+    return whole._replace(tools=(), persona=None, blocks=(), human=None, preferences="", entries=())
 
 
 def check(whole: Fields, budget: Budget, built: BuiltContext, count: Count) -> None:
