@@ -16,7 +16,7 @@ from runtime.database.schema import messages as table
 from runtime.threads.messages import Messages
 from runtime.threads.thread import Threads
 from tests.conftest import KEY
-from tests.lanes import repeated
+from tests.lanes import LONG, repeated
 from tests.runtime.threads.append_worker import work
 from tests.runtime.threads.thread_runs import count
 
@@ -28,6 +28,7 @@ async def started(url: str, run_id: str) -> Process:
     return await asyncio.create_subprocess_exec(sys.executable, "-m", worker, url, run_id, str(NUMBER))
 
 
+@LONG
 @repeated("kills", few=1, many=30)
 async def test_a_killed_writer_leaves_no_gap_and_nothing_twice(database_url: str, kills: int) -> None:
     rng = random.Random(6)

@@ -11,7 +11,7 @@ from runtime.database.connection import Database
 from runtime.memory.core.block import BlockScope
 from runtime.memory.core.store import BlockStore
 from tests.conftest import KEY
-from tests.lanes import repeated
+from tests.lanes import LONG, repeated
 
 COUNT = 30
 
@@ -33,6 +33,7 @@ async def killed(url: str, run_id: str, after: int) -> None:
     await process.wait()
 
 
+@LONG
 @repeated("rounds", 1, 25)
 async def test_every_edit_is_made_once_however_often_the_process_is_killed(database_url: str, rounds: int) -> None:
     chance = random.Random(rounds)

@@ -12,13 +12,14 @@ from runtime.clock import SYSTEM
 from runtime.database.connection import Database
 from runtime.database.schema import thread_turns
 from runtime.webhooks.receiving.admission import Admission
-from tests.lanes import repeated
+from tests.lanes import LONG, repeated
 from tests.runtime.threads.turns.sending import open_thread, send, states
 from tests.runtime.webhooks.candidates import candidate, rows
 
 THREADS = "abcd"
 
 
+@LONG
 @repeated("rounds", 1, 60)
 async def test_threads_keep_their_order_however_often_daemons_are_killed(
     database: Database, database_url: str, tmp_path: Path, rounds: int
