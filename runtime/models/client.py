@@ -104,9 +104,12 @@ class CountedModel:
 
     def _problem_of_calls(self) -> Problem | None:
         service = self.calls.service
+        # What refused every call refuses them again when it is back, until one is answered.
+        if service.failure is not None:
+            return Problem(service.failure)
         if service.refused is not None:
             return Problem(f"its last call was refused: {service.refused}", refused=True)
-        return None if service.failure is None else Problem(service.failure)
+        return None
 
     async def stream(self, request: Request, kind: CallKind) -> AsyncGenerator[str | Reply, None]:
         """Yield the parts of the model's reply, then the whole. Raises ModelUnavailable, ModelRefused."""

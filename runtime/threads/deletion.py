@@ -88,8 +88,20 @@ async def erase(database: Database, thread_id: str | None = None) -> None:
 
 async def erase_inputs_left(database: Database) -> None:
     """Delete the inputs that were running when their threads were deleted, and have ended."""
-    while await database.transact(_erase_inputs_left):
-        pass
+    exist = exists().where(threads.c.id == inputs.c.thread_id)
+    left = select(inputs.c.id).where(~exist, inputs.c.state != run.RUNNING).order_by(inputs.c.id).limit(CHUNK)
+
+    def erase_found(connection: Connection, ids: Sequence[str]) -> None:
+        ended = select(inputs.c.id).where(inputs.c.id.in_(ids), inputs.c.state != run.RUNNING)
+        _delete_turns(connection, list(connection.execute(ended.with_for_update()).scalars()))
+
+    # Reads all inputs, so not in the transaction for which other writers wait.
+    while True:
+        async with database.read() as reading:
+            found = list((await reading.execute(left)).scalars())
+        if not found:
+            return
+        await database.transact(partial(erase_found, ids=found))
 
 
 def not_busy() -> Any:
@@ -133,13 +145,6 @@ def _mark(connection: Connection, *, thread_id: str, force: bool) -> bool:
     return True
 
 
-def _erase_inputs_left(connection: Connection) -> bool:
-    exist = exists().where(threads.c.id == inputs.c.thread_id)
-    # Reads only the index of inputs by thread.
-    without = select(inputs.c.thread_id).where(~exist).distinct().limit(_THREADS)
-    return _delete_inputs(connection, list(connection.execute(without).scalars())) == CHUNK
-
-
 def _delete_some(connection: Connection, table: Table, of: Sequence[str]) -> int:
     some = select(table.c.id).where(table.c.thread_id.in_(of)).limit(CHUNK)
     return connection.execute(delete_from(table).where(table.c.id.in_(some))).rowcount
@@ -150,12 +155,16 @@ def _delete_inputs(connection: Connection, of: Sequence[str]) -> int:
     `erase_inputs_left`."""
     theirs = select(inputs.c.id).where(inputs.c.thread_id.in_(of), inputs.c.state != run.RUNNING)
     gone = list(connection.execute(theirs.order_by(inputs.c.id).limit(CHUNK).with_for_update()).scalars())
-    bulk.delete(connection, thread_turns, "turn_id", gone)
-    # The run of an input has its id.
-    bulk.delete(connection, steps, "run_id", gone)
-    bulk.delete(connection, runs, "id", gone)
-    bulk.delete(connection, inputs, "id", gone)
+    _delete_turns(connection, gone)
     return len(gone)
+
+
+def _delete_turns(connection: Connection, of: Sequence[str]) -> None:
+    """Delete these inputs with their runs, which have the same ids."""
+    bulk.delete(connection, thread_turns, "turn_id", of)
+    bulk.delete(connection, steps, "run_id", of)
+    bulk.delete(connection, runs, "id", of)
+    bulk.delete(connection, inputs, "id", of)
 
 
 def _free_turns(connection: Connection, of: Sequence[str]) -> None:

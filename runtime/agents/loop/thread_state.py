@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Final
 
 from runtime.agents.context.fields import Entry
-from runtime.agents.loop.transcript import entries_of
+from runtime.agents.loop.transcript import entries_of, group_of
 from runtime.threads.messages import Message, Messages, NewMessage
 from runtime.threads.run_log import RunLog
 from runtime.threads.summaries import NewSummary, Summaries, Summary
@@ -18,6 +18,8 @@ from runtime.threads.thread import Thread
 LOADED_TOKENS: Final = 1_000_000
 """Tokens of messages that are loaded at most. What is older than that and not summarized is left out."""
 
+_GROUP_MESSAGES: Final = 100
+"""Messages before new ones among which those of the same group are looked for."""
 _POSITION: Final = attrgetter("position")
 _GROUP: Final = attrgetter("group")
 
@@ -66,9 +68,13 @@ class ThreadState:
         last = self._loaded[-1].position if self._loaded else -1
         if self.summary is not None:
             last = max(last, self.summary.last_position)
-        self._loaded += [message for message in stored if message.position > last]
-        # The new ones may belong to the group of the last entry.
-        begin = self.entries[-1].group if self.entries else 0
+        new = [message for message in stored if message.position > last]
+        if not new:
+            return
+        self._loaded += new
+        # The first of them may belong to a group that is there, with an event of another run in between.
+        groups = {group_of(message) for message in new}
+        begin = next(each.position for each in self._loaded[-len(new) - _GROUP_MESSAGES :] if group_of(each) in groups)
         changed = self._loaded[bisect_left(self._loaded, begin, key=_POSITION) :]
         settled = bisect_left(self.entries, begin, key=_GROUP)
         self.entries = (*self.entries[:settled], *entries_of(changed, native=self._native))

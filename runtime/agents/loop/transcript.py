@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Final
 
 import msgspec
@@ -28,13 +27,14 @@ def entries_of(messages: Iterable[Message], *, native: bool) -> list[Entry]:
     `native`: calls and outputs have the form of the model's own interface; otherwise they are text. Reasoning is left
     out: a model does not read its earlier reasoning.
     """
-    found: list[Entry] = []
-    for _, together in groupby(messages, _group):
-        found += _entries(list(together), native=native)
-    return found
+    # An event of another run of the thread may be between a call and its output.
+    groups: dict[tuple[str | None, str], list[Message]] = {}
+    for message in messages:
+        groups.setdefault(group_of(message), []).append(message)
+    return [entry for together in groups.values() for entry in _entries(together, native=native)]
 
 
-def _group(message: Message) -> tuple[str | None, str]:
+def group_of(message: Message) -> tuple[str | None, str]:
     """Return what the messages of one group have in common. Without a step each message is a group of its own."""
     step, separator, _ = (message.key or "").partition(_STEP)
     return (message.run_id, step) if separator else (message.id, "")

@@ -116,11 +116,13 @@ class RecallStore(Store):
             return await delete_of_user(self._database, user_id, agent_id)
 
 
+_ITEMS: Final = 2
+"""Version of the items that a part has. After it has changed, indexes read every part again."""
 _BEGUN: Final = (threads.c.kind != DELETED) & (threads.c.length > 0)
 
 
 def _part(part: MessagePart) -> Part:
-    return Part(part.name, part.agent, part.revision)
+    return Part(part.name, part.agent, f"{_ITEMS}.{part.revision}")
 
 
 def _day(milliseconds: int | None) -> date | None:

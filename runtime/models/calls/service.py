@@ -140,7 +140,6 @@ class Service:
 
     def _failed(self, failure: Retry) -> None:
         self._failures += 1
-        self.refused = None
         self._latest = self._clock.monotonic(), failure.line()
         silent = self.impatient and isinstance(failure, CallFailed) and failure.status is None
         if self._failures < FAILURES and not silent and self._last is None:

@@ -49,8 +49,9 @@ class ClaimQueries:
         others = f"AND ({group} IS NULL OR {group} <> ALL(CAST(:limited AS TEXT[])))"
         self.due = {False: text(f"{wanted} {first}"), True: text(f"{wanted} {first} {_SKIP}")}
         self.due_of_others = text(f"{wanted} {others} {first} {_SKIP}")
-        # Those that got further when they were interrupted, or were interrupted once, come first.
-        self.suspects = text(f"{self.select} WHERE state = 'queued' AND suspect ORDER BY tries, id LIMIT 1")
+        # Those that got further when they were interrupted, or were interrupted once, come first; among them those with
+        # the fewest attempts, so that a run which kills the daemon at each of its steps does not keep others waiting.
+        self.suspects = text(f"{self.select} WHERE state = 'queued' AND suspect ORDER BY tries, attempt, id LIMIT 1")
         # A query of its own: one with OR would sort all waiting turns for each claim.
         killed = [f"{tries_after_kill(table)} AS tries" if name == "tries" else name for name in names]
         expired = f"SELECT {', '.join(killed)}, {more} WHERE state = 'running' AND lease_until < {DATABASE_NOW}"

@@ -30,6 +30,7 @@ def messages() -> list[NewMessage]:
         NewMessage(role="assistant", kind="reasoning", parts=(TextPart("Hm."),), tokens=5, key="1/reasoning"),
         NewMessage(role="assistant", parts=(TextPart("I look."),), tokens=5, key="1/message"),
         NewMessage(role="assistant", kind="tool_call", parts=(call(1), call(2)), tokens=5, key="1/calls"),
+        NewMessage(role="system", kind="event", parts=(EventPart("run_cancelled", "Another."),), tokens=5),
         NewMessage(role="tool", kind="tool_output", parts=(output(1),), tokens=5, key="1/output/0"),
         NewMessage(role="tool", kind="tool_output", parts=(output(2),), tokens=5, key="1/output/1"),
         NewMessage(role="assistant", kind="reasoning", parts=(TextPart("So."),), tokens=5, key="2/reasoning"),

@@ -66,3 +66,20 @@ def test_an_invented_name_is_accepted_by_services_that_made_it(name: str) -> Non
     assert [bool(ACCEPTED.fullmatch(call.name)) for call in called.calls] == [True]
     [_, written, *_] = read(ToolCallPart("a", name, "{}"), native=False)
     assert "tool_calls" in written.text
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_the_end_of_another_run_does_not_part_a_call_from_its_output(native: bool) -> None:
+    found = entries_of(
+        [
+            message(0, "user", "message", TextPart("Go."), key="input"),
+            message(1, "assistant", "tool_call", ToolCallPart("c", "search", "{}"), key="1/calls"),
+            message(2, "system", "event", EventPart("run_cancelled", "Another turn was cancelled."), key="ended"),
+            message(3, "tool", "tool_output", ToolOutputPart("c", "search", "found", "ok"), key="1/output/0"),
+        ],
+        native=native,
+    )
+    assert [entry.position for entry in found] == [0, 1, 3, 2]
+    assert [entry.group for entry in found] == [0, 1, 1, 2]
+    assert "found" in found[2].text
+    assert not any("not known whether" in entry.text for entry in found)
