@@ -29,7 +29,9 @@ _PIECE = re.compile(
 )
 _REFERENCE = re.compile(rf"""["']{{0,3}}(?:{"|".join(SCHEMES)})://""")
 _KEY = re.compile(f"{TOKEN}+")  # in quotes
-_LONGEST_KEY = 64
+_LONGEST_KEY = 128
+_LONGEST_WRITTEN_KEY = 6 * _LONGEST_KEY + 2
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))")
 _NOTHING, _STRING, _WORD = range(3)
 """The value of a key that is accepted if it is inside a brace or on a later line."""
 _ALONE = re.compile(r"[ \t\r,]*+(?:[\n}]|\Z)")
@@ -156,7 +158,9 @@ def _after(section: str) -> int:
 
 def _is_secret_key(string: str) -> bool:
     """True for a secret's key that is written in quotes, as in a map or in JSON."""
-    inside = string.strip("\"'")
+    if len(string) > _LONGEST_WRITTEN_KEY:
+        return False
+    inside = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], string.strip("\"'"))
     return len(inside) <= _LONGEST_KEY and _KEY.fullmatch(inside) is not None and _is_secret(inside)
 
 

@@ -145,6 +145,8 @@ def test_no_report_shows_it_when_the_file_is_cut_off(line: str, data: st.DataObj
         f"X-Api-Key\n    {_SECRET}",
         f'X-Api-Key "a" "{_SECRET}"',
         f'"X-Api-Key": "{_SECRET}"',
+        f'"X-Api\\u002DKey" "{_SECRET}',
+        f'"X-{"a" * 70}-Token" "{_SECRET}',
     ],
 )
 def test_no_report_shows_the_value_of_a_header_that_is_a_secret(header: str) -> None:
