@@ -239,7 +239,8 @@ class Loop:
     async def _streamed(self, request: Request) -> Reply:
         """Send a request, and tell the messages of the reply as they arrive."""
         self._tell({"event": "reply"})
-        shown = ReplyStream(self._settings.calling)
+        # A correction is in the form of JSON, also of a reply with native calls.
+        shown = ReplyStream(self._settings.calling if request.schema is None else "json")
         async with aclosing(self._client.stream(request, owner=self._owner)) as parts:
             async for part in parts:
                 if isinstance(part, Reply):

@@ -19,6 +19,7 @@ from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.models.calls import service as service_calls
 from runtime.models.calls.call import BACKGROUND
 from runtime.models.client import ModelClient, open_client
 from runtime.models.model import ModelRefused, ModelUnavailable
@@ -295,7 +296,9 @@ async def test_a_model_whose_last_call_was_refused_is_red_until_one_is_answered(
         await client.close()
 
 
-async def test_a_model_whose_last_call_failed_is_not_said_to_refuse_it(app: Looked) -> None:
+async def test_a_model_whose_last_call_failed_is_not_said_to_refuse_it(
+    app: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with serving("openai") as service:
         client = await opened("openai", url=service.url, model="m-1", api_key="k")
         app.models = [ModelStatus("quick", client, (), ("helper",))]
@@ -305,6 +308,10 @@ async def test_a_model_whose_last_call_failed_is_not_said_to_refuse_it(app: Look
                 await client.generate("Hello.", max_tokens=10, owner=BACKGROUND, purpose="chat")
         level, text = await app.row("model quick")
         assert (level, "answered 503" in text, "refused" in text) == ("RED", True, False)
+        # When that is long ago, it is not known that the model is asked successfully.
+        monkeypatch.setattr(service_calls, "RECENT_SECONDS", -1.0)
+        level, text = await app.row("model quick")
+        assert (level, "answered 403" in text) == ("RED", True)
         await client.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -148,6 +149,22 @@ async def test_native_calls_are_made_and_answered(tmp_path: Path) -> None:
         called = [call["id"] for message in sent for call in message.get("tool_calls") or ()]
         assert called
         assert called == [message["tool_call_id"] for message in sent if message["role"] == "tool"]
+
+
+async def test_a_correction_of_native_calls_is_told_as_its_messages(tmp_path: Path) -> None:
+    broken = calling(("memory_append", APPEND), text="Noting it.")
+    broken["message"]["tool_calls"][0]["function"]["arguments"] = '{"label": "human", "content": Ada likes'
+    with ScriptedModel(broken, says("I noted it.", memory_append=APPEND), calling(text="Bye.")) as model:
+        async with acting(tmp_path, program(model, "tool_calling native")) as agent:
+            with agent.services.events.watch((await agent.main()).id) as events:
+                assert await agent.ask("I like tea.") == "answered"
+                told = ""
+                async with asyncio.timeout(60):
+                    while not told.endswith("Bye."):
+                        event = await anext(events)
+                        told += event["text"] if event["event"] == "text" else ""
+        assert len(model.bodies) == 3
+    assert told == "Noting it.I noted it.Bye."
 
 
 async def test_every_native_call_of_earlier_turns_has_its_output(tmp_path: Path) -> None:
