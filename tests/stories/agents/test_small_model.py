@@ -107,15 +107,15 @@ async def test_a_long_conversation_is_summarized_within_the_window_and_nothing_i
     small_model()
     async with acting(tmp_path, LONG_CONVERSATION) as agent:
         for number in range(TURNS):
-            assert await agent.end(await agent.send(f"Room{number} has a lamp and a chair.")) in ENDS
+            assert await agent.end(await agent.send(said_of(number))) in ENDS
         thread = await agent.main()
         messages = await whole(agent, thread)
         chain = await agent.services.summaries.chain(thread)
         calls = await rows(agent.app.database, usage)
-        found = [number for number in range(TURNS) if await finds(agent, f"Room{number}")]
+        found = [number for number in range(TURNS) if await finds(agent, said_of(number))]
     assert [message.position for message in messages] == list(range(len(messages)))
     said = [message.text for message in messages if message.role == "user" and message.kind == "message"]
-    assert said == [f"Room{number} has a lamp and a chair." for number in range(TURNS)]
+    assert said == [said_of(number) for number in range(TURNS)]
     assert found == list(range(TURNS))
     assert len(chain) > 1
     assert [each.previous_id for each in chain] == [None, *(each.id for each in chain[:-1])]
@@ -136,11 +136,15 @@ async def whole(agent: Acting, thread: Thread) -> list[Message]:
     return found
 
 
-async def finds(agent: Acting, word: str) -> bool:
-    """Return whether `conversation_search` finds the message that has a word."""
+def said_of(number: int) -> str:
+    return f"Room{number} has a lamp and a chair."
+
+
+async def finds(agent: Acting, text: str) -> bool:
+    """Return whether `conversation_search` finds a message with this text."""
     async with agent.app.open_context(OWNER_CALLER) as context:
-        answer = await ALL_TOOLS.call("conversation_search", context, {"query": word, "limit": 50})
-    return any(hit["text"].startswith(f"{word} ") for hit in answer.model_dump()["hits"])
+        answer = await ALL_TOOLS.call("conversation_search", context, {"query": text, "limit": 50})
+    return any(hit["text"] == text for hit in answer.model_dump()["hits"])
 
 
 def test_the_examples_work_without_the_small_model_and_say_what_to_install(tmp_path: Path) -> None:
