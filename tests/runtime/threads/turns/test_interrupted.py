@@ -134,3 +134,20 @@ async def test_the_same_holds_for_a_run_that_waits_in_a_concurrency_queue(
     turn = await killed(database, clock, limit=1)
     assert turn is not None
     assert turn.tries == (1 if further else 2)
+
+
+async def test_a_run_that_kills_the_daemon_at_each_step_does_not_keep_others_waiting(
+    database: Database, clock: ManualClock, first: ClaimedInput
+) -> None:
+    if database.kind == "postgresql":
+        pytest.skip("turns that were interrupted do not run alone there")
+    await send(database, clock, "another", thread="1")
+    [other] = await Inputs(database, clock).claim(1)
+    await record(database, clock, first, "a")
+    again = await killed(database, clock)
+    assert again is not None
+    assert again.id == first.id
+    await record(database, clock, again, "b")
+    after = await killed(database, clock)
+    assert after is not None
+    assert after.id == other.id
