@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class SymbiontError(Exception):
     """An error that a person can act on; shown as one line, never as a traceback.
@@ -40,12 +38,29 @@ class Away(Retry):
     `retry_after`: seconds after which it may be back; None if it does not say.
     """
 
-    state: ClassVar[str] = "waiting"
+    state: str = "waiting"
     """State of a run that waits for it."""
 
     def __init__(self, message: str, *, hint: str | None = None, retry_after: float | None = None) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
+
+
+class Parked(Away):
+    """The work waits for a decision or a time, and trying again earlier is of no use; who decides wakes it, see
+    `runtime.threads.turns.parking`.
+
+    `state`: of the run meanwhile, one of `runtime.threads.run.PARKED`. `until`: Unix milliseconds of the next try if
+    nobody wakes it; None: only then. `frees_thread`: later turns of its thread run meanwhile.
+    """
+
+    def __init__(
+        self, message: str, *, state: str, until: int | None, frees_thread: bool = False, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.state = state
+        self.until = until
+        self.frees_thread = frees_thread
 
 
 class GiveUp(SymbiontError):  # noqa: N818

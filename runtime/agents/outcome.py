@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import structlog
 
-from runtime.errors import Away, GiveUp, SymbiontError
+from runtime.errors import Away, GiveUp, Parked, SymbiontError
 from runtime.metrics.metrics import OUTCOMES
 from runtime.threads.turns.backoff import TRIES, delay
-from runtime.threads.turns.turn import AGENT_GONE, DEAD, QUEUED, WAITING, AgentGone, ClaimedTurn, Outcome, ThreadBusy
+from runtime.threads.turns.turn import (
+    AGENT_GONE,
+    DEAD,
+    NEVER,
+    QUEUED,
+    WAITING,
+    AgentGone,
+    ClaimedTurn,
+    Outcome,
+    ThreadBusy,
+)
 
 log = structlog.get_logger("symbiont.dispatcher")
 
@@ -19,8 +29,8 @@ def outcome_of(turn: ClaimedTurn, error: Exception, *, quiet: bool = False) -> O
     """Return the outcome of an attempt that raised `error`, and log it. `quiet`: the log says already what the run
     waits for.
 
-    The meaning of the error decides, wherever it came from: `Away` waits and does not count, `GiveUp` becomes a dead
-    letter at once, `ThreadBusy` waits for the thread, `AgentGone` for a person, and all others are tried again.
+    The meaning of the error decides, wherever it came from: `Parked` and `Away` wait and do not count, `GiveUp` becomes
+    a dead letter at once, `ThreadBusy` waits for the thread, `AgentGone` for a person, and all others are tried again.
     """
     match error:
         case ThreadBusy():
@@ -31,6 +41,18 @@ def outcome_of(turn: ClaimedTurn, error: Exception, *, quiet: bool = False) -> O
         case GiveUp():
             log.error("dead_letter", agent=turn.agent, error=error.line())
             return Outcome(DEAD, error.line())
+        case Parked():
+            if not quiet:
+                log.info("run_parked", agent=turn.agent, state=error.state, reason=str(error))
+            until = NEVER if error.until is None else error.until
+            return Outcome(
+                QUEUED,
+                error.line(),
+                counts=False,
+                run_state=error.state,
+                until=until,
+                frees_thread=error.frees_thread,
+            )
         case Away():
             if not quiet:
                 log.warning("run_interrupted", agent=turn.agent, error=error.line())

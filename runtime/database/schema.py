@@ -227,6 +227,8 @@ thread_turns = Table(
     Column("kind", String(16), nullable=False),  # of the turn: delivery, message
     Column("arrived_at", BigInteger, nullable=False),
     Column("active", Boolean, nullable=False),  # True: it holds the thread, also between its attempts
+    # True: it waits for something else, and neither has the thread nor is the next to have it.
+    Column("parked", Boolean, nullable=False, server_default=false()),
     # The active turn is found by it, and the first that waits, however many wait.
     Index("ix_thread_turns_thread", "thread_id", "active", "arrived_at", "turn_id"),
     sqlite_with_rowid=False,
@@ -382,11 +384,15 @@ runs = Table(
     Column("error", Text),
     Column("ended", String(16)),  # answered, done, max_steps, repeated, cancelled, failed; NULL: not ended, no model
     Column("cancel", Boolean, nullable=False, server_default=false()),  # a person asked to cancel it
+    # True: what a run may wait for was decided since its attempt began.
+    Column("woken", Boolean, nullable=False, server_default=false()),
     Index("ix_runs_delivery_id", "delivery_id"),
     Index("ix_runs_thread_id", "thread_id"),
     Index("ix_runs_agent", "user_id", "agent", "started_at"),
 )
 """Runs of agents: all attempts of one delivery are one run, unless a person starts a new one."""
+
+_where(runs, "ix_runs_parked", "state IN ('awaiting', 'budget_exceeded', 'switched_off')", "state", "user_id", "agent")
 
 steps = Table(
     "steps",

@@ -14,7 +14,7 @@ VERDICTS: Final = ("accepted", "repeated", "filtered", "handshake", "refused")
 
 OUTCOMES: Final = (
     *("done", "retry", "dead", "agent_gone", "cancelled"),
-    *("waiting", "model_unavailable", "interrupted", "superseded"),
+    *("waiting", "model_unavailable", "awaiting", "budget_exceeded", "switched_off", "interrupted", "superseded"),
 )
 """Outcomes of an attempt at a run: `waiting` for its thread, `interrupted` by the daemon's stop or a database outage,
 `superseded` by another daemon's attempt."""

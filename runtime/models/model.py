@@ -6,7 +6,7 @@ import copy
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from runtime.errors import Away, GiveUp, SymbiontError, UsageError
 from runtime.models.request import Reply, Request, prompt_request
@@ -21,7 +21,7 @@ class ModelUnavailable(Away):
     `retry_after`: seconds that the service asks to wait; None if it does not say.
     """
 
-    state: ClassVar[str] = "model_unavailable"
+    state = "model_unavailable"
 
 
 class ModelRefused(UsageError, GiveUp):  # noqa: N818 - errors are named for what happened

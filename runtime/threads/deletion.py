@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, Table, exists, select, text, update
+from sqlalchemy import Connection, Select, Table, exists, func, select, text, update
 from sqlalchemy import delete as delete_from
 
 from runtime.database import bulk
@@ -168,11 +168,16 @@ def _delete_turns(connection: Connection, of: Sequence[str]) -> None:
 
 
 def _free_turns(connection: Connection, of: Sequence[str]) -> None:
-    """Remove the turns that are left from these threads. Deliveries that waited there go on, and find other threads."""
+    """Remove the turns that are left from these threads. Deliveries that waited or were parked there go on, and find
+    other threads."""
     waiting = select(thread_turns.c.turn_id).where(thread_turns.c.thread_id.in_(of))
+    parked = waiting.where(thread_turns.c.parked)
+    since = select(func.min(threads.c.updated_at)).where(threads.c.id.in_(of)).scalar_subquery()
     for table in TURN_TABLES.values():
         held = table.c.id.in_(waiting), table.c.state == "waiting"
         connection.execute(update(table).where(*held).values(state="queued"))
+        held = table.c.id.in_(parked), table.c.state == "queued"
+        connection.execute(update(table).where(*held).values(next_attempt_at=since))
     bulk.delete(connection, thread_turns, "thread_id", of)
 
 

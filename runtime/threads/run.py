@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, TextClause, select, text
 
 from runtime.database import bulk
 from runtime.database.connection import Database
@@ -19,6 +19,16 @@ DEAD: Final = "dead"
 CANCELLED: Final = "cancelled"
 
 ENDED: Final = frozenset({DONE, DEAD, CANCELLED})
+
+AWAITING: Final = "awaiting"
+"""For a person's approval of a call."""
+BUDGET_EXCEEDED: Final = "budget_exceeded"
+"""Until the budget of the agent or the user allows more."""
+SWITCHED_OFF: Final = "switched_off"
+"""Until its agent is switched on again."""
+
+PARKED: Final = (AWAITING, BUDGET_EXCEEDED, SWITCHED_OFF)
+"""States of runs that wait for a decision or a time, see `runtime.threads.turns.parking`."""
 
 
 class Begin(NamedTuple):
@@ -77,8 +87,8 @@ def begin(connection: Connection, begins: Sequence[Begin]) -> None:
     """Make these attempts the current ones: from now on only they may write steps."""
     columns = ("id", "user_id", "trigger", "delivery_id", "thread_id", "agent", "attempt", "started_at", "state")
     bulk.insert(connection, runs, columns, [(*b[:8], RUNNING) for b in begins if b.new])
-    again = [(b.run_id, b.attempt, RUNNING, None, None, None) for b in begins if not b.new]
-    bulk.update(connection, runs, ("id",), ("attempt", "state", "finished_at", "error", "ended"), again)
+    again = [(b.run_id, b.attempt, RUNNING, None, None, None, False) for b in begins if not b.new]
+    bulk.update(connection, runs, ("id",), ("attempt", "state", "finished_at", "error", "ended", "woken"), again)
 
 
 def end(connection: Connection, ends: Sequence[End]) -> None:
@@ -89,6 +99,19 @@ def end(connection: Connection, ends: Sequence[End]) -> None:
     # A run that is continued later is not cancelled again by the same request.
     ended = [(e.run_id, e.attempt, e.state, e.at, e.error, e.ended, False) for e in ends if e.state in ENDED]
     bulk.update(connection, runs, key, ("state", "finished_at", "error", "ended", "cancel"), ended)
+
+
+def is_parked(state: str | None = None) -> TextClause:
+    """Return the condition that a run is parked, or is so in one state, by which the index of such runs is used."""
+    states = PARKED if state is None else (state,)
+    wanted = ", ".join(f"'{each}'" for each in states)
+    return text(f"runs.state IN ({wanted})")
+
+
+def woken(connection: Connection, run_ids: Sequence[str]) -> set[str]:
+    """Return those of these running runs that were woken since their attempts began, see `parking.wake`."""
+    rows = [(run_id, True) for run_id in sorted(set(run_ids))]
+    return {row[0] for row in bulk.find(connection, runs, ("id", "woken"), (), rows)}
 
 
 def to_cancel(connection: Connection, run_ids: Sequence[str]) -> set[str]:

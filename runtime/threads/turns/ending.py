@@ -105,7 +105,7 @@ def closed_runs(closed: Sequence[Closed], held: dict[str, Held], at: int) -> lis
 def _row_end(ending: Ending[Any]) -> tuple[Any, ...]:
     turn, outcome, at = ending
     tries = turn.tries if outcome.counts else turn.tries - 1
-    next_at = at + int(outcome.wait * 1000)
+    next_at = at + int(outcome.wait * 1000) if outcome.until is None else outcome.until
     finished = None if outcome.state in (QUEUED, WAITING) else at
     return turn.id, outcome.state, tries, next_at, None, finished, _error(outcome), False
 

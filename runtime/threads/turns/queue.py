@@ -17,7 +17,7 @@ from runtime.database.group_commit import Stage
 from runtime.database.sealed import Seal
 from runtime.threads import run, stage_ranks
 from runtime.threads.step import Superseded
-from runtime.threads.turns import ending, recovery, thread_order
+from runtime.threads.turns import ending, parking, recovery, thread_order
 from runtime.threads.turns.backoff import TRIES
 from runtime.threads.turns.cancellation import Cancellation, cancel, threads_to_free
 from runtime.threads.turns.claimable import DATABASE_NOW, claim_queries
@@ -295,8 +295,11 @@ class TurnQueue(ABC, Generic[T]):
         valid = [each for each in endings if current.get(each.turn.id) == (each.turn.attempt, RUNNING)]
         valid = self._decided(connection, valid, held)
         ending.store(connection, self.table, valid)
+        now = max(each.at for each in endings)
         gone = [each.turn.id for each in valid if each.outcome.state not in LIVING]
-        queued = thread_order.leave(connection, gone, held, max(each.at for each in endings))
+        parked = [each.turn.id for each in valid if each.outcome.frees_thread]
+        queued = thread_order.leave(connection, gone, held, now)
+        queued = thread_order.park(connection, parked, held, now) or queued
         self.ended(connection, valid)
         self._on_ended(connection, ending.ended_runs(valid, held))
         return [
@@ -310,6 +313,8 @@ class TurnQueue(ABC, Generic[T]):
         """Return these endings as they are to be stored: what the attempts could not know is known under the locks."""
         undone = [each.turn.run_id for each in endings if each.outcome.state not in (DONE, DEAD, CANCELLED)]
         asked = run.to_cancel(connection, undone)
+        parking_runs = [each.turn.run_id for each in endings if each.outcome.until is not None]
+        woken = run.woken(connection, parking_runs)
         decided = []
         for each in endings:
             outcome, place = each.outcome, held.get(each.turn.id)
@@ -317,6 +322,8 @@ class TurnQueue(ABC, Generic[T]):
                 outcome = Outcome(CANCELLED, CANCELLED_BY_PERSON, counts=False)
             elif outcome.state == WAITING and (place is None or place.active):
                 outcome = outcome._replace(state=QUEUED)
+            elif outcome.until is not None:
+                outcome = parking.settled(outcome, each.at, woken=each.turn.run_id in woken, shared=self.shared)
             decided.append(each._replace(outcome=outcome))
         return decided
 

@@ -1,9 +1,9 @@
 """The order of turns on a thread: one after the other, across daemons and kinds of turn.
 
 A turn *enters* its thread and is the active one, or waits there in the order of arrival. The active turn keeps the
-thread until it has ended, also between its attempts; the transaction that ends it makes the next turn the active one,
-and queues that if it is `waiting`. Every function here first locks the rows of the threads, then those of turns, so
-that what it reads about a thread is valid until the commit.
+thread until it has ended or is *parked*, also between its attempts; the transaction that ends or parks it makes the
+next turn the active one, and queues that if it is `waiting`. Every function here first locks the rows of the threads,
+then those of turns, so that what it reads about a thread is valid until the commit.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ class NoThread(Retry):
 
 
 class Held(NamedTuple):
-    """The place of a turn on its thread. `active`: it has the thread; else it waits."""
+    """The place of a turn on its thread. `active`: it has the thread; else it waits, unless it is `parked`."""
 
     thread_id: str
     active: bool
+    parked: bool = False
 
 
 class Entry(NamedTuple):
@@ -83,7 +84,8 @@ def enter(connection: Connection, entries: Sequence[Entry]) -> list[bool | Excep
     """Enter these turns into their threads, and the runs too. True for each that is active now, False for one that has
     to wait, else `NoThread` or `Superseded`.
 
-    A turn that entered another thread before, because its agent was changed since, leaves that.
+    A turn that entered another thread before, because its agent was changed since, leaves that. One that was parked
+    waits again, before those that arrived after it.
     """
     before = _held(connection, [entry.turn.id for entry in entries])
     there = lock(connection, {entry.thread_id for entry in entries} | {held.thread_id for held in before.values()})
@@ -93,6 +95,8 @@ def enter(connection: Connection, entries: Sequence[Entry]) -> list[bool | Excep
     held = _held(connection, [entry.turn.id for entry in valid])
     moved = [e.turn.id for e in valid if e.turn.id in held and held[e.turn.id].thread_id != e.thread_id]
     leave(connection, moved, held, now)
+    back = [(e.turn.id, False) for e in valid if e.turn.id in held and held[e.turn.id].parked]
+    bulk.update(connection, thread_turns, ("turn_id",), ("parked",), back)
     new = [entry for entry in valid if entry.turn.id not in held or entry.turn.id in moved]
     wait(connection, [_arrival(entry) for entry in new])
     bulk.update(connection, runs, ("id",), ("thread_id",), [(entry.turn.run_id, entry.thread_id) for entry in new])
@@ -162,6 +166,15 @@ def leave(connection: Connection, turn_ids: Iterable[str], held: dict[str, Held]
     return settle(connection, {held[turn_id].thread_id for turn_id in going}, now)
 
 
+def park(connection: Connection, turn_ids: Iterable[str], held: dict[str, Held], now: int) -> bool:
+    """Let the locked threads of these turns go on without them until they enter again, and queue the next turn of each.
+    True if one was queued. `held`: as of `leave`."""
+    going = [turn_id for turn_id in turn_ids if turn_id in held]
+    rows = [(turn_id, False, True) for turn_id in going]
+    bulk.update(connection, thread_turns, ("turn_id",), ("active", "parked"), rows)
+    return settle(connection, {held[turn_id].thread_id for turn_id in going}, now)
+
+
 def settle(connection: Connection, thread_ids: Collection[str], now: int) -> bool:
     """Make the first living turn of each of these locked threads the active one, if none is. True if one was queued.
 
@@ -209,7 +222,7 @@ def repair(connection: Connection, kind: str, now: int, limit: int = REPAIRED) -
 
 
 _FIRST = text("""
-    SELECT turn_id, kind FROM thread_turns WHERE thread_id = :thread_id AND active = :active
+    SELECT turn_id, kind FROM thread_turns WHERE thread_id = :thread_id AND active = :active AND NOT parked
     ORDER BY arrived_at, turn_id LIMIT 1
 """)
 
@@ -225,7 +238,7 @@ _BLOCKED: Final = """
     SELECT DISTINCT thread_id FROM thread_turns WHERE kind = :kind AND (
         active = :yes AND NOT EXISTS (
             SELECT 1 FROM {table} WHERE id = turn_id AND state IN ('queued', 'running')
-        ) OR active = :no AND NOT EXISTS (
+        ) OR active = :no AND NOT parked AND NOT EXISTS (
             SELECT 1 FROM thread_turns AS others
             WHERE others.thread_id = thread_turns.thread_id AND others.active = :yes
         )
@@ -251,8 +264,8 @@ def _arrival(entry: Entry) -> Arrival:
 
 def _held(connection: Connection, turn_ids: Sequence[str]) -> dict[str, Held]:
     keys = [(each,) for each in turn_ids]
-    rows = bulk.find(connection, thread_turns, ("turn_id",), ("thread_id", "active"), keys)
-    return {row[0]: Held(row[1], bool(row[2])) for row in rows}
+    rows = bulk.find(connection, thread_turns, ("turn_id",), ("thread_id", "active", "parked"), keys)
+    return {row[0]: Held(row[1], bool(row[2]), bool(row[3])) for row in rows}
 
 
 def _current(connection: Connection, entries: Sequence[Entry]) -> set[str]:

@@ -21,6 +21,9 @@ AGENT_GONE: Final = "agent_gone"
 CANCELLED: Final = "cancelled"
 """A person cancelled it; it can be redelivered."""
 
+NEVER: Final = 253_402_300_799_000
+"""The end of the year 9999 in Unix milliseconds: the next attempt of a turn that waits until it is woken."""
+
 LIVING: Final = (QUEUED, RUNNING, WAITING)
 """States of a turn that has not ended."""
 
@@ -87,6 +90,10 @@ class Outcome(NamedTuple):
     """How the run ended, see `run.End`."""
     run_state: str | None = None
     """State of the run while it waits, see `Away.state`; None: the usual one."""
+    until: int | None = None
+    """Unix milliseconds of the next attempt, in place of `wait`."""
+    frees_thread: bool = False
+    """Later turns of its thread run while it waits."""
 
 
 T = TypeVar("T", bound=ClaimedTurn)

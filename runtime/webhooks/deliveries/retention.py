@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 import structlog
-from sqlalchemy import Connection, Table, delete, func, select, text, update
+from sqlalchemy import Connection, Table, delete, func, or_, select, text, update
 
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
@@ -31,6 +31,7 @@ from runtime.database.schema import (
     steps,
     usage,
 )
+from runtime.threads import run
 from runtime.threads.turns.backoff import TRIES, delay
 from runtime.threads.turns.claimable import DATABASE_NOW
 from runtime.threads.turns.turn import DONE, LIVING, QUEUED
@@ -147,12 +148,14 @@ class Retention:
 
     def _tidy(self, connection: Connection, now: int) -> None:
         connection.execute(delete(rates).where(rates.c.newest < (now - KEY_MARGIN_MS) // 1000))
-        # No delivery waits longer than the last backoff, unless the clock was set back.
+        # No turn waits longer than the last backoff, unless it is parked or the clock was set back.
         wall = milliseconds(self._clock)
         late = wall + int(delay(TRIES - 1, spread=1) * 1000)
         for table in TURN_TABLES.values():
             due_later = (text(f"state = '{QUEUED}'"), table.c.next_attempt_at > late)
-            connection.execute(update(table).where(*due_later).values(next_attempt_at=wall))
+            parked = select(runs.c.id).where(run.is_parked())
+            not_parked = or_(table.c.run_id.is_(None), table.c.run_id.not_in(parked))
+            connection.execute(update(table).where(*due_later, not_parked).values(next_attempt_at=wall))
 
     async def _make_room(self) -> None:
         await self._measure()
