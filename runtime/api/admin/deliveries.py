@@ -11,6 +11,7 @@ from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown_name
+from runtime.threads.turns.turn import NEVER, QUEUED
 from runtime.webhooks.deliveries import queries
 from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, DeliveryQuery, ListedDelivery
 from runtime.webhooks.deliveries.redelivery import ENDED, redeliver_all
@@ -140,7 +141,7 @@ def _row(row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
         "state": row.state,
         "attempts": row.attempt,
         "tries": row.tries,
-        "next_attempt": time_json(row.next_attempt_at) if row.state == "queued" else None,
+        "next_attempt": time_json(row.next_attempt_at) if row.state == QUEUED and row.next_attempt_at < NEVER else None,
         "finished": time_json(row.finished_at),
         "error": row.last_error,
         "run": row.run_id,
