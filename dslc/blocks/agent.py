@@ -12,6 +12,9 @@ from dslc.blocks.variant import Variant
 
 _Model = Annotated[Variant | None, As("variant", family="model", block="model")]
 
+UserSetting = Literal["enabled", "model", "max_tokens", "compaction_threshold", "system_prompt", "preferences"]
+"""A setting that a user can give an agent, in place of the program's."""
+
 
 class AgentContext(GroupModel):
     """Size of the agent's context."""
@@ -153,6 +156,18 @@ class Agent(Block):
         default=True,
         description="Runs the agent. Deliveries for a disabled agent are stored, and can be redelivered later.",
         examples=[False],
+    )
+
+    main: bool = Field(
+        default=False,
+        description="The agent with which a user talks who names none; by default the only one with a model. One agent "
+        "of the program can be the main one.",
+        examples=[True],
+    )
+    lock: tuple[UserSetting, ...] = Field(
+        default=(),
+        description="Settings that users cannot change for themselves; `system_prompt` is the `instruction`.",
+        examples=[("model", "system_prompt")],
     )
 
     @model_validator(mode="after")

@@ -12,7 +12,8 @@ from dslc.source import OffsetText, Span
 from dslc.value_reading.check_state import Checked
 
 Subject: TypeAlias = tuple[str, str, str]
-"""Topic of a diagnostic across files: ("name", kind, name), ("path", "webhook", path) or ("path", "memory", folder)."""
+"""Topic of a diagnostic across files: ("name", kind, name), ("path", "webhook", path), ("path", "memory", folder), or
+("main", "agent", "")."""
 
 
 Order: TypeAlias = tuple[int, tuple[str, ...]]

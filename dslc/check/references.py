@@ -21,6 +21,10 @@ from dslc.value_reading.check_state import LOST_REFERENCE
 
 _MOST_COMPARISONS = 20_000  # comparisons of missing with declared names, per program
 _PLURALS = {"memory": "memories", "agent": "agents", "model": "models"}
+_MAIN: Subject = ("main", "agent", "")
+"""The agents with which persons talk; one of them is the main one."""
+_LABELLED = 5
+"""Maximum number of other agents that a diagnostic points at."""
 _USERS = {"agent": "a webhook", "memory": "a webhook or an agent", "model": "an agent or a memory"}
 """Kind of block → blocks that refer to one."""
 
@@ -213,8 +217,10 @@ class References:
 
     def _paths_of(self, declaration: Declaration) -> list[Subject]:
         """The path that a webhook answers on or a memory writes to; empty if it is unreadable or the memory has no
-        files."""
+        files. An agent with a model shares `_MAIN` with the others."""
         checked = declaration.checked
+        if _can_be_asked(declaration):
+            return [_MAIN]
         if checked is None or declaration.kind not in {"webhook", "memory"}:
             return []
         if self._is_fileless(declaration):
@@ -239,7 +245,7 @@ class References:
         files = {diagnostic.file for diagnostic in self._reported.pop(subject, ())}
         for file in files:
             self._by_file[file].pop(subject, None)
-        judge = {"name": self._check_names, "path": self._check_paths}[subject[0]]
+        judge = {"name": self._check_names, "path": self._check_paths, "main": self._check_main}[subject[0]]
         diagnostics = list(judge(subject))
         if diagnostics:
             self._reported[subject] = diagnostics
@@ -366,8 +372,26 @@ class References:
             yield _nested(first, folder, here[0], path)
         yield from (_nested(here[0], path, block, path) for block in here[1:])
 
+    def _check_main(self, subject: Subject) -> Iterator[Diagnostic]:
+        """Check that only one agent is the main one (T405), and that one is if several have a model (R304)."""
+        agents = [(each, each.checked.given) for each in self._first_ones(subject) if each.checked is not None]
+        first, *others = [each for each, given in agents if given.values.get("main") is True] or [None]
+        if first is not None:
+            labels = [(f"`{first.name}` is the main agent", first.setting("main"))]
+            for second in others:
+                message = f"`{second.name}` is a second main agent"
+                yield _diagnostic("T405", message, second.setting("main"), hint="remove one `main`", labels=labels)
+            return
+        able = [each for each, given in agents if given.values.get("enabled") is not False]
+        unread = any("main" not in given.values and given.may_have("main") for _, given in agents)
+        if len(able) > 1 and not unread and not self._incomplete:
+            labels = [("this agent has a model too", each.location) for each in able[1 : 1 + _LABELLED]]
+            message = f"{len(able)} agents have a model, and none is the main one"
+            hint = "add `main true` to the one with which a user talks who names none"
+            yield _diagnostic("R304", message, able[0].location, hint=hint, labels=labels)
+
     def _first_ones(self, subject: Subject) -> list[Declaration]:
-        """The blocks on a path, in program order, without those that repeat the name of an earlier block."""
+        """The blocks of a subject, in program order, without those that repeat the name of an earlier block."""
         if subject not in self._firsts:
             self._firsts[subject] = [
                 block

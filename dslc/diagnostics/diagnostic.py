@@ -47,6 +47,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "R301": (_ERROR, "no such block"),
     "R302": (_NOTE, "declared but never used"),
     "R303": (_WARNING, "setting without effect"),
+    "R304": (_WARNING, "no main agent"),
     "T401": (_ERROR, "wrong type"),
     "T402": (_ERROR, "out of bounds"),
     "T403": (_ERROR, "not one of the choices"),
