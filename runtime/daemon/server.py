@@ -21,7 +21,6 @@ from runtime.agents.act import act
 from runtime.agents.dispatcher import Dispatcher
 from runtime.agents.thread_modes import retentions
 from runtime.agents.turn import Turn
-from runtime.api.admin.agents.lookup import model_of
 from runtime.api.admin.readiness import not_mounted
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
@@ -61,6 +60,7 @@ from runtime.threads.inputs import ClaimedInput
 from runtime.threads.run_log import RunLog
 from runtime.threads.turns.concurrency import ConcurrencyLimits
 from runtime.threads.turns.turn import AgentGone
+from runtime.tools.agent.access import model_of
 from runtime.tools.context import Acting
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery

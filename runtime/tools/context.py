@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
+from dslc.program import Program
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.identity.caller import Caller
@@ -22,6 +23,10 @@ from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
     """Ignore progress, for callers that report none."""
+
+
+def nothing_queued() -> None:
+    """Do nothing, for contexts without a daemon: the next one finds what was queued."""
 
 
 def no_blocks(_agent: str) -> Sequence[DeclaredBlock]:
@@ -73,6 +78,12 @@ class Context:
     """Returns the blocks of core memory that the program declares for an agent."""
     recall: OpenMemory | None = None
     """Searches what was said in threads; None if no agent has a model."""
+    program: Program = field(default_factory=Program)
+    """The running program."""
+    on_queued: Callable[[], None] = nothing_queued
+    """Call it after queueing deliveries or messages."""
+    cancel_run: Callable[[str, str], Awaitable[str]] | None = None
+    """Cancels a run, by its id and its user's: see `Dispatcher.cancel`. None without a daemon."""
 
     def of_call(self, key: str) -> Self:
         """Return the context of one call of the acting agent, see `Acting.key`. ValueError without an agent."""

@@ -84,12 +84,14 @@ class Tool:
         read_only: bool | None = None,
         long: bool = False,
         keyed: bool = False,
+        people: bool = False,
     ) -> None:
         """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
         it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
         description. `indexes`: it may read indexes of memories, which must be open. `read_only`: it changes nothing;
         true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress. `keyed`:
-        calls in a run with the same key (`Acting.key`) happen once."""
+        calls in a run with the same key (`Acting.key`) happen once. `people`: only for people and their clients; no
+        agent is offered it, and a call of an agent is refused."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -100,6 +102,7 @@ class Tool:
         self.indexes = indexes
         self.long = long
         self.keyed = keyed
+        self.people = people
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
         self._remaining: dict[frozenset[str], _Remaining] = {}
@@ -161,12 +164,15 @@ class Tool:
     async def call(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name, for the context's caller.
 
-        Raises `Forbidden`, `WrongParameters`, and what the function raises.
+        Raises `Forbidden`, `WrongParameters`, UsageError for an agent that calls a tool for people, and what the
+        function raises.
         """
         counts = COUNTS[context.caller.user_id][self.name]
         counts.calls += 1
         try:
             context.caller.need(self.scope)
+            if self.people and context.acting is not None:
+                raise UsageError(f"{self.name} is for people, and an agent cannot call it")
             read = self._read(given)
             return await self.function(context, **_values(read), **self._bound)
         except BaseException:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from dslc.blocks.agent import Agent
-from dslc.program import Program
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.identity.caller import Caller
@@ -48,13 +47,8 @@ class AdminContext(Context):
     """Addresses of the listeners by name (`public`, `admin`); empty without a daemon."""
     services: AgentServices
     """The threads and messages of agents, and the watchers of their runs."""
-    program: Program
-    on_queued: Callable[[], None]
-    """Call it after queueing deliveries or messages."""
     agent_context: Callable[[Agent, Caller, Acting], AgentContext]
     """Returns the context of an agent for a caller. Raises ModelUnavailable."""
-    cancel_run: Callable[[str, str], Awaitable[str]] | None
-    """Cancels a run, by its id and its user's: see `Dispatcher.cancel`. None without a daemon."""
     follow_secrets: Callable[[], Awaitable[None]]
     """Serves with the generated secrets as they are now, after a rotation."""
     state: Path

@@ -4,8 +4,8 @@ from the query of a GET, else from a JSON body."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -95,6 +95,19 @@ def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Endpoint]:
     """Return every tool under its own name, its parameters in the body."""
     for name, tool in tools.items():
         yield Endpoint("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=_ABSENT)
+
+
+_MAIN_AGENT: Final = "/v1/agent"
+_NAMED_AGENT: Final = "/v1/agents/{agent}"
+
+
+def _of_agents(rows: Sequence[Endpoint]) -> Iterator[Endpoint]:
+    """Return rows of the main agent, whose paths begin with `/v1/agent`, and the same for an agent by name. Their tools
+    have the parameter `agent`; None is the main agent."""
+    for row in rows:
+        yield replace(row, more=(*row.more, "not_found", "conflict"))
+        path = f"{_NAMED_AGENT}{row.path.removeprefix(_MAIN_AGENT)}"
+        yield replace(row, path=path, operation=f"{row.name}_of_agent")
 
 
 _WEBHOOKS = "/v1/webhooks"

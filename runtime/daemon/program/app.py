@@ -190,6 +190,9 @@ class App:
             progress=progress,
             declared_blocks=self._declared_blocks,
             recall=self.generation.recall,
+            program=self.generation.program,
+            on_queued=self.on_queued,
+            cancel_run=self.cancel_run,
         )
 
     def agent_context(self, agent: Agent, caller: Caller, acting: Acting, webhook: str | None = None) -> AgentContext:
@@ -221,9 +224,6 @@ class App:
             mounts=self.mounts,
             addresses=self.addresses,
             services=self.services,
-            program=self.generation.program,
-            on_queued=self.on_queued,
-            cancel_run=self.cancel_run,
             agent_context=self.agent_context,
             follow_secrets=self.follow_secrets,
             state=self.root.state,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from dslc.blocks.agent import Agent
 from runtime.clock import utc
-from runtime.errors import NotFound
+from runtime.errors import Conflict, NotFound, UsageError
 from runtime.memory.core.block import Block, BlockScope, ChangedBy, DeclaredBlock, Origin
 from runtime.memory.core.changes import ChangedBlock
 from runtime.memory.core.store import BlockStore, named_block
@@ -16,6 +17,46 @@ from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user
 
 _BEGINNING = 200
+_NO_MODEL: Final = "none"
+"""The row of a model that is none."""
+_GIVE_ONE: Final = "give it one: `agent NAME { model … }`"
+
+
+def model_of(agent: Agent) -> str | None:
+    """Return the name of an agent's model, a block or a row; None for a recorder."""
+    return None if agent.model is None or agent.model.name == _NO_MODEL else agent.model.name
+
+
+def main_agent(context: Context) -> Agent:
+    """Return the agent that the program declares as the main one, else the only one with a model. Raises NotFound if
+    there is none, Conflict if there are several."""
+    agents = context.program.agents.values()
+    able = [agent for agent in agents if model_of(agent) is not None and agent.enabled]
+    chosen = [agent for agent in agents if getattr(agent, "main", False)] or able
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise NotFound("no agent has a model, so there is no main agent", hint=_GIVE_ONE)
+    names = ", ".join(sorted(agent.name for agent in chosen))
+    raise Conflict(f"{len(chosen)} agents have a model, and none is the main one: {names}", hint="name one of them")
+
+
+def talking_agent(context: Context, name: str | None) -> Agent:
+    """Return the agent of this name that answers messages, by default the main one. Raises NotFound with the nearest
+    names, UsageError if it has no model or is disabled, and what `main_agent` raises."""
+    if name is None:
+        agent = main_agent(context)
+    elif name in context.program.agents:
+        agent = context.program.agents[name]
+    elif name in context.agents:
+        raise UsageError(f"the agent {name} has no model: it only records deliveries", hint=_GIVE_ONE)
+    else:
+        raise unknown_name("agent", name, context.agents, NotFound)
+    if model_of(agent) is None:
+        raise UsageError(f"the agent {agent.name} has no model: it only records deliveries", hint=_GIVE_ONE)
+    if not agent.enabled:
+        raise UsageError(f"the agent {agent.name} is disabled", hint="remove `enabled false` from its block")
+    return agent
 
 
 class CoreMemory(NamedTuple):

@@ -69,7 +69,7 @@ class AgentToolset(Mapping[str, Tool]):
         cls, patterns: Iterable[str] | None, caller: Caller, identity: AgentIdentity, tools: Toolset = ALL_TOOLS
     ) -> AgentToolset:
         """Return the tools of `tools` that the agent may use: those named by `patterns` (None: `DEFAULT_TOOLS`) and
-        allowed to the caller. A destructive tool must be named in full.
+        allowed to the caller. A destructive tool must be named in full; tools for people are never selected.
 
         The parameters `agent`, `subject` and `user` are bound: the model neither sees nor sets them.
         """
@@ -105,4 +105,6 @@ class AgentToolset(Mapping[str, Tool]):
 
 
 def _selects(patterns: Iterable[str], tool: Tool) -> bool:
+    if tool.people:
+        return False
     return any(each == tool.name or (not tool.destructive and matches(each, tool.name)) for each in patterns)

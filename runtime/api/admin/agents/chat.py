@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from runtime.agents.answer import memory_subject
 from runtime.agents.loop.events import RunEvent
-from runtime.api.admin.agents.lookup import model_of, talking_agent, talking_thread, thread_of, user_of
+from runtime.api.admin.agents.lookup import talking_agent, talking_thread, thread_of, user_of
 from runtime.api.admin.agents.turn_answer import Turn, turn_of
 from runtime.api.admin.parameters import flag, integer, text
 from runtime.api.admin.state import AdminContext
@@ -21,6 +21,7 @@ from runtime.threads.messages import Message
 from runtime.threads.run import WAITING
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
+from runtime.tools.agent.access import model_of
 
 LOOK_SECONDS: Final = 0.2
 """Interval in seconds of reading the state of a run."""

@@ -8,13 +8,11 @@ from typing import Any
 from dslc.blocks.agent import Agent
 from runtime.api.admin.parameters import optional_text, text
 from runtime.api.admin.state import AdminContext
-from runtime.errors import NotFound, UsageError
+from runtime.errors import Conflict, NotFound, UsageError
 from runtime.suggestions import unknown_name
 from runtime.threads.thread import Thread, not_found
+from runtime.tools.agent import access
 from runtime.tools.memory.access import asked_user
-
-_NO_MODEL = "none"
-"""The row of a model that is none."""
 
 
 async def user_of(context: AdminContext, parameters: Mapping[str, Any]) -> str:
@@ -22,35 +20,16 @@ async def user_of(context: AdminContext, parameters: Mapping[str, Any]) -> str:
     return await asked_user(context, optional_text(parameters, "user")) or context.caller.user_id
 
 
-def model_of(agent: Agent) -> str | None:
-    """Return the name of an agent's model, a block or a row; None for a recorder."""
-    return None if agent.model is None or agent.model.name == _NO_MODEL else agent.model.name
-
-
 def talking_agent(context: AdminContext, parameters: Mapping[str, Any]) -> Agent:
-    """Return the agent `agent`, by default the only one with a model.
+    """Return the agent `agent`, by default the main one.
 
     Raises UsageError if there is none or are several, if it has no model or is disabled; NotFound, with the nearest
     names, if there is no such agent.
     """
-    name = optional_text(parameters, "agent")
-    declared = context.program.agents
-    able = sorted(each for each, agent in declared.items() if model_of(agent) is not None and agent.enabled)
-    if name is None:
-        if len(able) == 1:
-            return declared[able[0]]
-        if not able:
-            raise UsageError("no agent has a model", hint="give one a model: `agent NAME { model … }`")
-        raise UsageError(f"{len(able)} agents have a model: {', '.join(able)}", hint="name one of them")
-    agent = declared.get(agent_name(context, name))
-    if agent is None or model_of(agent) is None:
-        raise UsageError(
-            f"the agent {name} has no model: it only records deliveries",
-            hint="give it one: `agent NAME { model … }`",
-        )
-    if not agent.enabled:
-        raise UsageError(f"the agent {name} is disabled", hint="remove `enabled false` from its block")
-    return agent
+    try:
+        return access.talking_agent(context, optional_text(parameters, "agent"))
+    except Conflict as several:
+        raise UsageError(str(several), hint=several.hint) from None
 
 
 def agent_name(context: AdminContext, name: str) -> str:

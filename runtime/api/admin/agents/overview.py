@@ -8,11 +8,12 @@ from operator import attrgetter
 from typing import Any
 
 from dslc.blocks.agent import Agent
-from runtime.api.admin.agents.lookup import agent_name, model_of, user_of
+from runtime.api.admin.agents.lookup import agent_name, user_of
 from runtime.api.admin.parameters import integer, optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.models.calls.usage import used_by
 from runtime.threads.run import RunRow, newest_runs
+from runtime.tools.agent.access import model_of
 
 
 async def list_agents(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
