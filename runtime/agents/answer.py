@@ -28,6 +28,7 @@ from runtime.memory.item import rfc3339
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
 from runtime.search.errors import IndexFailed
+from runtime.switches import COMPACTION, EMBEDDING, SWITCHES, TOOLS, SwitchedOff
 from runtime.threads.content import text_of
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.messages import NewMessage
@@ -37,6 +38,7 @@ from runtime.threads.thread_write import ThreadGone
 from runtime.tools.context import Acting
 from runtime.tools.model.agent_toolset import DONE, FIND_TOOL, AgentIdentity, AgentToolset
 from runtime.tools.model.output import result_text
+from runtime.tools.toolset import Toolset
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.request.json_path import compile_path
 
@@ -172,7 +174,10 @@ class _Answering:
         self._tools = AgentToolset.for_agent(
             self._agent.tools or None, self._context.caller, AgentIdentity(turn.agent, place.subject)
         )
-        self._finder = ToolFinder(ordered_tools(self._tools))
+        switches = self._context.switches
+        self._refused = None if switches.on(TOOLS) else SwitchedOff(SWITCHES[TOOLS])
+        offered = self._tools if self._refused is None else AgentToolset(Toolset({}))
+        self._finder = ToolFinder(ordered_tools(offered))
         self._counter = services.counter(client)
         self._native = calls_natively(self._agent, client)
         self._scope = BlockScope(turn.user_id, turn.agent, place.subject)
@@ -183,7 +188,7 @@ class _Answering:
             self._owner,
             services.counter(context.summarizer or client),
             self._agent.summarizer.max_words,
-            None if context.tool_context.recall is None else context.tool_context.recall.embedder,
+            context.tool_context.recall.embedder if context.tool_context.recall and switches.on(EMBEDDING) else None,
         )
 
     async def run(self) -> Ended:
@@ -202,11 +207,12 @@ class _Answering:
                 threshold=self._agent.context.compaction_threshold,
                 budget=await budget_of(self._agent, self._client),
                 calling="native" if self._native else "json",
+                summarizes=self._context.switches.on(COMPACTION),
             ),
             fields=fields,
             refreshed=self._refreshed,
             finder=self._finder,
-            runner=Runner(self._tools, self._call, self._log, self._context.caller),
+            runner=Runner(self._tools, self._call, self._log, self._context.caller, self._refused),
             reads=frozenset(name for name, tool in self._tools.items() if tool.read_only) | {DONE.name, FIND_TOOL.name},
             state=self._state,
             summarizer=self._summarizer,

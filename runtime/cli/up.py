@@ -59,6 +59,9 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "text", "json"]),
     help="auto: text on a terminal, else JSON.  [default: auto]",
 )
+@click.option(
+    "--agents", type=click.Choice(["on", "off"]), help="off: no agent runs, and deliveries wait.  [default: on]"
+)
 @root_option
 def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -> None:
     """Start the daemon with the programs under each PATH (default: the current folder).
@@ -147,6 +150,8 @@ def _announce(app: App, known: Mapping[str, str]) -> None:
     click.echo(f"symbiont {metadata.version('symbiont')}, root {app.root.folder}, database {app.database.shown}")
     click.echo(f"senders post to  http://{app.addresses['public']}")
     click.echo(f"operators use    http://{app.addresses['admin']}/readyz")
+    for reason in app.switches.reasons:
+        click.echo(f"switched off     {reason}")
     click.echo()
     rows = [
         (

@@ -37,12 +37,11 @@ from runtime.daemon.listeners.sockets import (
 from runtime.daemon.process.open_files import room_for
 from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, own
 from runtime.daemon.process.settings import ProcessSettings
-from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
 from runtime.daemon.program.reload import Compiled, compile_paths
-from runtime.daemon.program.upkeep import check_database, look_at_models, reload_on_changes
-from runtime.daemon.program.user_removal import Removal
+from runtime.daemon.program.upkeep import check_database
+from runtime.daemon.tasks import DaemonParts, start_all, supervisor
 from runtime.database.errors import Unavailable
 from runtime.database.notifications import INBOX, WEBHOOKS, Notifications
 from runtime.errors import UsageError
@@ -54,7 +53,6 @@ from runtime.identity import users
 from runtime.identity.caller import Caller, Scope
 from runtime.memory.compaction_schedule import Compactor
 from runtime.outbound.key_store import KeyStore
-from runtime.secrets import BACKENDS
 from runtime.threads import thread_retention
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.run_log import RunLog
@@ -174,7 +172,7 @@ class Daemon:
         # False under nohup(1): the end of its terminal must not stop such a process.
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         self._drained_by = 0.0
-        self._tasks = Supervisor()
+        self._tasks = supervisor(app.switches)
         settings, database, clock = app.settings, app.database, app.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
         database.outage.on_change = self._note_storage
@@ -209,11 +207,20 @@ class Daemon:
         )
         addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
         self._keys = KeyStore(clock)
-        self._compactor = Compactor(
-            app.pinned_memories,
-            clock,
-            read=lambda: app.root.read(COMPACTED_FILE),
-            write=lambda moments: app.root.write(COMPACTED_FILE, moments),
+        self._parts = DaemonParts(
+            app=app,
+            audit=self._audit,
+            dispatcher=self._dispatcher,
+            notifications=self._notifications,
+            retention=self._retention,
+            compactor=Compactor(
+                app.pinned_memories,
+                clock,
+                read=lambda: app.root.read(COMPACTED_FILE),
+                write=lambda moments: app.root.write(COMPACTED_FILE, moments),
+            ),
+            notifier=notifier,
+            guard=self._guard,
         )
         self._receiver = Receiver(
             lambda: app.table,
@@ -252,22 +259,10 @@ class Daemon:
             remove_stale_socket(app.root)
             app.addresses = {"public": shown(public), "admin": shown(private)}
             app.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **app.addresses})
-            tasks.start("audit", self._audit.run())
-            tasks.start("dispatcher", self._dispatcher.run())
-            tasks.start("watch", reload_on_changes(app))
-            tasks.start("guard", self._guard())
-            tasks.start("models", look_at_models(app))
-            tasks.start("notifications", self._notifications.run())
-            tasks.start("retention", self._retention.run())
-            tasks.start("dynamic webhooks", app.dynamic_routes.run())
-            tasks.start("tokens", app.tokens.run())
+            for reason in app.switches.reasons:
+                log.warning("switched_off", reason=reason)
+            start_all(tasks, self._parts)
             await app.start_background(tasks.start)
-            tasks.start("compaction", self._compactor.run())
-            tasks.start("removed users", Removal(app).run())
-            for name, backend in BACKENDS.items():
-                if backend.keep is not None:
-                    tasks.start(f"secrets of {name}", backend.keep(app.secrets))
-            tasks.start("watchdog", self._notifier.watch())
             self._on_signals()
             try:
                 self._serving = True

@@ -23,6 +23,7 @@ from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.program.app import App, refuse_another_database
 from runtime.daemon.program.upkeep import check_database, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
+from runtime.daemon.tasks import supervisor
 from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS
 
@@ -48,7 +49,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
     refuse_another_database(root, settings)
     with own(root, seconds=0):
         async with App.open(root, settings) as app:
-            tasks = Supervisor()
+            tasks = supervisor(app.switches)
             app.database.on_fatal = lambda error: tasks.fail(str(error))
             app.on_fatal = tasks.fail
             await _load(app, paths)

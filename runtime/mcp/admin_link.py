@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from runtime.api.admin.protocol import (
     ABANDON_HEADER,
+    CLIENT_HEADER,
     LINES,
     MISDIRECTED,
     ROOT_HEADER,
@@ -52,7 +53,8 @@ async def ask(
         body = json.dumps(dict(parameters)).encode()
         head = (
             f"POST /v1/{name} HTTP/1.0\r\nHost: symbiont\r\nContent-Type: application/json\r\nAccept: {LINES}\r\n"
-            f"{ABANDON_HEADER}: yes\r\n{ROOT_HEADER}: {root}\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"{ABANDON_HEADER}: yes\r\n{CLIENT_HEADER}: mcp\r\n{ROOT_HEADER}: {root}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
         )
         writer.write(head.encode() + body)
         await writer.drain()

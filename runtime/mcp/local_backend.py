@@ -35,6 +35,8 @@ class LocalBackend:
         """See `McpBackend`."""
         try:
             async with self._open_context(self._caller, progress or no_progress) as context:
+                if (tool := self._tools.get(name)) is not None:
+                    context.switches.need(tool.stopped_by)
                 text = (await self._tools.call(name, context, arguments)).model_dump_json()
         except SymbiontError as error:
             raise BackendFailure(failure_of(error, self._tools.get(name), self._caller).json()) from None

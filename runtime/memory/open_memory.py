@@ -82,9 +82,11 @@ class OpenMemory:
         embedding_problem: str | None = None,
         summarizer: ModelClient | None = None,
         summarizer_problem: str | None = None,
+        not_embedded: str | None = None,
     ) -> None:
         """`folder`: of the store's files, or None. `summarizer`: the model that writes summaries. The problems say in
-        one line why the index, the embedding or the summarizer is not the declared one."""
+        one line why the index, the embedding or the summarizer is not the declared one; `not_embedded`, why nothing is
+        embedded now although there is an embedding."""
         self.name = block.name
         self.block = block
         self.folder = folder
@@ -94,6 +96,7 @@ class OpenMemory:
         self._options = block.store.options if store_options is None else store_options
         self._index_problem = index_problem
         self._embedding_problem = embedding_problem
+        self._not_embedded = not_embedded
         self.summarizer = summarizer
         self.summarizer_problem = summarizer_problem
         self._not_compacted: dict[str, str] = {}
@@ -159,13 +162,15 @@ class OpenMemory:
         """Return why there is no embedding, or why nothing can be embedded at the moment."""
         return self._embedding_problem or self._indexer.queue.problem
 
-    async def activate(self, start: Start | None = None) -> None:
+    async def activate(self, start: Start | None = None, *, name: str | None = None) -> None:
         """Apply this block: its store's options, its embedding. `start` runs the tasks that keep the index in step;
-        without it every search does that itself."""
+        without it every search does that itself. `name`: in the names of the tasks, by default the memory's."""
         self.store.configure(self._options)
+        self._indexer.queue.switched_off = None if self._embedder is None else self._not_embedded
         await self._indexer.queue.use(self._embedder)
         if start is not None:
-            self._indexer.start_background(start, background_tasks(self.name, self._indexer, self.folder, self._clock))
+            name = self.name if name is None else name
+            self._indexer.start_background(start, background_tasks(name, self._indexer, self.folder, self._clock))
 
     async def search(
         self, question: Question, progress: Progress | None = None, *, owner: CallOwner = BACKGROUND
@@ -255,6 +260,8 @@ class OpenMemory:
             embedder.renew()
             await self._indexer.queue.use(embedder)
         report = await self._indexer.sync(agent_id, progress)
+        if embedder is not None and self._not_embedded is not None:
+            return report._replace(problems=(*report.problems, self._not_embedded))
         try:
             return report._replace(embedded=await self.embed(progress=progress))
         except (EmbeddingUnavailable, EmbeddingMismatch) as error:

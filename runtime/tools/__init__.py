@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtime.extension_table import table_of
+from runtime.switches import AGENTS
 from runtime.tools.agent.blocks import (
     agent_block_edit,
     agent_block_history,
@@ -135,6 +136,7 @@ TOOLS = table_of(
         Tool(
             memory_replace,
             "write",
+            stopped_by=AGENTS,
             indexes=False,
             keyed=True,
             example={"agent": "assistant", "label": "human", "old": "Lives in Lyon.", "new": "Lives in Oslo."},
@@ -142,6 +144,7 @@ TOOLS = table_of(
         Tool(
             memory_append,
             "write",
+            stopped_by=AGENTS,
             indexes=False,
             keyed=True,
             example={"agent": "assistant", "label": "human", "content": "Prefers short answers."},
@@ -149,6 +152,7 @@ TOOLS = table_of(
         Tool(
             memory_insert,
             "write",
+            stopped_by=AGENTS,
             indexes=False,
             keyed=True,
             example={"agent": "assistant", "label": "human", "content": "Name: Ada", "line": 1},
@@ -156,17 +160,20 @@ TOOLS = table_of(
         Tool(
             archival_insert,
             "write",
+            stopped_by=AGENTS,
             keyed=True,
             example={"agent": "assistant", "content": "Ada lives in Lyon.", "tags": ["home"]},
         ),
         Tool(
             archival_search,
             "read",
+            stopped_by=AGENTS,
             example={"agent": "assistant", "query": "where does Ada live", "tags": ["home"], "limit": 5},
         ),
         Tool(
             archival_replace,
             "write",
+            stopped_by=AGENTS,
             keyed=True,
             example={
                 "agent": "assistant",
@@ -174,12 +181,24 @@ TOOLS = table_of(
                 "content": "Ada lives in Oslo.",
             },
         ),
-        Tool(conversation_search, "read", example={"query": "which restaurant did they like", "limit": 5}),
-        Tool(agent_block_list, "read", indexes=False, example={"agent": "assistant"}),
-        Tool(agent_block_show, "read", indexes=False, example={"agent": "assistant", "label": "human"}),
+        Tool(
+            conversation_search,
+            "read",
+            stopped_by=AGENTS,
+            example={"query": "which restaurant did they like", "limit": 5},
+        ),
+        Tool(agent_block_list, "read", stopped_by=AGENTS, indexes=False, example={"agent": "assistant"}),
+        Tool(
+            agent_block_show,
+            "read",
+            stopped_by=AGENTS,
+            indexes=False,
+            example={"agent": "assistant", "label": "human"},
+        ),
         Tool(
             agent_block_edit,
             "write",
+            stopped_by=AGENTS,
             indexes=False,
             idempotent=True,
             keyed=True,
@@ -188,12 +207,14 @@ TOOLS = table_of(
         Tool(
             agent_block_history,
             "read",
+            stopped_by=AGENTS,
             indexes=False,
             example={"agent": "assistant", "label": "human", "limit": 10},
         ),
         Tool(
             agent_block_restore,
             "write",
+            stopped_by=AGENTS,
             indexes=False,
             idempotent=True,
             keyed=True,

@@ -16,6 +16,7 @@ from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
 from runtime.models.calls.call import CallOwner
+from runtime.switches import ALL_ON, Switches
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
@@ -84,6 +85,7 @@ class Context:
     """Call it after queueing deliveries or messages."""
     cancel_run: Callable[[str, str], Awaitable[str]] | None = None
     """Cancels a run, by its id and its user's: see `Dispatcher.cancel`. None without a daemon."""
+    switches: Switches = ALL_ON
 
     def of_call(self, key: str) -> Self:
         """Return the context of one call of the acting agent, see `Acting.key`. ValueError without an agent."""

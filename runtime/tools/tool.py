@@ -85,13 +85,15 @@ class Tool:
         long: bool = False,
         keyed: bool = False,
         people: bool = False,
+        stopped_by: str | None = None,
     ) -> None:
         """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
         it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
         description. `indexes`: it may read indexes of memories, which must be open. `read_only`: it changes nothing;
         true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress. `keyed`:
         calls in a run with the same key (`Acting.key`) happen once. `people`: only for people and their clients; no
-        agent is offered it, and a call of an agent is refused."""
+        agent is offered it, and a call of an agent is refused. `stopped_by`: the switch without which no client is
+        answered, see `runtime.switches`."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -103,6 +105,7 @@ class Tool:
         self.long = long
         self.keyed = keyed
         self.people = people
+        self.stopped_by = stopped_by
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
         self._remaining: dict[frozenset[str], _Remaining] = {}

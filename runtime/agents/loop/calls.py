@@ -53,9 +53,18 @@ Answer = Callable[[Call], Awaitable[str]]
 
 
 class Runner:
-    """Runs calls for one run. `tools`: by the name that the model uses. `answer`: calls one of them."""
+    """Runs calls for one run. `tools`: by the name that the model uses. `answer`: calls one of them. `refused`: why
+    none is called; None if they are."""
 
-    def __init__(self, tools: Mapping[str, Tool], answer: Answer, run_log: RunLog, caller: Caller) -> None:
+    def __init__(
+        self,
+        tools: Mapping[str, Tool],
+        answer: Answer,
+        run_log: RunLog,
+        caller: Caller,
+        refused: SymbiontError | None = None,
+    ) -> None:
+        self._refused = refused
         self._tools = tools
         self._answer = answer
         self._log = run_log
@@ -91,7 +100,8 @@ class Runner:
 
     async def _one(self, call: Call) -> CallOutput:
         tool = self._tools.get(call.name)
-        repeatable = tool is None or tool.repeatable
+        # A call that an earlier attempt began is not repeated if none is called any more.
+        repeatable = self._refused is None and (tool is None or tool.repeatable)
 
         async def act() -> CallOutput:
             return await self._output(call, tool)
@@ -106,6 +116,8 @@ class Runner:
     async def _output(self, call: Call, tool: Tool | None) -> CallOutput:
         seconds = LONG_TOOL_SECONDS if tool is not None and tool.long else TOOL_SECONDS
         try:
+            if self._refused is not None:
+                raise self._refused
             async with asyncio.timeout(seconds):
                 return CallOutput("ok", await self._answer(call))
         except Unavailable:

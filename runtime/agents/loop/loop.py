@@ -60,12 +60,14 @@ _LAST_STEP: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """Settings of one agent. `budget`: of a request with its reply."""
+    """Settings of one agent. `budget`: of a request with its reply. `summarizes`: False leaves the oldest messages out
+    of a context that would become too large."""
 
     max_steps: int
     threshold: float
     budget: Budget
     calling: ToolCalling
+    summarizes: bool = True
 
 
 class Loop:
@@ -99,7 +101,7 @@ class Loop:
         self._fields = fields
         self._refreshed = refreshed
         self._changed = False
-        self._shrinks = True
+        self._shrinks = settings.summarizes
         """False after a summary that would have made no room."""
         self._runner = runner
         self._reads = reads

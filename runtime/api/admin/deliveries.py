@@ -13,7 +13,7 @@ from runtime.identity import users
 from runtime.suggestions import unknown_name
 from runtime.threads.turns.turn import NEVER, QUEUED
 from runtime.webhooks.deliveries import queries
-from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, DeliveryQuery, ListedDelivery
+from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, DeliveryQuery, ListedDelivery, Ran
 from runtime.webhooks.deliveries.redelivery import ENDED, redeliver_all
 
 SELECTED = 10_000
@@ -32,7 +32,7 @@ async def list_deliveries(context: AdminContext, parameters: Mapping[str, Any]) 
     if not rows:
         await _refuse_unknown_name(context, wanted)
     known = await users.names(context.database)
-    return {"deliveries": [_row(row, known) for row in rows[:limit]], "more": len(rows) > limit}
+    return {"deliveries": [_row(context, row, known) for row in rows[:limit]], "more": len(rows) > limit}
 
 
 async def select(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,22 +55,11 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     """Return the delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
     found = await queries.show(context.database, await queries.resolve(context.database, text(parameters, "id")))
     return {
-        **_row(found.row, await users.names(context.database)),
+        **_row(context, found.row, await users.names(context.database)),
         "headers": [list(pair) for pair in found.headers],
         "body": None if found.body is None else base64.b64encode(found.body).decode(),
         "body_missing": found.why,
-        "runs": [
-            {
-                "id": ran.id,
-                "agent": ran.agent,
-                "state": ran.state,
-                "attempts": ran.attempt,
-                "started": time_json(ran.started_at),
-                "finished": time_json(ran.finished_at),
-                "error": ran.error,
-            }
-            for ran in found.runs
-        ],
+        "runs": [_ran(context, ran) for ran in found.runs],
     }
 
 
@@ -123,7 +112,8 @@ async def _refuse_unknown_name(context: AdminContext, wanted: DeliveryQuery) -> 
         raise unknown_name("webhook", wanted.name, context.mounts)
 
 
-def _row(row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
+def _row(context: AdminContext, row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
+    state, error = context.shown(row.state, row.last_error)
     return {
         "id": row.id,
         "webhook": row.webhook,
@@ -138,13 +128,26 @@ def _row(row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
         "content_type": row.content_type,
         "verified": row.verified,
         "secret_index": row.secret_index,
-        "state": row.state,
+        "state": state,
         "attempts": row.attempt,
         "tries": row.tries,
-        "next_attempt": time_json(row.next_attempt_at) if row.state == QUEUED and row.next_attempt_at < NEVER else None,
+        "next_attempt": time_json(row.next_attempt_at) if state == QUEUED and row.next_attempt_at < NEVER else None,
         "finished": time_json(row.finished_at),
-        "error": row.last_error,
+        "error": error,
         "run": row.run_id,
+    }
+
+
+def _ran(context: AdminContext, ran: Ran) -> dict[str, Any]:
+    state, error = context.shown(ran.state, ran.error)
+    return {
+        "id": ran.id,
+        "agent": ran.agent,
+        "state": state,
+        "attempts": ran.attempt,
+        "started": time_json(ran.started_at),
+        "finished": time_json(ran.finished_at),
+        "error": error,
     }
 
 

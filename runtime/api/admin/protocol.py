@@ -16,6 +16,9 @@ ABANDON_HEADER: Final = "X-Symbiont-Abandon"
 """Header of a request whose operation is cancelled when its connection ends."""
 ROOT_HEADER: Final = "Symbiont-Root"
 """Header of requests and answers: the identity of the root."""
+CLIENT_HEADER: Final = "Symbiont-Client"
+"""Header of a request of a client of MCP, with the value `mcp`: for it, switches stop tools as they do over HTTP. The
+commands of a person go on."""
 MISDIRECTED: Final = 421
 """Status of an answer from the process of another root; nothing was done (RFC 9110 section 15.5.20)."""
 

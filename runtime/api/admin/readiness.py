@@ -20,6 +20,7 @@ from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import StoreProblem
 from runtime.models.model import ModelUnavailable, Problem
+from runtime.switches import AGENTS, SWITCHES
 from runtime.threads.turns.backlog import Backlog, BacklogReader
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
@@ -75,13 +76,12 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     if context.environment_notes:
         yield Check("environment", "YELLOW", _listed("needs attention", context.environment_notes))
     yield _webhooks(context)
+    for check in _switches(context):
+        yield check
     for check in await _turns(context):
         yield check
-    for check in await model_checks(context.models):
+    async for check in _agents(context):
         yield check
-    for agent in sorted(context.program.agents.values(), key=lambda agent: agent.name):
-        if agent.enabled and (check_of_agent := await _agent(context, agent)) is not None:
-            yield check_of_agent
     for name, memory in sorted(context.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
@@ -171,6 +171,23 @@ def _webhooks(context: AdminContext) -> Check:
     return Check("webhooks", "GREEN", f"{mounted} mounted")
 
 
+def _switches(context: AdminContext) -> Iterator[Check]:
+    """One check for each switch that is off."""
+    for name in sorted(context.switches.off):
+        switch = SWITCHES[name]
+        yield Check(f"switch {name}", "YELLOW", f"{switch.reason}: {switch.stops}; waiting: {switch.waits}")
+
+
+async def _agents(context: AdminContext) -> AsyncIterator[Check]:
+    """Check the models, and the contexts of agents; without agents only the models that they do not answer with."""
+    on = context.switches.on(AGENTS)
+    for check in await model_checks([model for model in context.models if on or not model.agents]):
+        yield check
+    for agent in sorted(context.program.agents.values(), key=lambda agent: agent.name):
+        if on and agent.enabled and (check_of_agent := await _agent(context, agent)) is not None:
+            yield check_of_agent
+
+
 async def _turns(context: AdminContext) -> list[Check]:
     """Check the deliveries, and the messages to agents if there are any."""
     reader = BacklogReader(context.database, context.clock)
@@ -178,9 +195,15 @@ async def _turns(context: AdminContext) -> list[Check]:
         await reader.look()
     if reader.last is None:
         return [Check("deliveries", "RED", "the number of deliveries cannot be read from the database")]
-    checks = [_deliveries(reader.last["delivery"])]
+    reason = context.switches.reason(AGENTS)
+    checks = [_deliveries(reader.last["delivery"], reason)]
     if progress := _progress(reader.last["message"]):
-        checks.append(Check("messages", "GREEN", f"{_count(progress, 'message')} to agents in progress"))
+        said = f"{_count(progress, 'message')} to agents"
+        checks.append(
+            Check("messages", "GREEN", f"{said} in progress")
+            if reason is None
+            else Check("messages", "YELLOW", f"{said} waiting: {reason}")
+        )
     return checks
 
 
@@ -188,18 +211,20 @@ def _progress(backlog: Backlog) -> int:
     return sum(backlog.states[state] for state in (QUEUED, RUNNING, WAITING))
 
 
-def _deliveries(backlog: Backlog) -> Check:
+def _deliveries(backlog: Backlog, switched_off: str | None) -> Check:
+    """Return the check of deliveries. `switched_off`: why none of them is run."""
     gone = backlog.states[AGENT_GONE]
     ended = [
         *([_count(backlog.dead, "dead letter")] if backlog.dead else []),
         *([f"{_count(gone, 'delivery')} whose agent is gone"] if gone else []),
     ]
-    said = f"{_count(_progress(backlog), 'delivery')} in progress"
+    waiting = bool(switched_off and _progress(backlog))
+    said = f"{_count(_progress(backlog), 'delivery')} {f'waiting: {switched_off}' if waiting else 'in progress'}"
     if ended:
         return Check(
             "deliveries", "YELLOW", f"{said}; {' and '.join(ended)}: `symbi webhook redeliver` sends them again"
         )
-    return Check("deliveries", "GREEN", said)
+    return Check("deliveries", "YELLOW" if waiting else "GREEN", said)
 
 
 async def _store(name: str, memory: OpenMemory) -> Check:

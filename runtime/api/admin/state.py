@@ -13,7 +13,11 @@ from runtime.agents.turn import AgentContext
 from runtime.identity.caller import Caller
 from runtime.identity.tokens import Tokens
 from runtime.models.client import ModelClient
+from runtime.models.model import ModelUnavailable
 from runtime.secrets.backend import SecretContext
+from runtime.switches import AGENTS
+from runtime.threads.run import SWITCHED_OFF
+from runtime.threads.turns.turn import LIVING, RUNNING
 from runtime.tools.context import Acting, Context
 from runtime.webhooks.routing.route import MountedWebhook
 
@@ -69,3 +73,12 @@ class AdminContext(Context):
     """The reasons why secrets could not be read again and keep their last value, one line each."""
     tell: Callable[[Event], None] = _untold
     """Sends an event to the command that waits for the operation, if it takes events."""
+
+    def shown(self, state: str | None, error: str | None = None) -> tuple[str | None, str | None]:
+        """Return the state of a turn or run, and the error beside it, as a person sees them: what waits because no
+        agent runs says so. On a shared database the running ones are those of other daemons."""
+        reason = self.switches.reason(AGENTS)
+        elsewhere = state == RUNNING and self.database.kind == "postgresql"
+        if reason is None or elsewhere or state not in (*LIVING, ModelUnavailable.state):
+            return state, error
+        return SWITCHED_OFF, error or reason

@@ -13,6 +13,7 @@ from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown_name
+from runtime.threads.run import SWITCHED_OFF
 from runtime.webhooks.audit import log as audit_log
 from runtime.webhooks.audit.log import ANY_STATUS, Asked, Noted
 from runtime.webhooks.providers.samples import sample as samples
@@ -76,6 +77,7 @@ async def log(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
 
 def _attempt(row: Noted, context: AdminContext) -> dict[str, Any]:
     entry = context.mounts.get(row.webhook or "")
+    state, error = context.shown(row.state, row.error)
     several = row.secret_index is not None and (row.secret_index > 0 or bool(entry and len(entry.secret_origins) > 1))
     return {
         "id": row.id,
@@ -96,10 +98,10 @@ def _attempt(row: Noted, context: AdminContext) -> dict[str, Any]:
         "secret": row.secret_index + 1 if row.secret_index is not None and several else None,
         "delivery_id": row.delivery_id,
         "provider_delivery_id": row.provider_delivery_id,
-        "state": row.state,
-        "error": row.error,
+        "state": state,
+        "error": error,
         "run": row.run_id,
-        "run_state": row.run_state,
+        "run_state": state if state == SWITCHED_OFF else row.run_state,
         "count": row.count,
     }
 

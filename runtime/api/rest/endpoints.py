@@ -10,12 +10,17 @@ from functools import cached_property
 from typing import Any, Final
 
 from runtime.api.rest.input_parsing import LARGEST_BODY
+from runtime.switches import AGENTS
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES
 from runtime.tools.tool import Tool
 
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
 """Maximum bytes of a body with items: one item of 1,048,576 characters, however JSON escapes them."""
+
+
+_OF_AGENTS: Final = ("/v1/agent", "/v1/approvals", "/v1/usage")
+"""Beginnings of the paths of agents, whatever tool they call."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,11 @@ class Endpoint:
     def name(self) -> str:
         """The id of the operation."""
         return self.operation or self.tool.name
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The switch without which it answers 503 `switched_off`; None if no switch stops it."""
+        return AGENTS if self.path.startswith(_OF_AGENTS) else self.tool.stopped_by
 
     @property
     def given(self) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from runtime.api.rest.problem import CONTENT_TYPE, Problem, problem_of
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
 from runtime.memory.indexing.progress import Progress
+from runtime.switches import ALL_ON, Switches
 from runtime.tools import resources
 from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.tool import Tool
@@ -59,9 +60,10 @@ class ApiResponse(NamedTuple):
 class RestHandler:
     """Serves `/v1` to callers with a token."""
 
-    def __init__(self, open_context: OpenContext, bearer: Authenticator) -> None:
+    def __init__(self, open_context: OpenContext, bearer: Authenticator, switches: Switches = ALL_ON) -> None:
         self._open_context = open_context
         self._bearer = bearer
+        self._switches = switches
 
     async def answer(self, call: ApiRequest) -> ApiResponse:
         """Answer `call`; raises nothing unless the request is cancelled."""
@@ -85,6 +87,7 @@ class RestHandler:
         endpoint, in_path = _find(call)
         try:
             caller.need(endpoint.tool.scope)
+            self._switches.need(endpoint.stopped_by)
             given = await _given(call, endpoint, in_path)
             if endpoint.tool.long and call.method != "HEAD" and accepts_events(call.accept):
                 events = self._events(call, endpoint, caller, given)

@@ -124,6 +124,7 @@ def _body(row: Endpoint, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _responses(row: Endpoint) -> dict[str, Any]:
     kinds = {*_ALWAYS, *(("not_found",) if row.in_path else ()), *row.more}
+    kinds |= {"switched_off"} if row.stopped_by else set()
     if row.body:
         kinds |= {"conflict", "too_large", "unsupported_media_type"}
     good = _good(None if row.status == 204 else row.tool.result, row.status)

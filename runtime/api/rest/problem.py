@@ -11,6 +11,7 @@ from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported
+from runtime.switches import SwitchedOff
 from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
 from runtime.tools.tool import Tool, WrongParameters
 
@@ -33,6 +34,7 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "upsert_failed": (500, "The data could not be stored"),
         "unavailable": (503, "The database is unavailable"),
         "provider_unavailable": (503, "A required service is unavailable"),
+        "switched_off": (503, "This is switched off"),
     }
 )
 """Every kind of problem: its status and its title."""
@@ -139,9 +141,9 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
         return Problem(kind, detail, code=code)
     if kind == "unavailable":
         return Problem(kind, "try again", code=code, headers=_LATER)
-    return Problem(
-        kind, detail, hint=hint, code=code, errors=_field(failure), headers=_LATER if TITLES[kind][0] == 503 else ()
-    )
+    # Only a person turns a switch.
+    again = TITLES[kind][0] == 503 and kind != "switched_off"
+    return Problem(kind, detail, hint=hint, code=code, errors=_field(failure), headers=_LATER if again else ())
 
 
 _LATER: Final = (("Retry-After", "5"),)
@@ -157,6 +159,8 @@ def _kind(error: SymbiontError, code: Code) -> str:
             return "conflict"
         case Unavailable() | StoreBusy():
             return "unavailable"
+        case SwitchedOff():
+            return "switched_off"
     return "wrong_parameters" if code == "invalid_params" else code
 
 

@@ -14,7 +14,7 @@ from aiohttp.typedefs import Handler
 from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api.admin.operations import OPERATIONS, Operation, error_json
-from runtime.api.admin.protocol import LINES, ROOT_HEADER
+from runtime.api.admin.protocol import CLIENT_HEADER, LINES, ROOT_HEADER
 from runtime.api.admin.readiness import known_model_checks, not_mounted
 from runtime.api.admin.state import Event
 from runtime.api.admin.tools import ToolOperation
@@ -121,7 +121,7 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
             # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
             return web.json_response({"ready": state["ready"]}, status=status)
         # Deliveries are stored while a model is away, so it is only a warning here.
-        state["warnings"] += _model_warnings(app)
+        state["warnings"] += [*app.switches.reasons, *_model_warnings(app)]
         return web.json_response(state, status=status)
 
     return readyz
@@ -182,14 +182,9 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
                     f"this daemon has no operation {name!r}",
                     hint="the daemon may be older than the command; restart it",
                 )
-            try:
-                parameters = await request.json()
-            except (ValueError, RecursionError):
-                raise UsageError("the parameters are not JSON") from None
-            except (RequestPayloadError, ConnectionError):
-                raise UsageError("the parameters did not arrive") from None
-            if not isinstance(parameters, dict):
-                raise UsageError("the parameters are not a JSON object")
+            parameters = await _parameters(request)
+            if tool is not None and request.headers.get(CLIENT_HEADER) == "mcp":
+                app.switches.need(tool.stopped_by)
             if request.headers.get("Accept") == LINES:
                 events = Events()
                 return await streamed(request, partial(_run, app, operation, parameters, events.tell), tool, events)
@@ -205,6 +200,19 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
             return web.json_response({"error": answer}, status=500)
 
     return operate
+
+
+async def _parameters(request: web.Request) -> dict[str, Any]:
+    """Return the parameters of an operation. Raises UsageError."""
+    try:
+        parameters = await request.json()
+    except (ValueError, RecursionError):
+        raise UsageError("the parameters are not JSON") from None
+    except (RequestPayloadError, ConnectionError):
+        raise UsageError("the parameters did not arrive") from None
+    if not isinstance(parameters, dict):
+        raise UsageError("the parameters are not a JSON object")
+    return parameters
 
 
 async def _run(

@@ -24,7 +24,7 @@ def v1(
     app: App, bearer: Authenticator, streams: StreamSender
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Return the handler of all paths below `/v1`."""
-    rest = RestHandler(app.open_context, bearer)
+    rest = RestHandler(app.open_context, bearer, app.switches)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = await rest.answer(

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from dslc.blocks.values.url import valid_url
 from runtime.daemon.process.embedding_environment import Environment
 from runtime.errors import UsageError
+from runtime.switches import SWITCHES, Switches
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
 
@@ -59,6 +60,8 @@ def _names(text: str) -> str:
 
 Names = Annotated[str, AfterValidator(_names)]
 
+OnOff = Literal["on", "off"]
+
 
 class ProcessSettings(BaseSettings):
     """Settings of the process, which can also be set by `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on."""
@@ -100,6 +103,16 @@ class ProcessSettings(BaseSettings):
         le=1_000_000_000,
         description="refused requests per minute of one address before it is throttled; 0: no limit",
     )
+
+    agents: OnOff = Field("on", description="off: no agent runs; deliveries are stored and wait")
+    agent_embedding: OnOff = Field("on", description="off: what agents say and remember gets no vectors")
+    agent_tools: OnOff = Field("on", description="off: agents have no tools")
+    agent_compaction: OnOff = Field("on", description="off: threads of agents are not summarized")
+
+    @property
+    def switches(self) -> Switches:
+        """The switches, see `runtime.switches`."""
+        return Switches.of(self.model_dump(include=set(SWITCHES)))
 
     @property
     def served_names(self) -> frozenset[str]:

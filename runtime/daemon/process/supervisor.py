@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
@@ -14,13 +14,19 @@ log = structlog.get_logger("symbiont.daemon")
 class Supervisor:
     """Tasks that run until the daemon stops."""
 
-    def __init__(self) -> None:
+    def __init__(self, starts: Callable[[str], bool] = lambda _name: True) -> None:
+        """`starts`: returns False for the name of a task that is switched off; raises KeyError for an unknown one."""
+        self._starts = starts
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self.failed = False
 
-    def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` as the task `name`; if it raises, the daemon stops with a failure. Cancelling the task ends it."""
+    def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run `work` as the task `name`; if it raises, the daemon stops with a failure. Cancelling the task ends it.
+        None, and nothing runs, if the task is switched off."""
+        if not self._starts(name):
+            work.close()
+            return None
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

@@ -67,6 +67,9 @@ SETTLE_SECONDS = 1.0
 """Seconds for which files must stay unchanged before a reload may remove blocks: an editor that truncates and writes
 a file, or a copy of a tree, is in the middle of it."""
 
+RECALLED = "what was said"
+"""What was said in threads, in the names of background tasks. No memory of a program has this name."""
+
 MOST_LINES = 20
 """Maximum number of lines of one kind that a reload logs; the rest are counted."""
 
@@ -77,6 +80,7 @@ class App:
     def __init__(self, root: Root, settings: ProcessSettings, database: Database, key: MasterKey, clock: Clock) -> None:
         self.root = root
         self.settings = settings
+        self.switches = settings.switches
         self.database = database
         self.key = key
         self.clock = clock
@@ -193,6 +197,7 @@ class App:
             program=self.generation.program,
             on_queued=self.on_queued,
             cancel_run=self.cancel_run,
+            switches=self.switches,
         )
 
     def agent_context(self, agent: Agent, caller: Caller, acting: Acting, webhook: str | None = None) -> AgentContext:
@@ -465,7 +470,8 @@ class App:
 
     def _opening(self) -> MemoryOpener:
         index_folder = self.root.state / INDEXES if self._searching else None
-        return MemoryOpener(self.root.folder, index_folder, self.secrets, self.pools, self.settings.environment)
+        environment = self.settings.environment
+        return MemoryOpener(self.root.folder, index_folder, self.secrets, self.pools, environment, self.switches)
 
     async def start_background(self, start: Start) -> None:
         """Keep indexes in step in the background from now on, in tasks that `start` creates, also after a reload."""
@@ -488,7 +494,7 @@ class App:
             memory.store.subscribe(on_fatal=lambda error: self.on_fatal(str(error)))
             if isinstance(memory.store, RecallStore):
                 self.services.on_change(memory.store.changed)
-        await memory.activate(self._start)
+        await memory.activate(self._start, name=RECALLED if isinstance(memory.store, RecallStore) else None)
 
 
 def refuse_another_database(root: Root, settings: ProcessSettings) -> None:

@@ -168,7 +168,11 @@ async def build(
     table, agents, concurrency, warnings = await asyncio.to_thread(_tables, program, resolution, mounts)
     held = Lease()
     try:
-        opened = {name: await opening.memory(block, program, resolution, held) for name, block in declared.items()}
+        of_agents = memories_of_agents(program, fallback)
+        opened = {
+            name: await opening.memory(block, program, resolution, held, of_agents=name in of_agents)
+            for name, block in declared.items()
+        }
         recall = await opening.recall(program, resolution, held)
         models = await opening.models.opened(program, resolution, held)
     except BaseException:
@@ -242,15 +246,20 @@ def fallback_of(program: Program, root: Path) -> str | None:
     block unless a declared memory is in the same folder. None if no agent needs it."""
     if len(program.memories) == 1:
         return next(iter(program.memories))
-    woken = {(webhook.wakes, name) for name, webhook in program.webhooks.items() if webhook.wakes is not None}
-    asked = {*woken, *((agent, None) for agent in program.agents)}
-    if all(declared_memory(program, agent, webhook) is not None for agent, webhook in asked):
+    if None not in memories_of_agents(program, None):
         return None
     if DEFAULT_MEMORY in program.memories:
         return DEFAULT_MEMORY
     default = Memory(name=DEFAULT_MEMORY)
     alike = (each for each in program.memories.values() if each.store.name == default.store.name)
     return next((each.name for each in alike if path_of(each, root) == path_of(default, root)), DEFAULT_MEMORY)
+
+
+def memories_of_agents(program: Program, fallback: str | None) -> set[str | None]:
+    """Return the names of the memories that agents remember in; `fallback` for an agent whose block names none."""
+    woken = {(webhook.wakes, name) for name, webhook in program.webhooks.items() if webhook.wakes is not None}
+    asked = {*woken, *((agent, None) for agent in program.agents)}
+    return {declared_memory(program, agent, webhook) or fallback for agent, webhook in asked}
 
 
 def _tables(

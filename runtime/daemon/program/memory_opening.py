@@ -29,6 +29,7 @@ from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.index import DEFAULT as INDEX
 from runtime.secrets.backend import SecretContext
+from runtime.switches import AGENTS, ALL_ON, EMBEDDING, Switches
 
 RECALL: Final = Memory(name="recall", store=Variant(name="recall"))
 """The search of what was said in threads. No program can name it."""
@@ -57,20 +58,25 @@ class MemoryOpener:
     pools: ResourcePools
     environment: Environment = field(default_factory=Environment)
     """Settings that blocks leave open."""
+    switches: Switches = ALL_ON
 
     @property
     def models(self) -> ModelOpener:
         """Return what opens the language models."""
         return ModelOpener(self.pools.models, self.pools.calls, self.environment, self.root)
 
-    async def memory(self, block: Memory, program: Program, resolution: Resolution, held: Lease) -> OpenMemory:
+    async def memory(
+        self, block: Memory, program: Program, resolution: Resolution, held: Lease, *, of_agents: bool = False
+    ) -> OpenMemory:
         """Open the memory that `block` declares in `program`; its resources are added to `held`. A part that is
         unavailable is disabled and added to the problems; the other parts work. Raises SymbiontError if the store
-        cannot be opened."""
+        cannot be opened. `of_agents`: an agent remembers in it."""
         block = self.environment.filled(block)
         options = with_secrets(block.store, "store", resolution.values)
         store = await self._store(block, options, held)
-        return await self._over(store, block, program, resolution, held, options, folder_of(block, self.root))
+        stopped_by = (EMBEDDING,) if of_agents else ()
+        folder = folder_of(block, self.root)
+        return await self._over(store, block, program, resolution, held, options, folder, stopped_by)
 
     async def recall(self, program: Program, resolution: Resolution, held: Lease) -> OpenMemory | None:
         """Open the search of what was said in threads, with the default index and embedding; None if no agent of the
@@ -84,7 +90,7 @@ class MemoryOpener:
             return opened
 
         store = await held.take(self.pools.stores, opened.identity, opening)
-        return await self._over(store, block, program, resolution, held, {}, None)
+        return await self._over(store, block, program, resolution, held, {}, None, (AGENTS, EMBEDDING))
 
     async def _over(
         self,
@@ -95,8 +101,9 @@ class MemoryOpener:
         held: Lease,
         options: Mapping[str, object],
         folder: Path | None,
+        stopped_by: tuple[str, ...],
     ) -> OpenMemory:
-        """Open the memory of an open store."""
+        """Open the memory of an open store. `stopped_by`: the switches that stop its embedding."""
         values, clock = resolution.values, self.context.clock
         missing = resolution.missing(secrets_in(block.index, "index"))
         index = None if missing else block.index
@@ -120,6 +127,7 @@ class MemoryOpener:
             embedding_problem=why,
             summarizer=model.client,
             summarizer_problem=None if model.problem is None else no_model(choice.name, model.problem),
+            not_embedded=self.switches.reason(*stopped_by),
         )
 
     async def _store(self, block: Memory, options: Mapping[str, object], held: Lease) -> Store:

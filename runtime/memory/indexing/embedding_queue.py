@@ -41,12 +41,14 @@ class EmbeddingQueue:
         self._mismatch: str | None = None
         self._failure: str | None = None
         self._index_failed = False
+        self.switched_off: str | None = None
+        """Why nothing is embedded before the next start, in one line; what waits is embedded then."""
         index.on_work = self.more
 
     @property
     def problem(self) -> str | None:
         """Return why nothing is embedded at the moment, in one line."""
-        return self._mismatch or self._failure
+        return self._mismatch or self._failure or self.switched_off
 
     @property
     def mismatch(self) -> str | None:
@@ -89,7 +91,7 @@ class EmbeddingQueue:
         """Create the missing vectors; return how many. With `seconds`, no batch begins after that time, and batches are
         small because a search waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
         await self._index.tend()
-        if self._embedder is None:
+        if self._embedder is None or self.switched_off:
             return 0
         done = 0
         stats = await self._index.stats() if progress is not None else None
@@ -115,7 +117,7 @@ class EmbeddingQueue:
             try:
                 await self._tell_model()
                 await self._index.tend()
-                done = 0 if self._mismatch else await self._next(self._at_once)
+                done = 0 if self._mismatch or self.switched_off else await self._next(self._at_once)
             except EmbeddingMismatch:
                 continue
             except (EmbeddingUnavailable, IndexFailed) as error:

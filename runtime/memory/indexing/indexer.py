@@ -32,8 +32,8 @@ from runtime.search.index.index import AppendedEntries, Index
 
 log = structlog.get_logger("symbiont.memory")
 
-Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
-"""Starts a background task with a name."""
+Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None] | None"]
+"""Starts a background task with a name; None if it is switched off."""
 
 _Appended = tuple[str | None, Part, list[Item]]
 """The revision before, the part after, the items."""
@@ -114,7 +114,8 @@ class Indexer:
                 work.close()
             return
         self.in_background = True
-        self._tasks = [start(name, work) for name, work in background_tasks]
+        started = [start(name, work) for name, work in background_tasks]
+        self._tasks = [task for task in started if task is not None]
 
     async def stop_background(self) -> None:
         """Stop the background tasks."""

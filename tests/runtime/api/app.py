@@ -23,6 +23,7 @@ from runtime.identity.tokens import Tokens
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.switches import ALL_ON
 from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
@@ -48,6 +49,7 @@ class App:
         self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks)
         self.agents = ("reviewer", "planner")
         self.memories = memories_of({})
+        self.switches = ALL_ON
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
 
     def context(self, caller: Caller, progress: Progress = no_progress) -> Context:
@@ -63,6 +65,7 @@ class App:
             audit=self.audit,
             public_url="https://hooks.example.com{}".format,
             progress=progress,
+            switches=self.switches,
         )
 
     @asynccontextmanager

@@ -25,6 +25,7 @@ from runtime.models.client import ModelClient, open_client
 from runtime.models.model import ModelRefused, ModelUnavailable
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
+from runtime.switches import ALL_ON
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
@@ -48,6 +49,7 @@ class Looked:
         self.environment_notes: tuple[str, ...] = ()
         self.models: list[ModelStatus] = []
         self.program = Program()
+        self.switches = ALL_ON
 
     async def row(self, check: str) -> tuple[str, str]:
         answer = await readiness(cast("AdminContext", self), {})

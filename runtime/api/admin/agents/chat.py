@@ -15,10 +15,11 @@ from runtime.api.admin.parameters import flag, integer, text
 from runtime.api.admin.state import AdminContext
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError
+from runtime.switches import AGENTS
 from runtime.threads.content import TextPart
 from runtime.threads.inputs import InputState
 from runtime.threads.messages import Message
-from runtime.threads.run import WAITING
+from runtime.threads.run import SWITCHED_OFF, WAITING
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
 from runtime.tools.agent.access import model_of
@@ -43,6 +44,7 @@ async def open_conversation(context: AdminContext, parameters: Mapping[str, Any]
     `said`: what the user said there before, oldest first. `subject`: whose core memory the agent has there; null for
     its own.
     """
+    context.switches.need(AGENTS)
     agent = talking_agent(context, parameters)
     if flag(parameters, "new"):
         thread = await context.services.threads.conversation(await user_of(context, parameters), agent.name)
@@ -66,6 +68,7 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 
     Tells `sent` with the ids of the run and of the thread, then what happens, see `follow`.
     """
+    context.switches.need(AGENTS)
     agent, services = talking_agent(context, parameters), context.services
     if context.cancel_run is None:
         raise no_daemon()
@@ -144,7 +147,7 @@ class _Follower:
             with suppress(Unavailable):
                 state = await self._context.services.inputs.state(self._run_id, self._thread.user_id)
                 if state.state not in LIVING or self._is_over(state):
-                    return state
+                    return self._shown(state)
                 await self._tell_stored()
             await self._context.clock.sleep(LOOK_SECONDS)
 
@@ -158,7 +161,9 @@ class _Follower:
                 self._context.tell(event)
 
     def _is_over(self, state: InputState) -> bool:
-        """Note that the run waits; return True if its model was away for too long."""
+        """Note that the run waits; return True if its model was away for too long, or if it waits for a switch."""
+        if self._shown(state).run_state == SWITCHED_OFF:
+            return True
         if state.state == WAITING and not self._waiting_told:
             self._waiting_told = True
             self._context.tell({"event": "waiting"})
@@ -171,6 +176,11 @@ class _Follower:
             self._away_told = True
             self._context.tell({"event": "away", "error": state.error})
         return 0 < self._patience <= seconds
+
+    def _shown(self, state: InputState) -> InputState:
+        """Return the state of the run as a person sees it, see `AdminContext.shown`."""
+        shown, error = self._context.shown(state.state, state.error)
+        return state._replace(run_state=shown, error=error) if shown == SWITCHED_OFF else state
 
     async def _tell_stored(self) -> None:
         """Tell what is stored of a run of which no events arrive."""

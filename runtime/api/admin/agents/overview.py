@@ -51,7 +51,9 @@ async def list_runs(context: AdminContext, parameters: Mapping[str, Any]) -> dic
     if not found and name is not None:
         agent_name(context, name)
     newest = nlargest(limit, found, key=attrgetter("started_at", "id"))
-    return {"runs": [{**_run(run), "usage": (await used_by(context.database, run.id))._asdict()} for run in newest]}
+    return {
+        "runs": [{**_run(context, run), "usage": (await used_by(context.database, run.id))._asdict()} for run in newest]
+    }
 
 
 async def _row(context: AdminContext, name: str, user_id: str) -> dict[str, Any]:
@@ -63,7 +65,7 @@ async def _row(context: AdminContext, name: str, user_id: str) -> dict[str, Any]
         "memory": agent.memory,
         "thread": agent.thread.name,
         "enabled": agent.enabled,
-        "last_run": _run(last[0]) if last else None,
+        "last_run": _run(context, last[0]) if last else None,
     }
 
 
@@ -72,17 +74,18 @@ def _agent(context: AdminContext, name: str) -> Agent:
     return context.program.agents.get(name) or Agent(name=name)
 
 
-def _run(run: RunRow) -> dict[str, Any]:
+def _run(context: AdminContext, run: RunRow) -> dict[str, Any]:
+    state, error = context.shown(run.state, run.error)
     return {
         "run": run.id,
         "agent": run.agent,
         "thread": run.thread_id,
         "trigger": run.trigger,
         "delivery": run.delivery_id,
-        "state": run.state,
+        "state": state,
         "ended": run.ended,
         "attempts": run.attempt,
         "started": time_json(run.started_at),
         "finished": time_json(run.finished_at),
-        "error": run.error,
+        "error": error,
     }
