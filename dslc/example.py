@@ -30,6 +30,7 @@ _BY_TYPE = {
     "network": '"192.0.2.0/24"',
     "secret": '"secret://env/WEBHOOK_SECRET"',
     "header_value": '"core"',
+    "env_value": '"production"',
 }
 
 
@@ -86,12 +87,18 @@ def row_line(setting: Setting, row: CatalogEntry, vocabulary: Vocabulary | None 
 def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[Setting]:
     """Return `wanted` with the settings they need, and the ones that every body needs: required settings, and one of
     each `one_of` group. In the order of `settings`."""
-    known = {setting.name: setting for setting in settings}
-    chosen = {setting.name for setting in wanted}
-    chosen |= {setting.name for setting in settings if setting.required}
+    chosen = {setting.name for setting in wanted} | {setting.name for setting in settings if setting.required}
+    _add_needs(settings, chosen)
     for setting in settings:
         if setting.one_of and chosen.isdisjoint(setting.one_of):
             chosen.add(setting.name)
+    _add_needs(settings, chosen)
+    return [setting for setting in settings if setting.name in chosen]
+
+
+def _add_needs(settings: Sequence[Setting], chosen: set[str]) -> None:
+    """Add the settings that the chosen ones need."""
+    known = {setting.name: setting for setting in settings}
     waiting = list(chosen)
     while waiting:
         here = known[waiting.pop()]
@@ -103,7 +110,6 @@ def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[
             more = [name for name in more if name not in chosen]
         chosen.update(more)
         waiting += more
-    return [setting for setting in settings if setting.name in chosen]
 
 
 def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[ExampleLine, ...]:

@@ -49,6 +49,7 @@ _PLAIN: Mapping[str, Schema] = MappingProxyType(
         "json_path": {"type": "string", "pattern": r"^\$"},
         "header_name": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": f"^{TOKEN}+$"},
         "header_value": {"type": "string", "pattern": r"^[\t -~]*$"},
+        "env_value": {"type": "string", "pattern": r"^[^\x00]*$"},
         "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
         "event": {"type": "string", "minLength": 1, "maxLength": 255},
         "template": {"type": "string", "pattern": r"\{body\}"},
@@ -126,7 +127,7 @@ def _whole(settings: Sequence[Setting], vocabulary: Vocabulary, more: Schema | N
     for setting in settings:
         if _may_be_null(setting):
             properties[setting.name] = _or_null(properties[setting.name])
-        elif not setting.required and setting.type != "group":
+        elif not setting.required and setting.type not in {"group", "map"}:
             properties[setting.name]["default"] = _printed(setting)
     return _object({**(more or {}), **properties}, required=True) | _relations(settings, _given)
 
@@ -148,7 +149,7 @@ def _object(properties: Schema, *, required: bool) -> Schema:
 
 
 def _may_be_null(setting: Setting) -> bool:
-    return not setting.required and setting.default is None and setting.type != "group"
+    return not setting.required and setting.default is None and setting.type not in {"group", "map"}
 
 
 def _or_null(value: Schema) -> Schema:
@@ -192,7 +193,8 @@ def _one(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
         found = body(setting.settings, vocabulary)
         return _with_name(found) if setting.named else found
     if setting.type == "map":
-        names = {"propertyNames": {"pattern": f"^{TOKEN}+$"}} if setting.keys == "header_name" else {}
+        pattern = f"^{TOKEN}+$" if setting.keys == "header_name" else setting.form and f"^(?:{setting.form})$"
+        names = {} if pattern is None else {"propertyNames": {"pattern": pattern}}
         return {"type": "object", **names, "additionalProperties": _one(setting.item(""), vocabulary, body)}
     if setting.type == "variant":
         return _variant(setting, vocabulary)
@@ -202,8 +204,9 @@ def _one(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
         rows = vocabulary.rows(setting.family or "")
         return {"enum": list(rows)} if rows else {"$ref": "#/$defs/name"}
     if setting.type == "tool":
-        pattern = {"type": "string", "pattern": rf"^(?=.*\*){TOOL}$"}
-        return {"anyOf": [{"enum": list(vocabulary.rows(setting.family or ""))}, pattern]}
+        # A pattern, or a tool of a server.
+        other = {"type": "string", "pattern": rf"^(?=.*[.*]){TOOL}$"}
+        return {"anyOf": [{"enum": list(vocabulary.rows(setting.family or ""))}, other]}
     if setting.type == "secret":
         return {"$ref": "#/$defs/secret"}
     return {**_PLAIN[setting.type], **_bounds(setting)}
@@ -262,6 +265,8 @@ def _given(name: str, settings: Mapping[str, Setting]) -> Schema | None:
     """Schema that holds if a setting of a model was given; None if that cannot be distinguished from its default."""
     if settings[name].many and settings[name].default == [] and settings[name].min_length != 0:
         return {"properties": {name: {"minItems": 1}}}
+    if settings[name].type == "map":
+        return {"properties": {name: {"minProperties": 1}}}
     return {"properties": {name: {"not": {"type": "null"}}}} if _may_be_null(settings[name]) else None
 
 

@@ -11,12 +11,13 @@ from dslc.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from dslc.blocks.agent import Agent
+    from dslc.blocks.mcp import McpServer
     from dslc.blocks.memory import Memory
     from dslc.blocks.model import LanguageModel
     from dslc.blocks.webhook import Webhook
 
 BLOCK_FIELDS: Mapping[str, str] = MappingProxyType(
-    {"memories": "memory", "webhooks": "webhook", "agents": "agent", "models": "model"}
+    {"memories": "memory", "webhooks": "webhook", "agents": "agent", "models": "model", "mcp_servers": "mcp"}
 )
 """Field of a program for each block kind: (field, kind)."""
 
@@ -33,6 +34,7 @@ class Program:
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     agents: Mapping[str, Agent] = field(default_factory=dict)
     models: Mapping[str, LanguageModel] = field(default_factory=dict)
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
     origins: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:

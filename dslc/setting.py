@@ -13,15 +13,15 @@ from typing import Any, Literal, NamedTuple
 Written = Literal[
     "string", "scalar", "integer", "number", "boolean", "word", "duration", "size",
     "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "tool",
-    "secret", "header_value", "name", "reference", "variant", "group", "map",
+    "secret", "header_value", "env_value", "name", "reference", "variant", "group", "map",
 ]  # fmt: skip
 """Type of a value, as written. `scalar`: string, number or boolean. `word`: one of `choices`. `reference`: name of a
-block. `template`: string with `choices` in braces. `tool`: name of a tool, or a pattern. `header_value`: string, or a
-reference to a secret that holds it. `map`: group whose keys are free."""
+block. `template`: string with `choices` in braces. `tool`: name of a tool, or a pattern. `header_value` and
+`env_value`: string, or a reference to a secret that holds it. `map`: group whose keys are free."""
 
 STRING_TYPES: frozenset[Written] = frozenset(
     {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template",
-     "secret", "header_value"}
+     "secret", "header_value", "env_value"}
 )  # fmt: skip
 """Types of settings whose value may be a string literal."""
 NAME_TYPES: frozenset[Written] = frozenset({"name", "reference", "word", "variant", "tool"})
@@ -101,9 +101,12 @@ class Setting(NamedTuple):
         return self.many and self.type == "group"
 
     def item(self, key: str) -> Setting:
-        """Return the setting of the key `key` of a map. The value of a header is a secret if its name suggests it."""
+        """Return the setting of the key `key` of a map. The value of a header or of an environment variable is a secret
+        if its name suggests it."""
         if self.items == "header_value" and names_secret(key):
             return Setting(key, "secret", form=r"[\t -~]*", form_says="text of printable ASCII characters")
+        if self.items == "env_value" and names_secret(key):
+            return Setting(key, "secret", form=r"[^\0]*", form_says="text without null characters")
         return Setting(key, self.items or "string")
 
     def to_json(self) -> dict[str, Any]:

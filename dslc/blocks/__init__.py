@@ -22,6 +22,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "webhook": "dslc.blocks.webhook:Webhook",
         "agent": "dslc.blocks.agent:Agent",
         "model": "dslc.blocks.model:LanguageModel",
+        "mcp": "dslc.blocks.mcp:McpServer",
     }
 )
 """Kinds of blocks: keyword → `module:class` of the model. `TABLE` holds the models themselves."""

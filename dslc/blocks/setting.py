@@ -74,7 +74,7 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
             return _shape(options[0], metadata)
         annotation = None
     if get_origin(annotation) in {dict, collections.abc.Mapping}:
-        return _map(*get_args(annotation))
+        return {**_map(*get_args(annotation)), **_bounds(metadata, "map")}
     if get_origin(annotation) in {tuple, list}:
         items, *rest = get_args(annotation)
         if rest not in ([], [...]):

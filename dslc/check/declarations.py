@@ -90,7 +90,7 @@ class FileDeclarations:
         for kind, name in section.foreign:
             foreign = section.parsed.blocks[0]
             self.declarations.append(Declaration(kind, name, location(foreign.name or foreign), None))
-        self.uses += [(use.kind, use.name, location(use.token)._replace(rows=use.rows)) for use in section.uses]
+        self.uses += [(use.kind, use.name, location(use.place)._replace(rows=use.rows)) for use in section.uses]
         self.replies += [(each.model, each.tokens, location(each.place)) for each in section.replies]
         self.mentions |= section.mentions
         self.nameless |= section.nameless

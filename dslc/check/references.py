@@ -20,12 +20,17 @@ from dslc.syntax.quoting import named, quoted
 from dslc.value_reading.check_state import LOST_REFERENCE
 
 _MOST_COMPARISONS = 20_000  # comparisons of missing with declared names, per program
-_PLURALS = {"memory": "memories", "agent": "agents", "model": "models"}
 _MAIN: Subject = ("main", "agent", "")
 """The agents with which persons talk; one of them is the main one."""
 _LABELLED = 5
 """Maximum number of other agents that a diagnostic points at."""
-_USERS = {"agent": "a webhook", "memory": "a webhook or an agent", "model": "an agent or a memory"}
+_PLURALS = {"memory": "memories", "agent": "agents", "model": "models", "mcp": "servers"}
+_USERS = {
+    "agent": "a webhook",
+    "memory": "a webhook or an agent",
+    "model": "an agent or a memory",
+    "mcp": "the `tools` of an agent",
+}
 """Kind of block → blocks that refer to one."""
 
 
@@ -320,8 +325,11 @@ class References:
         return len(self._missing[kind]) * comparisons > _MOST_COMPARISONS
 
     def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
-        """R301 at every use of a missing name; `near` is the name that was probably meant."""
-        message, severity = f"no {kind} is called `{name}`", Severity.ERROR
+        """R301 at every use of a missing name, N209 if it is the server of a tool; `near` is the name that was probably
+        meant."""
+        code, message, severity = "R301", f"no {kind} is called `{name}`", Severity.ERROR
+        if kind == "mcp":
+            code, message = "N209", f"no `mcp` block is called `{name}`"
         if kind == "agent":
             message, severity = f"{message}: deliveries will only be recorded", Severity.WARNING
         labels = []
@@ -329,8 +337,10 @@ class References:
             labels = [("declared here", self._in_order(("name", kind, near))[0].location)]
         for location in uses:
             meant, hint = self._meant_here(kind, name, near, location)
-            fix = Fix(f"write `{meant}`", (Edit(location.span, named(meant)),)) if meant else None
-            yield _diagnostic("R301", message, location, hint=hint, severity=severity, labels=labels, fix=fix)
+            # The server of a tool is a part of a string.
+            text = meant if meant is None or kind == "mcp" else named(meant)
+            fix = Fix(f"write `{meant}`", (Edit(location.span, text),)) if text else None
+            yield _diagnostic(code, message, location, hint=hint, severity=severity, labels=labels, fix=fix)
 
     def _meant_here(self, kind: str, name: str, near: str | None, location: Location) -> tuple[str | None, str | None]:
         """The word that was probably meant at a use of a missing name, and the hint about it."""

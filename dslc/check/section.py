@@ -16,6 +16,7 @@ from dslc.diagnostics.suggestion import nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
 from dslc.parse import ParsedSection
 from dslc.syntax.block_heads import FOREIGN_KINDS
+from dslc.syntax.quoting import named
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, MissingToken
 from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, ModelReply, Use
 from dslc.value_reading.string_literals import text_of
@@ -140,6 +141,10 @@ def _name(context: CheckState, node: BlockNode) -> str | None:
         valid_name(text)
     except Invalid as invalid:
         collector.add("N206", str(invalid), node.name, hint=invalid.hint)
+        return None
+    if str(node.kind) == "mcp" and "." in text:
+        message = "the name of an `mcp` block has no dot: it is followed by one in the name of a tool"
+        collector.add("N206", message, node.name, hint=f"such as `mcp {named(text.replace('.', '-'))} {{ … }}`")
         return None
     if text in context.vocabulary.services.get(str(node.kind), {}):
         message = f"`{text}` is a service: a `{node.kind}` needs another name"

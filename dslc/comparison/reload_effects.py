@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import cached_property
 from types import MappingProxyType
 
+from dslc.blocks.mcp import McpServer
 from dslc.blocks.memory import Memory
 from dslc.blocks.values.duration import write_duration
 from dslc.blocks.values.secret import is_reference
@@ -95,6 +96,15 @@ class Reload:
         if after is not None and memories and (before is None or before.service != after.service):
             yield f"the next summaries of {', '.join(f'`{memory}`' for memory in memories)} use this service"
 
+    def _mcp(self, name: str) -> Iterator[str]:
+        before, after = self._old.program.mcp_servers.get(name), self._new.program.mcp_servers.get(name)
+        if after is None:
+            yield f"agents have none of its tools any more (`{name}.*`)"
+        elif before is None or _approved_parts(before) != _approved_parts(after):
+            done = "starts it" if after.command else "connects to it"
+            again = "" if before is None else " again"
+            yield f"nothing {done} until `symbi mcp-server approve {name}` approves it{again}"
+
     def _implied_memory(self) -> Iterator[str]:
         """Report agents without a memory setting for which another memory becomes the only or default one."""
         before, after = self._old.implied_memory, self._new.implied_memory
@@ -107,7 +117,13 @@ class Reload:
 
 
 _OF_KIND: Mapping[str, Callable[[Reload, str], Iterator[str]]] = MappingProxyType(
-    {"memory": Reload._memory, "webhook": Reload._webhook, "agent": Reload._agent, "model": Reload._model}
+    {
+        "memory": Reload._memory,
+        "webhook": Reload._webhook,
+        "agent": Reload._agent,
+        "model": Reload._model,
+        "mcp": Reload._mcp,
+    }
 )
 """Method that finds the effects on each kind of block."""
 
@@ -185,6 +201,11 @@ def _looked_up(webhook: Webhook) -> tuple[str, ...]:
     """Secrets that are resolved for the webhook: its own, and those that its provider's options refer to."""
     options = (text for text in webhook.provider.options.values() if isinstance(text, str) and is_reference(text))
     return (*(() if webhook.insecure_allow_unverified else webhook.secret), *options)
+
+
+def _approved_parts(server: McpServer) -> tuple[object, ...]:
+    """Settings of a server that a person approves before they are used."""
+    return server.command, dict(server.env), server.url, server.token, dict(server.headers)
 
 
 _ELSEWHERE = ("url", "collection", "schema")

@@ -31,6 +31,7 @@ FIRST: Mapping[str, tuple[str, ...]] = {
     "webhook": ("path", "provider", "secret", "agent"),
     "agent": ("memory", "instruction"),
     "model": ("service",),
+    "mcp": ("command",),
 }
 """Settings in the snippet of a new block; for other kinds, the required settings."""
 
@@ -258,6 +259,14 @@ def _names(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     return _rows(here, setting) if setting.family else iter(())
 
 
+def _tools(here: _At, setting: Setting) -> Iterator[CompletionItem]:
+    """Tools, and a pattern for those of each server that a block declares."""
+    yield from _rows(here, setting)
+    for name in sorted(here.declared("mcp")):
+        pattern = f"{name}.*"
+        yield here.item(pattern, "name", insert=_name(here, pattern), detail="mcp")
+
+
 def _name(here: _At, name: str) -> str:
     """Name as it is written here: quoted if required, unless the cursor is inside quotes already."""
     return name if here.cursor_context.inside else named(name)
@@ -310,10 +319,11 @@ _READERS: Mapping[str, Callable[[_At, Setting], Iterator[CompletionItem]]] = {
     "word": _choices,
     "variant": _rows_and_blocks,
     "name": _names,
-    "tool": _names,
+    "tool": _tools,
     "reference": _references,
     "secret": _secrets,
     "header_value": _secrets,
+    "env_value": _secrets,
     "duration": _amounts(*_DURATIONS),
     "size": _amounts(*_SIZES),
 }

@@ -49,7 +49,7 @@ def hover(cursor_context: CursorContext, vocabulary: Vocabulary, summary: Summar
 
 def _value(cursor_context: CursorContext, setting: Setting, vocabulary: Vocabulary, summary: Summary) -> str:
     text = cursor_context.token.content if cursor_context.token else ""
-    if setting.type == "secret" or (setting.type == "header_value" and is_reference(text)):
+    if setting.type == "secret" or (setting.type in {"header_value", "env_value"} and is_reference(text)):
         return _secret(text, vocabulary)
     if setting.block is not None and vocabulary.names_block(setting, text):
         return summary(setting.block, text) or of_setting(setting)

@@ -30,6 +30,7 @@ _TYPES = {
     "network": "IP address or network",
     "secret": "secret",
     "header_value": "value of a header, or a reference to a secret",
+    "env_value": "text, or a reference to a secret",
     "name": "name",
     "variant": "name, with its own options",
     "group": "settings in braces",

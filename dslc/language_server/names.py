@@ -81,6 +81,8 @@ class BlockNames:
             valid_name(new)
         except Invalid as invalid:
             raise RenameRefused(f"{invalid}: {invalid.hint}") from invalid
+        if kind == "mcp" and "." in new:
+            raise RenameRefused("the name of an mcp block has no dot")
         if new in self._workspace.vocabulary.services.get(kind, ()):
             raise RenameRefused(f"{new} is the name of a service")
         if new != old and new in self.declared(kind):
@@ -90,4 +92,5 @@ class BlockNames:
     def _named(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> Named:
         quoted = self._workspace.file(file).source.data.startswith(b'"', span.start)
         inner = Span(span.start + 1, span.end - 1) if quoted else span
-        return Named(kind, name, file, inner, declares, quoted)
+        # The server of a tool is a part of a string.
+        return Named(kind, name, file, inner, declares, quoted or (kind == "mcp" and not declares))

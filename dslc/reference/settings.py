@@ -32,6 +32,7 @@ _TYPES = {
     "network": f"[network]({_VALUES}#networks)",
     "secret": f"[secret]({_VALUES}#secrets)",
     "header_value": f"[string]({_VALUES}#strings) or [secret]({_VALUES}#secrets)",
+    "env_value": f"[string]({_VALUES}#strings) or [secret]({_VALUES}#secrets)",
     "name": f"[name]({_VALUES}#words-and-names)",
     "group": "group",
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lark import Token
 
-from dslc.diagnostics.collector import DiagnosticCollector
+from dslc.diagnostics.collector import DiagnosticCollector, HasPosition
 from dslc.syntax.tree import BlockNode, Body, EntryNode, ListValue, ValueNode
 from dslc.vocabulary import Vocabulary
 
@@ -26,11 +26,12 @@ LOST_REFERENCE = "use of "
 
 
 class Use(NamedTuple):
-    """A reference to a block: `agent code-review-agent`. `rows`: rows that may be named there instead."""
+    """A reference to a block: `agent code-review-agent`. `place`: the name, which may be a part of a string. `rows`:
+    rows that may be named there instead."""
 
     kind: str
     name: str
-    token: Token
+    place: HasPosition
     rows: Collection[str] = ()
 
 

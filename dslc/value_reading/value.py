@@ -10,6 +10,7 @@ from lark import Token
 
 from dslc.blocks.template import read_template
 from dslc.blocks.values.duration import read_duration
+from dslc.blocks.values.env import valid_env_value
 from dslc.blocks.values.event import valid_event
 from dslc.blocks.values.form import valid_form
 from dslc.blocks.values.header import valid_header_name, valid_header_value
@@ -20,7 +21,7 @@ from dslc.blocks.values.network import valid_network
 from dslc.blocks.values.pattern import valid_pattern
 from dslc.blocks.values.secret import backend_of, is_reference, valid_secret
 from dslc.blocks.values.size import read_size
-from dslc.blocks.values.tool import matches, valid_tool
+from dslc.blocks.values.tool import matches, server_of, valid_tool
 from dslc.blocks.values.url import valid_url, valid_url_path
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.diagnostic import Fix
@@ -35,7 +36,7 @@ from dslc.value_reading.string_literals import is_string, text_of
 
 _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
-_TEXT_TYPES = {"string", "scalar", "event", "header_name", "pattern", "template", "header_value"}
+_TEXT_TYPES = {"string", "scalar", "event", "header_name", "pattern", "template", "header_value", "env_value"}
 
 _WORD = re.compile(r"\w+")
 _MAX_WORD = 64
@@ -233,6 +234,11 @@ def _header_value(context: CheckState, setting: Setting, token: Token, text: str
     return _secret(context, setting, token, text) if is_reference(text) else text
 
 
+def _env_value(context: CheckState, setting: Setting, token: Token, text: str) -> str:
+    valid_env_value(_string(context, setting, token, text))
+    return _secret(context, setting, token, text) if is_reference(text) else text
+
+
 def _named(token: Token, text: str) -> str:
     if token.type in {"NUMBER", "LONG_STRING"}:
         raise Invalid("expected a name", hint="a word, or a name in quotes", fault="type")
@@ -251,6 +257,8 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
     if token.type in {"NUMBER", "LONG_STRING"}:
         raise Invalid("expected the name of a tool", hint="a word, or a pattern in quotes", fault="type")
     valid_tool(text)
+    if (server := server_of(text)) is not None:
+        return _server_tool(context, setting, token, text, server)
     known = context.vocabulary.rows(setting.family or "")
     matched = [name for name in known if matches(text, name)]
     if text in known or any(not known[name].destructive for name in matched):
@@ -263,12 +271,22 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
         hint = f"the nearest is `{near}`" if near else hint
     if matched:
         message, hint = f"`{text}` matches only tools that must be named in full", f"write {listing(matched)}"
-    if "." in text:
-        hint = "a name with a dot is a tool of another server; no block can declare one yet"
-    elif near and "*" not in text:
+    if near and "*" not in text:
         fix = context.collector.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
     context.collector.add("N209", message, token, hint=hint, fix=fix)
     return INVALID
+
+
+def _server_tool(context: CheckState, setting: Setting, token: Token, text: str, server: str) -> str | InvalidValue:
+    """Read the name of a server's tool, or a pattern of them. What the server has is not known here."""
+    part = _part(token, text, Invalid("", part=(0, len(server))))
+    if "*" in server or not server or text == f"{server}.":
+        hint = 'such as `"github.create_issue"` or `"github.*"`'
+        message = f"`{text}`: the name of a server, a dot and a tool are needed"
+        context.collector.add("N209", message, token, hint=hint)
+        return INVALID
+    context.uses.append(Use("mcp", server, part))
+    return text
 
 
 def _reference(context: CheckState, setting: Setting, token: Token, text: str) -> str:
@@ -348,6 +366,7 @@ _READERS: dict[str, Callable[[CheckState, Setting, Token, str], Any]] = {
     "template": _template,
     "secret": _secret,
     "header_value": _header_value,
+    "env_value": _env_value,
     "name": _name,
     "reference": _reference,
     "tool": _tool,

@@ -60,11 +60,13 @@ webhook w {
     keep_body false
 }
 webhook unverified { path "/open" provider github insecure_allow_unverified true }
-agent a { memory m model ollama instruction "Do." tools [search] context { max_tokens 8000 } enabled false
+agent a { memory m model ollama instruction "Do." tools [search "local.*" "service.a"] context { max_tokens 8000 } enabled false
     thread keyed { json_path "$.a" } block persona { value "Brief." } block human {} summarizer { model fast }
 }
 model fast { service openai { headers { X-Team "core" } } fallback [slow] window 8192 }
 model slow { service ollama input_price 0.5 }
+mcp local { command ["server" "-v"] env { A_TOKEN "kept here" MODE "quiet" } timeout 5s }
+mcp service { url "https://example.org/mcp" token "secret://env/T" headers { X-Team "core" } }
 """
 
 
@@ -146,7 +148,7 @@ def test_an_unknown_key_is_refused_wherever_it_stands() -> None:
 
 def test_a_missing_key_is_refused_but_for_blocks_and_options() -> None:
     free = {(field,) for field in BLOCK_FIELDS} | {
-        path for path in _OBJECTS if path[-1:] in {("options",), ("headers",)}
+        path for path in _OBJECTS if path[-1:] in {("options",), ("headers",), ("env",)}
     }
     for path in _OBJECTS:
         for key in _at(_WHOLE, path):
@@ -171,6 +173,7 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
         *("embedding", "agent", "memory", "public_url", "limits.per_minute", "model"),
         *("context.reply_tokens", "summarizer.model", "index", "concurrency"),
         *("window", "reply_tokens", "input_price", "output_price"),
+        *("command", "url", "token"),
         *("summarize.model", "summarize.max_words"),
     }
     # The conditions of a filter that need a value to compare.
@@ -217,6 +220,13 @@ _WRONG: list[tuple[str, Any]] = [
     ("models.fast.temperature", 2.1),
     ("models.fast.fallback", ["no name"]),
     ("agents.a.model", {"name": "ollama", "options": {"a": 1}}),
+    ("mcp_servers.local.command", None),
+    ("mcp_servers.local.url", "https://example.org/mcp"),
+    ("mcp_servers.local.env.A-B", "x"),
+    ("mcp_servers.local.env.MODE", "a\0b"),
+    ("mcp_servers.service.env.MODE", "quiet"),
+    ("mcp_servers.service.token", "hunter2"),
+    ("mcp_servers.service.trust_hints", 1),
 ]
 
 

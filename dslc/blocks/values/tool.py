@@ -1,4 +1,4 @@
-"""Names of tools in a program, and patterns over them: `memory_search`, `memory_*`."""
+"""Names of tools in a program, and patterns over them: `memory_search`, `memory_*`, `github.create_issue`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,18 @@ def valid_tool(text: str) -> str:
     return text
 
 
+def server_of(tool: str) -> str | None:
+    """Return the server in front of a tool's name or of a pattern, `github` of `github.create_issue`; None for a tool
+    of this program, whose name has no dot."""
+    server, dot, _ = tool.partition(".")
+    return server if dot else None
+
+
 def matches(pattern: str, name: str) -> bool:
-    """True if a tool's name matches the pattern; `*` matches zero or more characters."""
+    """True if a tool's name matches the pattern; `*` matches zero or more characters. The server in front of a name is
+    no part of what a `*` matches: the tools of a server are selected only where it is named."""
+    if server_of(pattern) != server_of(name):
+        return False
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == name

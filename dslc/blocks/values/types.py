@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from dslc.blocks.values.duration import read_duration
+from dslc.blocks.values.env import valid_env_value
 from dslc.blocks.values.event import valid_event
 from dslc.blocks.values.form import valid_form
 from dslc.blocks.values.header import valid_header_name, valid_header_value
@@ -112,5 +113,6 @@ Event = Annotated[str, AfterValidator(valid_event), As("event")]
 Network = Annotated[str, AfterValidator(valid_network), As("network")]
 SecretReference = Annotated[str, AfterValidator(valid_secret), As("secret")]
 HeaderValue = Annotated[str, AfterValidator(valid_header_value), As("header_value")]
+EnvValue = Annotated[str, AfterValidator(valid_env_value), As("env_value")]
 Duration = Annotated[timedelta, BeforeValidator(_duration), As("duration")]
 Size = Annotated[int, BeforeValidator(_size), As("size")]

@@ -15,7 +15,7 @@ from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.language_server.programs import accepted, items, labels
 
-KINDS = ["memory", "webhook", "agent", "model"]
+KINDS = ["memory", "webhook", "agent", "model", "mcp"]
 WEBHOOK = ["path", "provider", "secret", "agent", "memory", "event", "filter", "limits", "allow_from", "concurrency",
            "public_url", "keep_body", "insecure_allow_unverified"]  # fmt: skip
 TESTS = ["equals", "contains", "one_of", "exists", "matches"]
