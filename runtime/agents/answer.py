@@ -216,7 +216,7 @@ class _Answering:
             reads=frozenset(name for name, tool in self._tools.items() if tool.read_only) | {DONE.name, FIND_TOOL.name},
             state=self._state,
             summarizer=self._summarizer,
-            publish=self._services.events.publisher(self._place.thread.id),
+            publisher=lambda: self._services.events.publisher(self._place.thread.id),
         )
         return await loop.run()
 

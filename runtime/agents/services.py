@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -13,11 +14,15 @@ from runtime.agents.loop.events import RunEvents
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.core.store import BlockStore
+from runtime.models.calls.usage import usage_of
 from runtime.models.client import ModelClient
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.content import EventPart
+from runtime.threads.events import told
+from runtime.threads.events.log import EventLog, RunEvent
 from runtime.threads.inputs import Inputs
 from runtime.threads.messages import Messages
+from runtime.threads.step import model_steps
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads
 from runtime.threads.thread_write import Writer
@@ -50,6 +55,7 @@ class AgentServices:
         self.order = ThreadOrder(database, clock)
         self.inputs = Inputs(database, clock, on_ended=self.note_ends)
         self.events = RunEvents()
+        self.event_log = EventLog(database, clock)
         self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()
 
     def on_change(self, changed: Callable[[Thread], None]) -> None:
@@ -57,16 +63,32 @@ class AgentServices:
         self.messages.on_change = self.summaries.on_change = self.threads.on_change = changed
 
     def note_ends(self, connection: Connection, ended: Sequence[EndedRun]) -> None:
-        """Append a message to the threads of runs that ended without an answer, in the transaction that ends them.
+        """Append the end of runs to the event log, and a message to the threads of those that ended without an answer,
+        in the transaction that ends them. Runs without a thread are a recorder's, or did not begin.
 
-        It has no key: a run that is continued by a redelivery ends again.
+        The message has no key: a run that is continued by a redelivery ends again.
         """
         for run in ended:
-            text = _SAID.get(run.ended or "")
-            if run.thread_id is not None and text is not None:
+            if run.thread_id is None or run.ended is None:
+                continue
+            self.event_log.append(connection, self._last_event(run, run.ended))
+            text = _SAID.get(run.ended)
+            if text is not None:
                 by = Writer(run.thread_id, run.user_id, run.run_id, None, run.at)
                 said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
                 self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said))
+
+    def _last_event(self, run: EndedRun, ended: str) -> RunEvent:
+        if ended == "failed":
+            return told.error(run.run_id, "run_failed", run.error or _EMPTY)
+        return told.done(run.run_id, partial(self._totals, user_id=run.user_id, run_id=run.run_id), ended)
+
+    def _totals(self, connection: Connection, *, user_id: str, run_id: str) -> dict[str, object]:
+        return {
+            "total_steps": model_steps(connection, run_id),
+            "total_messages": self.messages.said_in(connection, user_id, run_id),
+            "usage": usage_of(connection, run_id)._asdict(),
+        }
 
     def counter(self, client: ModelClient) -> TokenCounter:
         """Return the counter of tokens for a model, which learns from all its calls."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from runtime.database.meta import check_key, database_id
 from runtime.database.migrate import HEAD, migrate
 from runtime.database.outage import Outage
 from runtime.database.schema import meta
+from runtime.database.transaction_end import Changes, ending
 from runtime.errors import SymbiontError
 
 Result = TypeVar("Result")
@@ -48,7 +49,8 @@ _PROBE = "probe "
 class Database:
     """One database and its one writer.
 
-    `kind` is `sqlite` or `postgresql`; `master_key` seals the Sealed columns; `commits` stores small writes together.
+    `kind` is `sqlite` or `postgresql`; `master_key` seals the Sealed columns; `commits` stores small writes together;
+    `changes` tells what was committed.
     `on_fatal` is called once, with the error, when a write fails because of the disk. Created by `Database.open`, ended
     by `close`.
     """
@@ -71,7 +73,8 @@ class Database:
         self.upgraded: str | None = None
         """One line about the schema upgrade at opening; None if there was none."""
         self.outage = Outage(self._probe)
-        self.commits = GroupCommit(self.transact, self.series, self._known, self.outage)
+        self.changes = Changes()
+        self.commits = GroupCommit(self.transact, self.series, self._known, self.outage, publish=self.changes.committed)
         self.on_fatal: Callable[[Unavailable], None] | None = None
         self._location = location
         self._writer = writer
@@ -236,13 +239,21 @@ class Database:
         return await asyncio.shield(task)
 
     async def _transact(self, function: Callable[[Connection], Result], check: Callable[[], None]) -> Result:
+        def whole(connection: Connection) -> tuple[Result, Collection[str]]:
+            with ending(connection) as end:
+                result = function(connection)
+            return result, end.changed
+
         async with self._lock:
             check()
             with self._writing():
                 if self._thread is not None:
-                    return await self._thread.run(function)
-                async with self._writer.begin() as connection:
-                    return await connection.run_sync(function)
+                    result, changed = await self._thread.run(whole)
+                else:
+                    async with self._writer.begin() as connection:
+                        result, changed = await connection.run_sync(whole)
+        self.changes.committed(changed)
+        return result
 
     async def series(self, commits: GroupCommit) -> None:
         """Store the writes that wait in `commits`, one transaction after the other, for at most a tenth of a second.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -22,6 +22,7 @@ from runtime.database.bulk import Statement
 from runtime.database.errors import Collision, Unavailable
 from runtime.database.outage import Outage
 from runtime.database.schema import threads
+from runtime.database.transaction_end import ending
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -76,11 +77,13 @@ class _Waiting:
     """Monotonic seconds at which it was put."""
 
 
-class Transaction(NamedTuple):
-    """The writes of one transaction. `began`: monotonic seconds."""
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """The writes of one transaction. `began`: monotonic seconds. `changed`: names to publish after its commit."""
 
     group: Sequence[_Waiting]
     began: float
+    changed: set[str] = field(default_factory=set)
 
     def plain(self) -> Plain[Any] | None:
         """Return the group as plain statements, or None if it has several kinds of writes or `apply` has to decide.
@@ -98,7 +101,10 @@ class Transaction(NamedTuple):
 
     def apply(self, connection: Connection) -> list[Any]:
         """Store the group over `connection`; return the answers in its order."""
-        return _store(connection, self.group)
+        with ending(connection) as end:
+            answers = _store(connection, self.group)
+        self.changed = end.changed
+        return answers
 
 
 class GroupCommit:
@@ -112,17 +118,20 @@ class GroupCommit:
         outage: Outage,
         *,
         answer_seconds: float = ANSWER_SECONDS,
+        publish: Callable[[Collection[str]], None] = lambda names: None,
     ) -> None:
         """`transact` runs a function in one write transaction (`Database.transact`).
 
         `series` runs transactions for as long as `next_one` gives one, and reports each to `stored` or, rolled back, to
         `failed` (`Database.series`); all of it happens in the event loop. `known`: translates an error of the database
-        itself to `Unavailable`, others to None.
+        itself to `Unavailable`, others to None. `publish` is called after a
+        commit in a series with the names that its transaction changed.
         """
         self._transact = transact
         self._series = series
         self._known = known
         self._outage = outage
+        self._publish = publish
         self._answer_seconds = answer_seconds
         self.on_commit: Callable[[int, float], None] = lambda writes, seconds: None
         """Called after each commit with its number of writes and its duration in seconds."""
@@ -237,6 +246,7 @@ class GroupCommit:
 
     def stored(self, transaction: Transaction, answers: Sequence[Any]) -> None:
         """Answer the callers of `transaction`, which is committed."""
+        self._publish(transaction.changed)
         self.on_commit(len(transaction.group), time.monotonic() - transaction.began)
         _answer(transaction.group, answers)
 

@@ -414,6 +414,35 @@ steps = Table(
 )
 """The steps of a run in order: the intent is stored before the step, the result after it."""
 
+run_events = Table(
+    "run_events",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),  # of the user, in the order of the commits
+    Column("agent", String(64), nullable=False),
+    Column("thread_id", String(36)),
+    Column("run_id", String(36), nullable=False),
+    Column("key", String(80)),  # of the event within its run, the same in every attempt
+    Column("name", String(16), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("content", Sealed, nullable=False),  # as JSON
+    UniqueConstraint("run_id", "key", name="uq_run_events_key"),
+    Index("ix_run_events_run", "run_id", "number"),
+    Index("ix_run_events_thread", "thread_id"),  # for the deletion of threads
+    Index("ix_run_events_created_at", "created_at"),  # for retention
+    sqlite_with_rowid=False,
+)
+"""What happened in the runs of agents with a model, kept for a day: see `runtime.threads.events.log`."""
+
+run_event_counts = Table(
+    "run_event_counts",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("newest", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The number of each user's newest event."""
+
 secrets = Table(
     "secrets",
     metadata,

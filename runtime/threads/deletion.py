@@ -18,6 +18,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import TURN_TABLES, inputs, messages, runs, steps, summaries, thread_turns, threads
 from runtime.errors import Conflict
 from runtime.threads import change_log, run
+from runtime.threads.events import log
 
 DELETED: Final = "deleted"
 """The kind of a thread whose rest is being deleted."""
@@ -123,6 +124,8 @@ def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
     for table in (messages, summaries):
         if _delete_some(connection, table, found) == CHUNK:
             return True
+    if log.delete_of_threads(connection, found, CHUNK) == CHUNK:
+        return True
     for delete_more in (_delete_inputs, _leave_runs):
         if delete_more(connection, found) == CHUNK:
             return True

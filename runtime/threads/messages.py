@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 from sqlalchemy import Connection, Select, delete, select, update
 
 from runtime.clock import Clock, milliseconds, uuid7
+from runtime.crypto import Unsealable
 from runtime.database.connection import Database
 from runtime.database.schema import messages, threads
 from runtime.database.sealed import Seal
@@ -17,6 +20,7 @@ from runtime.errors import NotFound
 from runtime.threads import change_log, content
 from runtime.threads.content import EventPart, MessageKind, Part, Role
 from runtime.threads.deletion import DELETED
+from runtime.threads.events.log import EventLog, RunEvent
 from runtime.threads.thread import Thread, not_found
 from runtime.threads.thread_write import (
     KEY_LENGTH,
@@ -38,13 +42,14 @@ _READ_BACK: Final = 64
 
 class NewMessage(Struct, frozen=True, kw_only=True):
     """A message to append. `key`: identifies it among those of its run, the same in every attempt; at most 80
-    characters. `tokens`: how many it has in a context."""
+    characters. `tokens`: how many it has in a context. `events`: appended to the event log with it."""
 
     role: Role
     kind: MessageKind = "message"
     parts: tuple[Part, ...]
     tokens: int
     key: str | None = None
+    events: tuple[RunEvent, ...] = ()
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -77,6 +82,7 @@ class Messages:
         self._database = database
         self._clock = clock
         self._seal = Seal(database.master_key, messages.c.content)
+        self._events = EventLog(database, clock)
 
     async def append(
         self, thread: Thread, new: Sequence[NewMessage], *, run_id: str | None = None, attempt: int | None = None
@@ -97,7 +103,13 @@ class Messages:
         """Like `append`, without waiting: steps and messages that are put together are usually in one transaction, in
         this order. Raises `Unavailable` immediately during an outage."""
         by = Writer(thread.id, thread.user_id, run_id, attempt, milliseconds(self._clock))
-        stored = self._database.commits.put(WRITES, ThreadWrite(by, tuple(self._row(each, by) for each in new)))
+        rows = tuple(self._row(each, by) for each in new)
+        tell = tuple(
+            (row.id, partial(self._events.append, event=event))
+            for row, each in zip(rows, new, strict=True)
+            for event in each.events
+        )
+        stored = self._database.commits.put(WRITES, ThreadWrite(by, rows, tell=tell))
         return asyncio.create_task(self._stored(stored, thread), name="messages appended")
 
     def store_event(self, connection: Connection, by: Writer, event: EventPart) -> None:
@@ -139,6 +151,16 @@ class Messages:
         """Return the messages that a run appended to a thread, oldest first."""
         query = _of(thread).where(messages.c.run_id == run_id).order_by(messages.c.position)
         return await self._read(thread, query)
+
+    def said_in(self, connection: Connection, user_id: str, run_id: str) -> int:
+        """Return how many messages the agent has said in a run."""
+        said = messages.c.run_id == run_id, messages.c.role == "assistant", messages.c.kind == "message"
+        rows = connection.execute(select(messages.c.id, messages.c.content).where(*said))
+        count = 0
+        for row in rows:
+            with suppress(Unsealable):
+                count += len(content.decode(self._seal.open(row.content, row=row.id, user_id=user_id)))
+        return count
 
     async def beginnings(self, agent: str, part: int, before: int) -> list[Message]:
         """Return the messages before the position `before` of all threads of an agent's part, thread by thread, oldest

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -20,6 +21,7 @@ from runtime.database.schema import OWNER, steps
 from runtime.database.sealed import Seal
 from runtime.errors import GiveUp, Retry
 from runtime.threads import stage_ranks
+from runtime.threads.events.log import EventLog, RunEvent
 from runtime.threads.step import (
     DONE,
     FAILED,
@@ -60,9 +62,17 @@ class RunLog:
         self._ends: deque[tuple[StepWrite, asyncio.Future[None] | None]] = deque()
         self._intent = Seal(database.master_key, steps.c.intent)
         self._result = Seal(database.master_key, steps.c.result)
+        self._events = EventLog(database, clock)
 
     async def step(
-        self, kind: str, intent: object, act: Act, *, key: str | None = None, repeatable: bool = False
+        self,
+        kind: str,
+        intent: object,
+        act: Act,
+        *,
+        key: str | None = None,
+        repeatable: bool = False,
+        event: RunEvent | None = None,
     ) -> Any:
         """Execute `act` once: record the intent, execute it, record its result and return it.
 
@@ -70,7 +80,7 @@ class RunLog:
         identifies the step among those of its run, the same on every attempt, such as the id of a tool call; it may not
         be empty or begin with `#`. `repeatable`: executing it twice does no harm, so a step that may have happened is
         executed again, unless the attempt that began it said otherwise. An act that raises `Retry` or `GiveUp` did not
-        happen.
+        happen. `event`: appended to the event log with the intent.
 
         Raises what `act` raises; `StepUncertain` if it may have happened and cannot be repeated; `Superseded` if
         another attempt has begun; `Unavailable` if the intent could not be recorded, and then it was not executed.
@@ -91,7 +101,8 @@ class RunLog:
         def write(state: str, finished_at: int | None = None, result: SealedBytes | None = None) -> StepWrite:
             again = earlier is not None
             place = (self.run_id, self.attempt, position, name, state, self._user_id, kind, repeatable)
-            return StepWrite(*place, started, finished_at, None if finished_at else sealed, result, again)
+            told = None if event is None else partial(self._events.append, event=event)
+            return StepWrite(*place, started, finished_at, None if finished_at else sealed, result, again, told)
 
         try:
             await self._database.commits.put(_STEPS, write(INTENDED))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from runtime.crypto import SealedBytes
 from runtime.database import bulk
@@ -44,7 +44,8 @@ class Recorded(NamedTuple):
 
 
 class StepWrite(NamedTuple):
-    """One write of one step. `finished_at` None: an intent, new or `again`; else its result."""
+    """One write of one step. `finished_at` None: an intent, new or `again`; else its result. `tell`: called in the
+    transaction of an intent."""
 
     run_id: str
     attempt: int
@@ -59,6 +60,7 @@ class StepWrite(NamedTuple):
     intent: SealedBytes | None
     result: SealedBytes | None
     again: bool = False
+    tell: Callable[[Connection], None] | None = None
 
 
 _KEYS = ("run_id", "position")
@@ -94,6 +96,9 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
             for w in again
         ],
     )
+    for write in (*new, *again):
+        if write.tell is not None:
+            write.tell(connection)
     ended = [w for w in valid if w.finished_at is not None]
     bulk.update(
         connection, steps, _KEYS, _RESULT, [(w.run_id, w.position, w.state, w.finished_at, w.result) for w in ended]
@@ -113,3 +118,9 @@ async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]
         return {
             f"{UNNAMED}{position}" if key is None else key: Recorded(position, *rest) for position, key, *rest in rows
         }
+
+
+def model_steps(connection: Connection, run_id: str) -> int:
+    """Return how many steps of the loop a run has begun: in each its model is asked, as the step `NUMBER/model`."""
+    asked = steps.c.run_id == run_id, steps.c.kind == "model", steps.c.key.like("%/model")
+    return int(connection.execute(select(func.count()).select_from(steps).where(*asked)).scalar_one())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import structlog
 from sqlalchemy import select
@@ -10,6 +11,7 @@ from sqlalchemy import select
 from runtime.database.connection import Database
 from runtime.database.schema import threads
 from runtime.threads import change_log, deletion
+from runtime.threads.events import log as log_of_events
 from runtime.threads.thread import KINDS, ThreadKind
 
 log = structlog.get_logger("symbiont.retention")
@@ -21,7 +23,7 @@ async def prune(
     """Delete the threads of these agents whose last message is older than the agent's seconds; return their number.
 
     `now`: Unix milliseconds. A thread that a turn holds or waits for stays, as do the threads of other agents.
-    Completes interrupted deletions too, and shortens the log of changes.
+    Completes interrupted deletions too, and shortens the log of changes and that of events.
     """
     count = 0
     for agent, seconds in keep_seconds.items():
@@ -36,6 +38,8 @@ async def prune(
     await deletion.erase(database)
     await deletion.erase_inputs_left(database)
     while await database.transact(change_log.prune):
+        pass
+    while await database.transact(partial(log_of_events.prune, now=now)):
         pass
     if count:
         log.info("threads_deleted", threads=count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -67,11 +67,13 @@ class SummaryRow(NamedTuple):
 
 
 class ThreadWrite(NamedTuple):
-    """Messages to append in order, or a summary."""
+    """Messages to append in order, or a summary. `tell`: called, by the id of a message, in the transaction that
+    appends it, and not if it is there already."""
 
     by: Writer
     messages: tuple[MessageRow, ...] = ()
     summary: SummaryRow | None = None
+    tell: tuple[tuple[str, Callable[[Connection], None]], ...] = ()
 
 
 Stored = list[MessageRow] | SummaryRow
@@ -117,6 +119,10 @@ def store(connection: Connection, writes: Sequence[ThreadWrite]) -> list[Stored 
         else:
             answers.append(_placed(write, opened[write.by.thread_id], known, new))
     bulk.insert(connection, messages, (*_OF_ROW, *MESSAGE_COLUMNS), new)
+    appended = {row[len(_OF_ROW)] for row in new}
+    for message_id, tell in (each for write in valid for each in write.tell):
+        if message_id in appended:
+            tell(connection)
     changed = [
         (thread_id, each.length, each.summary_count, each.updated_at)
         for thread_id, each in opened.items()

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 RunEvent: TypeAlias = Mapping[str, Any]
 """`event`: `reply` (the model is asked, again if a reply was not whole), `text` (a part of a message of the reply, with
-its number `message`), `message` (a whole one, if its parts were not sent), `call` (`id`, `name`, `arguments`),
-`output` (`id`, `name`, `status`, `text`) or `compacted` (`messages`). All have `run_id`."""
+its number `message` in the step `step`), `message` (a whole one, if its parts were not sent), `call` (`id`, `name`,
+`arguments`), `output` (`id`, `name`, `status`, `text`) or `compacted` (`messages`). All have `run_id`."""
 
 _KEPT: Final = 1024
 """Events that wait for a watcher; more are left out, and the thread has everything."""

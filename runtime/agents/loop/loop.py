@@ -35,6 +35,8 @@ from runtime.models.client import ModelClient
 from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
 from runtime.models.request import Reply, Request
 from runtime.threads.content import MessageKind, Part, Role, TextPart, ToolCallPart, ToolOutputPart, text_of
+from runtime.threads.events import told
+from runtime.threads.events.log import RunEvent as LoggedEvent
 from runtime.threads.messages import NewMessage
 from runtime.threads.run_log import RunLog
 from runtime.tokens import TokenCounter
@@ -88,11 +90,11 @@ class Loop:
         reads: frozenset[str],
         state: ThreadState,
         summarizer: Summarizer,
-        publish: Publish | None,
+        publisher: Callable[[], Publish | None],
     ) -> None:
         """`fields`: without messages, as they are at the begin. `refreshed`: called after calls of tools that may have
-        changed something. `reads`: names of the tools that change nothing. `publish`: called with the events of the
-        run; None: nobody watches, and replies are not streamed."""
+        changed something. `reads`: names of the tools that change nothing. `publisher`: returns what is called with
+        the events of the run; None: nobody watches now, and the next reply is not streamed."""
         self._log = run_log
         self._client = client
         self._counter = counter
@@ -108,7 +110,7 @@ class Loop:
         self._state = state
         self._finder = finder
         self._summarizer = summarizer
-        self._publish = publish
+        self._publisher = publisher
         self._guard = RepeatGuard()
 
     async def run(self) -> Ended:
@@ -206,39 +208,41 @@ class Loop:
         async def once() -> Reply:
             nonlocal built
             try:
-                return await self._reply(request(), built.tokens)
+                return await self._reply(request(), number, built.tokens)
             except WindowExceeded:
                 # The estimate was too low: the context is built again from larger counts, once.
                 self._counter.exceeded(built.tokens, self._settings.budget.request)
                 built = await self._build(last=last)
-                return await self._reply(request(), built.tokens)
+                return await self._reply(request(), number, built.tokens)
 
-        reply = await self._model_step(f"{number}/model", once)
+        reply = await self._model_step(f"{number}/model", once, told.typing(self._log.run_id, number))
         corrections = count(1)
 
         async def correct(request: Request) -> Reply:
-            return await self._model_step(f"{number}/correct/{next(corrections)}", lambda: self._reply(request))
+            return await self._model_step(f"{number}/correct/{next(corrections)}", lambda: self._reply(request, number))
 
         return await read_with_corrections(
             request(), reply, built.offered, correct, calling=self._settings.calling, reads=self._reads
         )
 
-    async def _model_step(self, key: str, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def _model_step(
+        self, key: str, ask: Callable[[], Awaitable[Reply]], event: LoggedEvent | None = None
+    ) -> Reply:
         """Call the model as a recorded step. Asking it again does no harm."""
-        done = await self._log.step("model", {"model": self._client.block.name}, ask, key=key, repeatable=True)
-        return msgspec.convert(done, Reply)
+        intent = {"model": self._client.block.name}
+        return msgspec.convert(await self._log.step("model", intent, ask, key=key, repeatable=True, event=event), Reply)
 
-    async def _reply(self, request: Request, counted: int = 0) -> Reply:
+    async def _reply(self, request: Request, number: int, counted: int = 0) -> Reply:
         """Send a request. `counted`: its tokens as counted, from whose difference to the service's count is learnt."""
-        if self._publish is None:
+        if self._publisher() is None:
             reply = await self._client.reply(request, owner=self._owner)
         else:
-            reply = await self._streamed(request)
+            reply = await self._streamed(request, number)
         if counted and reply.usage.tokens_in:
             self._counter.learn(counted, reply.usage.tokens_in)
         return reply
 
-    async def _streamed(self, request: Request) -> Reply:
+    async def _streamed(self, request: Request, number: int) -> Reply:
         """Send a request, and tell the messages of the reply as they arrive."""
         self._tell({"event": "reply"})
         # A correction is in the form of JSON, also of a reply with native calls.
@@ -248,7 +252,7 @@ class Loop:
                 if isinstance(part, Reply):
                     return part
                 for each in shown.feed(part):
-                    self._tell({"event": "text", "message": each.index, "text": each.text})
+                    self._tell({"event": "text", "step": number, "message": each.index, "text": each.text})
         raise ModelUnavailable("the model ended its reply without an end")
 
     async def _build(self, *, last: bool) -> BuiltContext:
@@ -292,11 +296,16 @@ class Loop:
             messages.append(self._new(number, "reasoning", "assistant", "reasoning", (TextPart(reading.reasoning),)))
         if reading.messages:
             said = tuple(map(TextPart, reading.messages))
-            messages.append(self._new(number, "message", "assistant", "message", said))
+            event = told.message(self._log.run_id, number, reading.messages)
+            messages.append(self._new(number, "message", "assistant", "message", said, event))
         if calls:
             parts = tuple(ToolCallPart(call.id, call.name, encoded(call.arguments)) for call in calls)
-            messages.append(self._new(number, "calls", "assistant", "tool_call", parts))
+            events = [self._called(number, call, told.STARTED) for call in calls if call.name != DONE.name]
+            messages.append(self._new(number, "calls", "assistant", "tool_call", parts, *events))
         return messages
+
+    def _called(self, number: int, call: Call, state: str) -> LoggedEvent:
+        return told.tool(self._log.run_id, number, call.id, call.name, state)
 
     def _output_messages(self, number: int, calls: Sequence[Call], outputs: Sequence[CallOutput]) -> list[NewMessage]:
         return [
@@ -306,17 +315,20 @@ class Loop:
                 "tool",
                 "tool_output",
                 (ToolOutputPart(call.id, call.name, output.text, output.status),),
+                self._called(number, call, output.status),
             )
             for index, (call, output) in enumerate(zip(calls, outputs, strict=True))
         ]
 
-    def _new(self, number: int, key: str, role: Role, kind: MessageKind, parts: tuple[Part, ...]) -> NewMessage:
+    def _new(
+        self, number: int, key: str, role: Role, kind: MessageKind, parts: tuple[Part, ...], *events: LoggedEvent
+    ) -> NewMessage:
         tokens = self._counter.count(text_of(parts)) + MESSAGE_TOKENS
-        return NewMessage(role=role, kind=kind, parts=parts, tokens=tokens, key=f"{number}/{key}")
+        return NewMessage(role=role, kind=kind, parts=parts, tokens=tokens, key=f"{number}/{key}", events=events)
 
     def _tell(self, event: RunEvent) -> None:
-        if self._publish is not None:
-            self._publish({**event, "run_id": self._log.run_id})
+        if (publish := self._publisher()) is not None:
+            publish({**event, "run_id": self._log.run_id})
 
 
 def encoded(arguments: Mapping[str, Any]) -> str:

@@ -60,10 +60,15 @@ class RunUsage(NamedTuple):
 
 async def used_by(database: Database, run_id: str) -> RunUsage:
     """Return what the calls of a run used. Raises `Unavailable`."""
+    async with database.read() as connection:
+        return await connection.run_sync(usage_of, run_id)
+
+
+def usage_of(connection: Connection, run_id: str) -> RunUsage:
+    """Return what the calls of a run used, as far as they are stored."""
     sums = (func.sum(usage.c[name]) for name in ("tokens_in", "tokens_out", "cached", "cost"))
     query = select(func.count(), *sums).where(usage.c.run_id == run_id)
-    async with database.read() as connection:
-        calls, tokens_in, tokens_out, cached, cost = (await connection.execute(query)).one()
+    calls, tokens_in, tokens_out, cached, cost = connection.execute(query).one()
     return RunUsage(
         calls, int(tokens_in or 0), int(tokens_out or 0), int(cached or 0), None if cost is None else float(cost) / 1e9
     )
