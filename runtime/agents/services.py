@@ -80,10 +80,11 @@ class AgentServices:
 
     def _last_event(self, run: EndedRun, ended: str) -> RunEvent:
         if ended == "failed":
-            return told.error(run.run_id, "run_failed", run.error or _EMPTY)
-        return told.done(run.run_id, partial(self._totals, user_id=run.user_id, run_id=run.run_id), ended)
+            return told.error(run.run_id, told.run_failed(run.error or _EMPTY))
+        return told.done(run.run_id, partial(self.totals, user_id=run.user_id, run_id=run.run_id), ended)
 
-    def _totals(self, connection: Connection, *, user_id: str, run_id: str) -> dict[str, object]:
+    def totals(self, connection: Connection, *, user_id: str, run_id: str) -> dict[str, object]:
+        """Return the steps, the messages and the usage of a run, as they are stored."""
         return {
             "total_steps": model_steps(connection, run_id),
             "total_messages": self.messages.said_in(connection, user_id, run_id),

@@ -43,7 +43,7 @@ from runtime.daemon.program.reload import Compiled, compile_paths
 from runtime.daemon.program.upkeep import check_database
 from runtime.daemon.tasks import DaemonParts, start_all, supervisor
 from runtime.database.errors import Unavailable
-from runtime.database.notifications import INBOX, WEBHOOKS, Notifications
+from runtime.database.notifications import EVENTS, INBOX, WEBHOOKS, Notifications
 from runtime.errors import UsageError
 from runtime.http.connection import parses_strictly
 from runtime.http.error import ERRORS
@@ -54,6 +54,7 @@ from runtime.identity.caller import Caller, Scope
 from runtime.memory.compaction_schedule import Compactor
 from runtime.outbound.key_store import KeyStore
 from runtime.threads import thread_retention
+from runtime.threads.events.other_daemons import OtherDaemons
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.run_log import RunLog
 from runtime.threads.turns.concurrency import ConcurrencyLimits
@@ -196,6 +197,10 @@ class Daemon:
         )
         app.on_queued = self._dispatcher.wake
         app.cancel_run = self._dispatcher.cancel
+        app.is_stopping = lambda: self._drained_by > 0
+        other_daemons = OtherDaemons(database, clock)
+        database.changes.on_publish = lambda: self._notifications.send(EVENTS)
+        self._notifications.listen(EVENTS, other_daemons.heard)
         self._notifications.listen(INBOX, self._dispatcher.heard)
         self._notifications.listen(WEBHOOKS, self._look_at_dynamic)
         usage = StorageUsage(settings.keep_mb * 1024 * 1024)
@@ -220,6 +225,7 @@ class Daemon:
                 write=lambda moments: app.root.write(COMPACTED_FILE, moments),
             ),
             notifier=notifier,
+            other_daemons=other_daemons,
             guard=self._guard,
         )
         self._receiver = Receiver(

@@ -20,6 +20,7 @@ from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS
 from runtime.secrets.backend import SecretBackend
 from runtime.switches import Switches
+from runtime.threads.events.other_daemons import OtherDaemons
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.deliveries.retention import Retention
 
@@ -37,6 +38,7 @@ class DaemonParts:
     retention: Retention
     compactor: Compactor
     notifier: Notifier
+    other_daemons: OtherDaemons
     guard: Callable[[], Work]
 
 
@@ -80,6 +82,7 @@ TASKS: Final = table_of(
         BackgroundTask("guard", lambda parts: parts.guard()),
         BackgroundTask("models", lambda parts: look_at_models(parts.app), _AGENTS),
         BackgroundTask("notifications", lambda parts: parts.notifications.run()),
+        BackgroundTask("events of other daemons", lambda parts: parts.other_daemons.run(), _AGENTS),
         BackgroundTask("retention", lambda parts: parts.retention.run()),
         BackgroundTask("dynamic webhooks", lambda parts: parts.app.dynamic_routes.run()),
         BackgroundTask("tokens", lambda parts: parts.app.tokens.run()),

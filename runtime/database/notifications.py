@@ -24,6 +24,9 @@ INBOX: Final = "symbiont_inbox"
 WEBHOOKS: Final = "symbiont_webhooks"
 """Sent when webhooks were created, changed or deleted through the API."""
 
+EVENTS: Final = "symbiont_events"
+"""Sent when something happened in a run."""
+
 AGAIN_SECONDS: Final = 1.0
 """Seconds before reconnecting."""
 

@@ -41,20 +41,21 @@ class StreamSender:
         heartbeat: bytes = b"",
         failure: bytes = b"",
         stopped: bytes = b"",
+        silence: float | None = None,
     ) -> web.StreamResponse:
         """Answer `request` with `chunks`; each is requested after the previous one has been written.
 
-        `heartbeat` is sent after silence. When the client leaves or the listener stops, `chunks` is cancelled and
-        closed. `failure` is the last chunk after an exception, which is logged, `stopped` after a stop. If it is empty,
-        the connection is closed in the middle, so that the client cannot take the answer for complete. Raises nothing,
-        unless the request is cancelled.
+        `heartbeat` is sent after `silence` seconds without a chunk, by default those of the sender. When the client
+        leaves or the listener stops, `chunks` is cancelled and closed. `failure` is the last chunk after an exception,
+        which is logged, `stopped` after a stop. If it is empty, the connection is closed in the middle, so that the
+        client cannot take the answer for complete. Raises nothing, unless the request is cancelled.
         """
         last: bytes | None = b""
         try:
             async with aclosing(chunks):
                 await response.prepare(request)
                 async with asyncio.timeout(None) as scope:
-                    await self._write(request, response, chunks, scope, heartbeat)
+                    await self._write(request, response, chunks, scope, heartbeat, silence or self._heartbeat_seconds)
         except TimeoutError:
             if not scope.expired():
                 log.exception("stream_failed", path=request.path)
@@ -80,6 +81,7 @@ class StreamSender:
         chunks: AsyncGenerator[bytes],
         scope: asyncio.Timeout,
         heartbeat: bytes,
+        silence: float,
     ) -> None:
         loop = asyncio.get_running_loop()
         silent_since: float | None = loop.time()
@@ -90,7 +92,7 @@ class StreamSender:
             with suppress(ConnectionError):
                 while not self._stopping and not client_left(request):
                     await asyncio.sleep(self._look_seconds)
-                    if heartbeat and silent_since is not None and loop.time() - silent_since > self._heartbeat_seconds:
+                    if heartbeat and silent_since is not None and loop.time() - silent_since > silence:
                         silent_since = loop.time()
                         await response.write(heartbeat)
             scope.reschedule(loop.time())

@@ -15,10 +15,11 @@ OutputStatus = Literal["ok", "error", "unknown"]
 """`unknown`: the call was begun, and whether it happened is not known."""
 
 
-class TextPart(Struct, frozen=True, tag="text"):
-    """Text of a person, an agent or the system."""
+class TextPart(Struct, frozen=True, tag="text", omit_defaults=True):
+    """Text of a person, an agent or the system. `metadata`: what its sender gave with it; no agent sees it."""
 
     text: str
+    metadata: dict[str, str] | None = None
 
 
 class DataPart(Struct, frozen=True, tag="data"):
@@ -86,6 +87,7 @@ def _text(part: Part) -> str:
 
 
 def _well_formed(part: Part) -> Part:
-    texts = {name: getattr(part, name) for name in part.__struct_fields__}
+    fields = {name: getattr(part, name) for name in part.__struct_fields__}
+    texts = {name: value for name, value in fields.items() if isinstance(value, str)}
     changed = {name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for name, text in texts.items()}
     return msgspec.structs.replace(part, **changed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -37,6 +37,8 @@ class ClaimedInput(ClaimedTurn, frozen=True, kw_only=True):
     """Of the caller who sent it."""
     sent_at: int
     """Unix milliseconds."""
+    metadata: dict[str, str] | None = None
+    """What its sender gave with it."""
 
     @property
     def arrived_at(self) -> int:
@@ -56,8 +58,9 @@ class InputState(NamedTuple):
     """Why it failed, or why its last attempt did."""
 
 
-class _Content(msgspec.Struct, frozen=True):
+class _Content(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
+    metadata: dict[str, str] | None = None
 
 
 _CONTENT: Final = msgspec.json.Decoder(_Content)
@@ -86,11 +89,20 @@ class Inputs(TurnQueue[ClaimedInput]):
     arrived = "created_at"
     content = inputs.c.content
 
-    async def send(self, user_id: str, agent: str, thread_id: str, text: str, scopes: Iterable[Scope]) -> str:
+    async def send(
+        self,
+        user_id: str,
+        agent: str,
+        thread_id: str,
+        text: str,
+        scopes: Iterable[Scope],
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
         """Store a message to the agent and return its id, which is also that of its run; it is committed then.
 
-        It runs after all turns that the thread has. Raises `UsageError` for an empty text, or one that is longer than
-        `LONGEST` or no Unicode, `NotFound` if the user has no such thread with the agent, and `Unavailable`.
+        `metadata`: stored with it. It runs after all turns that the thread has. Raises `UsageError` for an empty text,
+        or one that is longer than `LONGEST` or no Unicode, `NotFound` if the user has no such thread with the agent,
+        and `Unavailable`.
         """
         if not text.strip():
             raise UsageError("the message is empty")
@@ -101,7 +113,8 @@ class Inputs(TurnQueue[ClaimedInput]):
         if size > LONGEST:
             raise UsageError(f"the message has {size:,} bytes; at most {LONGEST:,} are allowed")
         made = uuid7(self._clock)
-        content = self._seal.close(msgspec.json.encode(_Content(text)), row=made, user_id=user_id)
+        encoded = msgspec.json.encode(_Content(text, dict(metadata) if metadata else None))
+        content = self._seal.close(encoded, row=made, user_id=user_id)
         held = " ".join(sorted(scopes))
         sent = _Sent(made, user_id, agent, thread_id, held, content, milliseconds(self._clock))
         await self._database.commits.store(_SENDING, sent)
@@ -133,6 +146,7 @@ class Inputs(TurnQueue[ClaimedInput]):
             **self.claimed(row),
             thread_id=row.thread_id,
             text=content.text,
+            metadata=content.metadata,
             scopes=read_scopes(row.scopes.split()),
             sent_at=row.created_at,
         )

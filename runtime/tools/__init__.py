@@ -11,6 +11,8 @@ from runtime.tools.agent.blocks import (
     agent_block_restore,
     agent_block_show,
 )
+from runtime.tools.agent.chat import agent_chat, agent_run_cancel, agent_run_show
+from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
 from runtime.tools.archival.memory import archival_insert, archival_replace, archival_search
@@ -219,6 +221,40 @@ TOOLS = table_of(
             idempotent=True,
             keyed=True,
             example={"agent": "assistant", "label": "human", "version": 1},
+        ),
+        Tool(
+            agent_chat,
+            "write",
+            indexes=False,
+            long=True,
+            people=True,
+            stopped_by=AGENTS,
+            example={"input": "What did we decide about the API?", "wait": 30},
+        ),
+        Tool(
+            agent_run_show,
+            "read",
+            indexes=False,
+            people=True,
+            stopped_by=AGENTS,
+            example={"run": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            agent_run_cancel,
+            "write",
+            indexes=False,
+            idempotent=True,
+            people=True,
+            stopped_by=AGENTS,
+            example={"run": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            agent_events,
+            "read",
+            indexes=False,
+            people=True,
+            stopped_by=AGENTS,
+            example={"after": 0, "limit": 100},
         ),
         Tool(
             push,

@@ -30,6 +30,11 @@ def nothing_queued() -> None:
     """Do nothing, for contexts without a daemon: the next one finds what was queued."""
 
 
+def is_not_stopping() -> bool:
+    """Return False, for contexts without a daemon."""
+    return False
+
+
 def no_blocks(_agent: str) -> Sequence[DeclaredBlock]:
     """Return no blocks, for contexts without a program."""
     return ()
@@ -86,6 +91,8 @@ class Context:
     cancel_run: Callable[[str, str], Awaitable[str]] | None = None
     """Cancels a run, by its id and its user's: see `Dispatcher.cancel`. None without a daemon."""
     switches: Switches = ALL_ON
+    stopping: Callable[[], bool] = is_not_stopping
+    """Returns True while the daemon stops: a call that waits for something ends soon."""
 
     def of_call(self, key: str) -> Self:
         """Return the context of one call of the acting agent, see `Acting.key`. ValueError without an agent."""

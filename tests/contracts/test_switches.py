@@ -45,6 +45,7 @@ STOPPED: Final[dict[str, set[str]]] = {
     "edits in notes": set(),
     "embedding of notes": set(),
     "embedding of what was said": {"agents", "agent_embedding"},
+    "events of other daemons": AGENTS,
     "guard": set(),
     "index of notes": set(),
     "index of what was said": AGENTS,

@@ -26,7 +26,7 @@ async def input_parts(turn: ClaimedDelivery | ClaimedInput, note: str = "") -> t
     """Return the parts of the message for a turn: the text of a person, or the facts and the payload of a delivery,
     fenced as data. `note`: one more sentence for the agent."""
     if isinstance(turn, ClaimedInput):
-        return (TextPart(turn.text),)
+        return (TextPart(turn.text, turn.metadata),)
     if len(turn.body) <= OFF_THE_LOOP:
         return _delivery_parts(turn, note)
     return await asyncio.to_thread(_delivery_parts, turn, note)

@@ -4,11 +4,14 @@ from the query of a GET, else from a JSON body."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+from pydantic import BaseModel
+
+from runtime.api.rest.agent_streams import Watched, watch_events, watch_run
 from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.switches import AGENTS
 from runtime.tools import TOOLS
@@ -29,7 +32,9 @@ class Endpoint:
     created.
 
     `operation`: its id in the OpenAPI document, if another endpoint has the tool's name. `largest`: maximum bytes of a
-    body. `more`: kinds of problems in addition to those of every endpoint.
+    body. `more`: kinds of problems in addition to those of every endpoint. `watch`: what a client that accepts events
+    watches after the call, by its result and parameters; None: it answers JSON only, or the progress of a long call.
+    `unfinished`: it answers 202 while `ended` of its result is null.
     """
 
     method: str
@@ -40,6 +45,8 @@ class Endpoint:
     operation: str | None = None
     largest: int = LARGEST_BODY
     more: tuple[str, ...] = ()
+    watch: Callable[[BaseModel, Mapping[str, Any]], Watched] | None = None
+    unfinished: bool = False
 
     @property
     def name(self) -> str:
@@ -120,6 +127,26 @@ def _of_agents(rows: Sequence[Endpoint]) -> Iterator[Endpoint]:
         yield replace(row, path=path, operation=f"{row.name}_of_agent")
 
 
+_RUN: Final = f"{_MAIN_AGENT}/chat/{{run}}"
+DELTAS: Final = "deltas"
+"""The query parameter with which a client asks for the parts of messages in a stream."""
+_WATCHED: Final = ("too_many_streams",)
+_AGENT_ROWS: Final = (
+    Endpoint(
+        "POST",
+        f"{_MAIN_AGENT}/chat",
+        TOOLS["agent_chat"],
+        location=_RUN,
+        largest=LARGEST_ITEMS,
+        more=_WATCHED,
+        watch=watch_run,
+        unfinished=True,
+    ),
+    Endpoint("GET", _RUN, TOOLS["agent_run_show"], more=_WATCHED, watch=watch_run),
+    Endpoint("POST", f"{_RUN}/cancel", TOOLS["agent_run_cancel"]),
+    Endpoint("GET", f"{_MAIN_AGENT}/events", TOOLS["agent_events"], more=_WATCHED, watch=watch_events),
+)
+
 _WEBHOOKS = "/v1/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{webhook_id}}"
 _MEMORY = "/v1/memory"
@@ -160,6 +187,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", _ITEM, TOOLS["get"]),
     Endpoint("PATCH", _ITEM, TOOLS["update"], largest=LARGEST_ITEMS),
     Endpoint("DELETE", _ITEM, TOOLS["forget"]),
+    *_of_agents(_AGENT_ROWS),
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),

@@ -21,14 +21,16 @@ BEGIN_SECONDS: Final = 1.0
 
 
 class ServerSentEvent(NamedTuple):
-    """One event. `data`: a JSON value."""
+    """One event. `data`: a JSON value. `id`: which a client that connects again names in `Last-Event-ID`."""
 
     name: str
     data: Any
+    id: int | None = None
 
     def encode(self) -> bytes:
         """Return the event as it is sent. JSON in ASCII has no line breaks."""
-        return f"event: {self.name}\ndata: {json.dumps(self.data)}\n\n".encode()
+        known = "" if self.id is None else f"id: {self.id}\n"
+        return f"{known}event: {self.name}\ndata: {json.dumps(self.data)}\n\n".encode()
 
 
 def accepts_events(accept: str | None) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, NamedTuple
+from contextlib import ExitStack, aclosing
+from typing import Any, Final, NamedTuple
 
 import structlog
+from pydantic import BaseModel
 
+from runtime.api.rest.agent_streams import HEARTBEAT_SECONDS, AgentStreams, Asked
 from runtime.api.rest.authentication import Authenticator
-from runtime.api.rest.endpoints import ENDPOINTS, Endpoint, resource_path
+from runtime.api.rest.endpoints import DELTAS, ENDPOINTS, Endpoint, resource_path
 from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
 from runtime.api.rest.event_stream import accepts_events, error_event, progress_events
-from runtime.api.rest.input_parsing import read_object, read_query
+from runtime.api.rest.input_parsing import read_object, read_query, take_flag
 from runtime.api.rest.openapi import describe
 from runtime.api.rest.problem import CONTENT_TYPE, Problem, problem_of
 from runtime.errors import SymbiontError
@@ -27,6 +30,8 @@ from runtime.tools.toolset import ALL_TOOLS
 log = structlog.get_logger("symbiont.api")
 
 DESCRIPTION = "/v1/openapi.json"
+TOKEN_SECONDS: Final = 1.0
+"""Seconds after which the token of a stream is looked up again."""
 
 # Answers contain secrets and data of one caller; none is a page.
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
@@ -44,26 +49,36 @@ class ApiRequest(NamedTuple):
     accept: str | None
     source: str | None
     read: Callable[[int], Awaitable[bytes]]
+    last_event_id: str | None = None
 
 
 class ApiResponse(NamedTuple):
     """An answer. `content_type` is None if there is no body. `stream`: the body in chunks, to be closed by the sender,
-    in place of `body`."""
+    in place of `body`. `silence`: maximum seconds between two chunks; None: as the sender has it."""
 
     status: int
     content_type: str | None
     body: bytes
     headers: tuple[tuple[str, str], ...]
     stream: AsyncGenerator[bytes] | None = None
+    silence: float | None = None
 
 
 class RestHandler:
     """Serves `/v1` to callers with a token."""
 
-    def __init__(self, open_context: OpenContext, bearer: Authenticator, switches: Switches = ALL_ON) -> None:
+    def __init__(
+        self,
+        open_context: OpenContext,
+        bearer: Authenticator,
+        switches: Switches = ALL_ON,
+        streams: AgentStreams | None = None,
+    ) -> None:
+        """`streams`: of what agents do; None: those routes answer JSON only."""
         self._open_context = open_context
         self._bearer = bearer
         self._switches = switches
+        self._streams = streams
 
     async def answer(self, call: ApiRequest) -> ApiResponse:
         """Answer `call`; raises nothing unless the request is cancelled."""
@@ -88,6 +103,8 @@ class RestHandler:
         try:
             caller.need(endpoint.tool.scope)
             self._switches.need(endpoint.stopped_by)
+            if self._streams is not None and endpoint.watch is not None:
+                return await self._watched(call, endpoint, caller, in_path, self._streams)
             given = await _given(call, endpoint, in_path)
             if endpoint.tool.long and call.method != "HEAD" and accepts_events(call.accept):
                 events = self._events(call, endpoint, caller, given)
@@ -110,14 +127,62 @@ class RestHandler:
         return ApiResponse(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
     async def _call(self, endpoint: Endpoint, caller: Caller, given: Mapping[str, Any]) -> ApiResponse:
-        async with self._open_context(caller, no_progress) as context:
-            result = await ALL_TOOLS.call(endpoint.tool.name, context, given)
+        result = await self._result(endpoint, caller, given)
         if endpoint.status == 204:
             return ApiResponse(204, None, b"", _HEADERS)
-        location: tuple[tuple[str, str], ...] = ()
-        if endpoint.location is not None:
-            location = (("Location", endpoint.location.format_map(result.model_dump(mode="json"))),)
-        return ApiResponse(endpoint.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
+        status = 202 if endpoint.unfinished and getattr(result, "ended", None) is None else endpoint.status
+        headers = _HEADERS + _location(endpoint, result)
+        return ApiResponse(status, "application/json", result.model_dump_json().encode(), headers)
+
+    async def _result(self, endpoint: Endpoint, caller: Caller, given: Mapping[str, Any]) -> BaseModel:
+        async with self._open_context(caller, no_progress) as context:
+            return await ALL_TOOLS.call(endpoint.tool.name, context, given)
+
+    async def _watched(
+        self, call: ApiRequest, endpoint: Endpoint, caller: Caller, in_path: Mapping[str, str], streams: AgentStreams
+    ) -> ApiResponse:
+        """Answer a call whose result is watched: JSON, or a stream that begins after the call."""
+        assert endpoint.watch is not None
+        query, deltas = take_flag(call.query, DELTAS)
+        given = await _given(call._replace(query=query), endpoint, in_path)
+        with ExitStack() as stack:
+            stack.enter_context(streams.place(caller))
+            if call.method == "HEAD" or not accepts_events(call.accept):
+                return await self._call(endpoint, caller, given)
+            here = {"wait": 0} if "wait" in endpoint.tool.parameters.model_fields else {}
+            result = await self._result(endpoint, caller, {**given, **here})
+            watched = endpoint.watch(result, given)
+            asked = Asked(call.last_event_id, deltas)
+            chunks = streams.events(caller.user_id, watched, asked, self._is_allowed(call, caller))
+            events = _placed(chunks, stack.pop_all())
+            try:
+                # The place is given back by the generator once it has begun.
+                await anext(events)
+            except BaseException:
+                await events.aclose()
+                raise
+            headers = _HEADERS + _location(endpoint, result)
+            return ApiResponse(200, EVENTS, b"", headers, events, HEARTBEAT_SECONDS)
+
+    def _is_allowed(self, call: ApiRequest, caller: Caller) -> Callable[[], Awaitable[bool]]:
+        """Return the function that tells whether a stream may go on: its token is valid, and the scopes are the same.
+        It is looked up once in `TOKEN_SECONDS`."""
+        looked = asyncio.get_running_loop().time()
+
+        async def is_allowed() -> bool:
+            nonlocal looked
+            if (now := asyncio.get_running_loop().time()) - looked < TOKEN_SECONDS:
+                return True
+            looked = now
+            try:
+                return await self._bearer.caller(call.authorization, call.source) == caller
+            except Problem:
+                return False
+            except SymbiontError:
+                # The database is unavailable; the token is looked up later.
+                return True
+
+        return is_allowed
 
     async def _events(
         self, call: ApiRequest, endpoint: Endpoint, caller: Caller, given: Mapping[str, Any]
@@ -138,6 +203,24 @@ class RestHandler:
                 if not begun:
                     raise
                 yield error_event(_problem(error, call, endpoint.tool, caller))
+
+
+async def _placed(chunks: AsyncGenerator[bytes], place: ExitStack) -> AsyncGenerator[bytes]:
+    """Yield an empty chunk, then `chunks`; leave `place` at the end."""
+    with place:
+        async with aclosing(chunks):
+            # Fails before the answer begins, if it fails.
+            first = await anext(chunks)
+            yield b""
+            yield first
+            async for chunk in chunks:
+                yield chunk
+
+
+def _location(endpoint: Endpoint, result: BaseModel) -> tuple[tuple[str, str], ...]:
+    if endpoint.location is None:
+        return ()
+    return (("Location", endpoint.location.format_map(result.model_dump(mode="json"))),)
 
 
 def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:

@@ -70,6 +70,17 @@ def read_query(query: str, model: type[BaseModel]) -> dict[str, Any]:
     return found
 
 
+def take_flag(query: str, name: str) -> tuple[str, bool]:
+    """Return a query without the parameter `name`, and whether that is `true`. Raises Problem."""
+    if not query:
+        return query, False
+    parts = query.split("&")
+    values = [part.partition("=")[2] for part in parts if part.partition("=")[0] == name]
+    if values and values not in (["true"], ["false"]):
+        raise Problem("malformed", f"{name} is not one of true and false")
+    return "&".join(part for part in parts if part.partition("=")[0] != name), values == ["true"]
+
+
 def _kinds(name: str, model: type[BaseModel]) -> frozenset[Any]:
     """Return the types of the parameter."""
     field = model.model_fields.get(name)

@@ -30,6 +30,34 @@ _EVENTS = {
     }
 }
 
+_WATCHED = {
+    "schema": {
+        "type": "string",
+        "description": "With `Accept: text/event-stream`: the events of the run until it ends, or of all runs. Each has "
+        "an `id`, and JSON with `run`, `agent` and `thread`: `agent.typing` (`step`), `agent.message` (`step`, "
+        "`messages`), `agent.tool` (`step`, `call`, `name`, `state`: `started`, `ok`, `error` or `unknown`), and last "
+        "`agent.done` (`total_steps`, `total_messages`, `usage`, `ended`) or `agent.error` (`problem`). Without an `id` "
+        "are `agent.delta` (`step`, `message`, `text`) and `agent.note` (`detail`: some events may be missing). `error` "
+        "with a problem ends the stream and not the run. A client that disconnects cancels nothing.",
+    }
+}
+_WATCHING = [
+    {
+        "name": "deltas",
+        "in": "query",
+        "required": False,
+        "description": "`true`: a stream has the parts of messages too, as they are written.",
+        "schema": {"type": "boolean", "default": False},
+    },
+    {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "required": False,
+        "description": "The id of the last event that the client has; a stream goes on after it.",
+        "schema": {"type": "string"},
+    },
+]
+
 
 @cache
 def describe(endpoints: Sequence[Endpoint]) -> bytes:
@@ -96,6 +124,8 @@ def _operation(row: Endpoint) -> dict[str, Any]:
         for name, part in schema["properties"].items()
         if name in row.in_path or not row.body
     ]
+    if row.watch is not None:
+        parameters += _WATCHING
     operation: dict[str, Any] = {
         "operationId": row.name,
         "summary": summary.rstrip("."),
@@ -128,11 +158,16 @@ def _responses(row: Endpoint) -> dict[str, Any]:
     if row.body:
         kinds |= {"conflict", "too_large", "unsupported_media_type"}
     good = _good(None if row.status == 204 else row.tool.result, row.status)
-    if row.tool.long:
+    if row.unfinished:
+        good["202"] = {**good["200"], "description": "The run goes on; `ended` is null."}
+    if row.watch is not None:
+        good[str(row.status)]["content"][EVENTS] = dict(_WATCHED)
+    elif row.tool.long:
         good[str(row.status)]["content"][EVENTS] = dict(_EVENTS)
     if row.location:
         header = {"schema": {"type": "string"}, "description": "The URL of the created resource."}
-        good[str(row.status)]["headers"] = {"Location": header}
+        for status in good:
+            good[status]["headers"] = {"Location": header}
     return good | _problems(kinds)
 
 

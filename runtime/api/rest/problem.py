@@ -12,6 +12,7 @@ from runtime.errors import Conflict, NotFound, SymbiontError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported
 from runtime.switches import SwitchedOff
+from runtime.threads.events import told
 from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
 from runtime.tools.tool import Tool, WrongParameters
 
@@ -30,7 +31,9 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "unsupported_media_type": (415, "The media type of the body is not supported"),
         "misdirected": (421, "This host name is not served"),
         "wrong_parameters": (422, "The parameters are invalid"),
+        "too_many_streams": (429, "Too many requests wait for agents"),
         "internal": (500, "Internal error"),
+        told.RUN_FAILED[0]: told.RUN_FAILED[1:],
         "upsert_failed": (500, "The data could not be stored"),
         "unavailable": (503, "The database is unavailable"),
         "provider_unavailable": (503, "A required service is unavailable"),
@@ -45,7 +48,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
         "description": "The problem (RFC 9457).",
         "required": ["type", "title", "status", "detail"],
         "properties": {
-            "type": {"type": "string", "enum": [f"urn:symbiont:problem:{kind}" for kind in TITLES]},
+            "type": {"type": "string", "enum": [f"{told.PROBLEMS}{kind}" for kind in TITLES]},
             "title": {"type": "string"},
             "status": {"type": "integer"},
             "detail": {"type": "string", "description": "The reason why this request failed."},
@@ -106,7 +109,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
     def json(self) -> dict[str, Any]:
         """Return the JSON object."""
         document: dict[str, Any] = {
-            "type": f"urn:symbiont:problem:{self.kind}",
+            "type": f"{told.PROBLEMS}{self.kind}",
             "title": self.title,
             "status": self.status,
             "detail": self.detail,

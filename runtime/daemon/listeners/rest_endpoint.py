@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
+from runtime.api.rest.agent_streams import AgentStreams
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
 from runtime.api.rest.event_stream import FAILED, HEARTBEAT, STOPPED
@@ -24,7 +25,7 @@ def v1(
     app: App, bearer: Authenticator, streams: StreamSender
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Return the handler of all paths below `/v1`."""
-    rest = RestHandler(app.open_context, bearer, app.switches)
+    rest = RestHandler(app.open_context, bearer, app.switches, AgentStreams(app.database, app.services))
 
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = await rest.answer(
@@ -37,6 +38,7 @@ def v1(
                 accept=request.headers.get("Accept"),
                 source=request.remote,
                 read=lambda largest: _read(request, largest),
+                last_event_id=request.headers.get("Last-Event-ID"),
             )
         )
         if reply.stream is not None:
@@ -56,7 +58,8 @@ async def _stream(
     response = web.StreamResponse(status=reply.status, headers=reply.headers)
     response.headers["Content-Type"] = reply.content_type or "application/octet-stream"
     if reply.content_type == EVENTS:
-        return await streams.send(request, response, chunks, heartbeat=HEARTBEAT, failure=FAILED, stopped=STOPPED)
+        ends = {"heartbeat": HEARTBEAT, "failure": FAILED, "stopped": STOPPED}
+        return await streams.send(request, response, chunks, **ends, silence=reply.silence)
     return await streams.send(request, response, chunks)
 
 

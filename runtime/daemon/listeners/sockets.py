@@ -24,7 +24,7 @@ from runtime.http.limits import HttpLimits
 from runtime.http.server import Listener, Server
 
 BACKLOG = 1024
-OPERATORS = HttpLimits(connections=64)
+OPERATORS = HttpLimits(connections=512)
 
 SOCKET_NAME = "symbi.sock"
 PREFIX = "symbi-"

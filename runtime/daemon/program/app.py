@@ -99,6 +99,8 @@ class App:
         """Called after an operation queued deliveries or messages."""
         self.cancel_run: Callable[[str, str], Awaitable[str]] | None = None
         """Cancels a run of a user; None without a daemon."""
+        self.is_stopping: Callable[[], bool] = lambda: False
+        """Returns True while the daemon stops."""
         self.on_fatal: Callable[[str], None] = lambda _reason: None
         """Called with the reason when the process must stop."""
         self._watched_stores: WeakSet[Store] = WeakSet()
@@ -198,6 +200,7 @@ class App:
             on_queued=self.on_queued,
             cancel_run=self.cancel_run,
             switches=self.switches,
+            stopping=self.is_stopping,
         )
 
     def agent_context(self, agent: Agent, caller: Caller, acting: Acting, webhook: str | None = None) -> AgentContext:

@@ -19,6 +19,11 @@ ERROR: Final = "agent.error"
 LAST: Final = frozenset({DONE, ERROR})
 """A run ends with one of these."""
 
+PROBLEMS: Final = "urn:symbiont:problem:"
+"""Prefix of the type of every problem (RFC 9457)."""
+RUN_FAILED: Final = ("run_failed", 500, "The run failed")
+"""Kind, status and title of the problem of a run that failed."""
+
 STARTED: Final = "started"
 """State of a call that has no output yet; later it is the status of the output."""
 
@@ -45,6 +50,12 @@ def done(run_id: str, totals: Callable[[Connection], Mapping[str, Any]], ended: 
     return RunEvent(run_id, DONE, lambda connection: {**totals(connection), "ended": ended})
 
 
-def error(run_id: str, kind: str, detail: str) -> RunEvent:
-    """The run failed. `kind`: of the problem that is shown."""
-    return RunEvent(run_id, ERROR, {"problem": {"kind": kind, "detail": detail}})
+def error(run_id: str, problem: Mapping[str, Any]) -> RunEvent:
+    """The run failed. `problem`: an object of RFC 9457, such as `run_failed` returns."""
+    return RunEvent(run_id, ERROR, {"problem": problem})
+
+
+def run_failed(detail: str) -> dict[str, Any]:
+    """Return the problem of a run that failed."""
+    kind, status, title = RUN_FAILED
+    return {"type": f"{PROBLEMS}{kind}", "title": title, "status": status, "detail": detail}

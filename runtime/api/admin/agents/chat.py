@@ -10,7 +10,6 @@ from typing import Any, Final
 from runtime.agents.answer import memory_subject
 from runtime.agents.loop.events import RunEvent
 from runtime.api.admin.agents.lookup import talking_agent, talking_thread, thread_of, user_of
-from runtime.api.admin.agents.turn_answer import Turn, turn_of
 from runtime.api.admin.parameters import flag, integer, text
 from runtime.api.admin.state import AdminContext
 from runtime.database.errors import Unavailable
@@ -23,6 +22,7 @@ from runtime.threads.run import SWITCHED_OFF, WAITING
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
 from runtime.tools.agent.access import model_of
+from runtime.tools.agent.turn_answer import AnsweredRun, Turn, answer_of
 
 LOOK_SECONDS: Final = 0.2
 """Interval in seconds of reading the state of a run."""
@@ -140,7 +140,8 @@ class _Follower:
         finally:
             passing.cancel()
             await asyncio.wait([passing])
-        return (await turn_of(self._context, self._thread, self._run_id, state)).json()
+        run = AnsweredRun(self._run_id, self._thread.agent, state.state, state.run_state, state.ended, state.error)
+        return (await answer_of(self._context, self._thread, run)).json()
 
     async def _followed(self) -> InputState:
         while True:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from runtime.api.admin.state import AdminContext, Event
 from runtime.models.calls.usage import RunUsage, used_by
 from runtime.threads.content import EventPart, TextPart, ToolCallPart, ToolOutputPart
-from runtime.threads.inputs import InputState
-from runtime.threads.messages import Message
+from runtime.threads.messages import Message, Messages
+from runtime.threads.run import ENDED
 from runtime.threads.thread import Thread
-from runtime.threads.turns.turn import LIVING
+from runtime.threads.turns.ending import FAILED
+from runtime.threads.turns.named_run import NamedRun
+from runtime.threads.turns.turn import AGENT_GONE, LIVING
+from runtime.tools.context import Context
 
 
 class Turn(NamedTuple):
@@ -40,7 +42,7 @@ class Turn(NamedTuple):
                     notes.append(part.text)
         return cls(texts, calls, outputs, notes)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Mapping[str, Any]]:
         """Yield the events of these messages, see `runtime.agents.loop.events`."""
         for text in self.texts:
             yield {"event": "message", "text": text}
@@ -51,36 +53,73 @@ class Turn(NamedTuple):
             yield {"event": "output", "id": output.call_id, "name": output.name, **given}
 
 
-class TurnAnswer(NamedTuple):
-    """A turn, and how its run ended; `ended` is None if it goes on."""
+class AnsweredRun(NamedTuple):
+    """A run. `turn`: the state of its turn; one of `LIVING` if the run goes on. `state` and `ended`: of the run, see
+    `runtime.threads.run`. `error`: why it failed, or why its last attempt did."""
 
-    run_id: str
-    thread: Thread
+    id: str
+    agent: str
+    turn: str
+    state: str
+    ended: str | None
+    error: str | None
+
+    @classmethod
+    def of(cls, named: NamedRun) -> AnsweredRun:
+        """Return a run that was looked up by its id."""
+        run = named.run
+        # Its turn waits for a person, who can send it again.
+        gone = AGENT_GONE if run.state not in ENDED else run.state
+        return cls(run.id, run.agent, named.living or gone, run.state, run.ended, run.error)
+
+    @property
+    def is_over(self) -> bool:
+        """Return True if it does not go on by itself."""
+        return self.turn not in LIVING
+
+    @property
+    def shown_state(self) -> str:
+        """Return its state for people."""
+        return self.turn if self.is_over else self.state
+
+    @property
+    def shown_end(self) -> str | None:
+        """Return how it ended; None if it goes on."""
+        return self.ended or FAILED if self.is_over else None
+
+
+class TurnAnswer(NamedTuple):
+    """What an agent said and called in a run."""
+
+    run: AnsweredRun
+    thread_id: str | None
     turn: Turn
     usage: RunUsage
-    state: InputState
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return it as JSON. `ended`: null if the run goes on."""
         outputs = {output.call_id: output for output in self.turn.outputs}
         return {
-            "run": self.run_id,
-            "thread": self.thread.id,
-            "agent": self.thread.agent,
+            "run": self.run.id,
+            "thread": self.thread_id,
+            "agent": self.run.agent,
             "messages": list(self.turn.texts),
             "tool_calls": [_call_json(call, outputs.get(call.id)) for call in self.turn.calls],
             "notes": list(self.turn.notes),
             "usage": self.usage._asdict(),
-            "ended": None if self.state.state in LIVING else self.state.ended or "failed",
-            "state": self.state.run_state if self.state.state in LIVING else self.state.state,
-            "error": self.state.error,
+            "ended": self.run.shown_end,
+            "state": self.run.shown_state,
+            "error": self.run.error,
         }
 
 
-async def turn_of(context: AdminContext, thread: Thread, run_id: str, state: InputState) -> TurnAnswer:
-    """Return what a run said and called until now."""
-    stored = await context.services.messages.of_run(thread, run_id)
-    return TurnAnswer(run_id, thread, Turn.of(stored), await used_by(context.database, run_id), state)
+async def answer_of(context: Context, thread: Thread | None, run: AnsweredRun) -> TurnAnswer:
+    """Return what an agent said and called in a run until now. `thread`: None if it was deleted, or has not begun."""
+    stored: Sequence[Message] = ()
+    if thread is not None:
+        stored = await Messages(context.database, context.clock).of_run(thread, run.id)
+    usage = await used_by(context.database, run.id)
+    return TurnAnswer(run, None if thread is None else thread.id, Turn.of(stored), usage)
 
 
 def arguments_of(call: ToolCallPart) -> Any:

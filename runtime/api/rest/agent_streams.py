@@ -1,0 +1,242 @@
+"""Streams of what happens in runs: from the event log, then as it is committed, until the run ends."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
+
+from runtime.agents.loop.events import RunEvent as TextEvent
+from runtime.agents.services import AgentServices
+from runtime.api.rest.event_stream import HEARTBEAT, ServerSentEvent
+from runtime.api.rest.problem import Problem
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.errors import NotFound
+from runtime.identity.caller import Caller
+from runtime.threads.events import told
+from runtime.threads.events.log import Bounds, EventPage, StoredEvent, changes_of
+from runtime.threads.turns.named_run import named_run
+from runtime.tools.agent.events import shown
+from runtime.tools.agent.turn_answer import AnsweredRun
+
+HEARTBEAT_SECONDS: Final = 30.0
+"""Maximum silence of a stream (the fourth design, section 7.3)."""
+LOOK_SECONDS: Final = 5.0
+"""Maximum seconds between two looks at the log and at the caller's token."""
+AWAY_SECONDS: Final = 1.0
+"""Seconds until a database that is away is asked again."""
+AT_A_TIME: Final = 256
+"""Maximum number of requests that wait for agents. The listener accepts twice as many connections."""
+AT_A_TIME_OF_ONE: Final = 64
+"""Maximum number for one token, so that no token blocks the others."""
+
+NOTE: Final = "agent.note"
+"""Name of the event that tells a client that it may have missed some."""
+DELTA: Final = "agent.delta"
+MOST_PARTS: Final = 1024
+"""Parts of messages that wait for a slow client; more are left out, and the message has everything."""
+
+_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+class Watched(NamedTuple):
+    """What a stream shows: one run until it is over, or all runs of a user, or of one agent. `after`: the id of the
+    event before the first one; None: only new events."""
+
+    run_id: str | None = None
+    thread_id: str | None = None
+    agent: str | None = None
+    after: int | None = None
+
+
+def watch_run(result: BaseModel, _given: Mapping[str, Any]) -> Watched:
+    """Return what a client of a run watches. `result`: an `AgentTurn`."""
+    turn = result.model_dump()
+    return Watched(turn["run"], turn["thread"], after=0)
+
+
+def watch_events(_result: BaseModel, given: Mapping[str, Any]) -> Watched:
+    """Return what a client of all runs watches."""
+    return Watched(agent=given.get("agent"), after=given.get("after"))
+
+
+class Asked(NamedTuple):
+    """How a client asks for a stream. `last_event_id`: as sent. `deltas`: it asks for the parts of messages too."""
+
+    last_event_id: str | None = None
+    deltas: bool = False
+
+
+class AgentStreams:
+    """Makes the streams of one listener."""
+
+    def __init__(self, database: Database, services: AgentServices) -> None:
+        self._database = database
+        self._services = services
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, caller: Caller) -> Iterator[None]:
+        """Have one of the places of requests that wait for agents. Raises Problem."""
+        token = caller.token_id or ""
+        if self._open.total() >= AT_A_TIME or self._open[token] >= AT_A_TIME_OF_ONE:
+            raise Problem(
+                "too_many_streams",
+                f"at most {AT_A_TIME_OF_ONE} requests of a token may wait for agents at the same time",
+                hint="close one, or follow all runs with one request to /v1/agent/events",
+                headers=(("Retry-After", "1"),),
+            )
+        self._open[token] += 1
+        try:
+            yield
+        finally:
+            self._open[token] -= 1
+            self._open += Counter()  # drops counts of zero
+
+    async def events(
+        self, user_id: str, watched: Watched, asked: Asked, is_allowed: Callable[[], Awaitable[bool]]
+    ) -> AsyncGenerator[bytes]:
+        """Yield the events as they are sent, the first chunk at once. `is_allowed`: asked now and then; the stream ends
+        when it is False. Raises `Unavailable` only before the first chunk."""
+        after, note = _begin(await self._services.event_log.bounds(user_id), watched, asked)
+        stream = _Stream(self._database, self._services, user_id, watched, after)
+        with self._deltas(watched, asked) as deltas, self._database.changes.watch(changes_of(user_id)) as changed:
+            # A client that leaves before the first event can name this one.
+            yield HEARTBEAT if watched.run_id is not None else f"id: {after}\n\n".encode()
+            if note:
+                yield ServerSentEvent(NOTE, stream.of_run({"detail": note})).encode()
+            listening = None if deltas is None else asyncio.create_task(stream.listen(deltas, changed), name="deltas")
+            try:
+                while await is_allowed():
+                    changed.clear()
+                    async for event in stream.arrived():
+                        yield event.encode()
+                    if stream.is_over:
+                        return
+                    if stream.is_caught_up:
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
+            finally:
+                if listening is not None:
+                    listening.cancel()
+                    await asyncio.wait([listening])
+
+    def _deltas(
+        self, watched: Watched, asked: Asked
+    ) -> AbstractContextManager[AsyncIterator[TextEvent]] | nullcontext[None]:
+        if not asked.deltas or watched.thread_id is None:
+            return nullcontext()
+        return self._services.events.watch(watched.thread_id)
+
+
+def _begin(bounds: Bounds, watched: Watched, asked: Asked) -> tuple[int, str]:
+    """Return the id after which a stream begins, and what its client is told about it, if anything."""
+    if not asked.last_event_id:
+        return bounds.newest if watched.after is None else watched.after, ""
+    known = int(asked.last_event_id) if _ID.fullmatch(asked.last_event_id) else bounds.newest + 1
+    if known > bounds.newest:
+        return 0, "the Last-Event-ID is not the id of an event; this begins with the oldest event that is kept"
+    oldest = bounds.newest + 1 if bounds.oldest is None else bounds.oldest
+    if oldest > known + 1:
+        return known, f"events after {known} are not kept any more; this begins with {oldest}"
+    return known, ""
+
+
+class _Stream:
+    """One stream between two looks at the log."""
+
+    def __init__(self, database: Database, services: AgentServices, user_id: str, watched: Watched, after: int) -> None:
+        self.is_over = False
+        self.is_caught_up = False
+        self._database = database
+        self._services = services
+        self._user_id = user_id
+        self._watched = watched
+        self._after = after
+        self._step = 0
+        self._last = ""
+        self._parts: deque[TextEvent] = deque()
+
+    async def listen(self, deltas: AsyncIterator[TextEvent], changed: asyncio.Event) -> None:
+        """Keep the parts of messages until they are sent."""
+        async for event in deltas:
+            is_part = event["event"] == "text" and event["run_id"] == self._watched.run_id
+            if is_part and len(self._parts) < MOST_PARTS:
+                self._parts.append(event)
+                changed.set()
+
+    async def arrived(self) -> AsyncGenerator[ServerSentEvent]:
+        """Yield what has happened since the last call."""
+        try:
+            page = await self._page()
+        except Unavailable:
+            self.is_caught_up = False
+            await asyncio.sleep(AWAY_SECONDS)
+            return
+        except NotFound:
+            self.is_over = True
+            problem = Problem("not_found", "the run was deleted with its thread").json()
+            yield ServerSentEvent(told.ERROR, self.of_run({"problem": problem}))
+            return
+        self.is_caught_up, self._after = page.complete, page.read_to
+        for event in page.events:
+            for part in self._parts_before(event):
+                yield part
+            self._last = event.name
+            yield ServerSentEvent(event.name, shown(event), event.number)
+        for part in self._parts_to(self._step):
+            yield part
+        if self.is_over and self._last not in told.LAST:
+            yield ServerSentEvent(*await self._end())
+
+    async def _page(self) -> EventPage:
+        """Return the next events, and note whether the run is over, both as they are at one moment."""
+        watched = self._watched
+        # Looked at first: what is stored after that is read on, and the last event of a run that is over is there.
+        over = watched.run_id is not None and (await self._run()).is_over
+        page = await self._services.event_log.page(
+            self._user_id, self._after, run_id=watched.run_id, agent=watched.agent
+        )
+        self.is_over = over and page.complete
+        return page
+
+    async def _run(self) -> AnsweredRun:
+        assert self._watched.run_id is not None
+        return AnsweredRun.of(await named_run(self._database, self._watched.run_id, self._user_id))
+
+    async def _end(self) -> tuple[str, Mapping[str, Any]]:
+        """Return the last event of a run that has none in the log, because it is older than that, or was given up."""
+        run = await self._run()
+        if run.shown_end == "failed":
+            return told.ERROR, self.of_run({"problem": told.run_failed(run.error or "the run ended without an answer")})
+        async with self._database.read() as connection:
+            totals = await connection.run_sync(
+                lambda connection: self._services.totals(connection, user_id=self._user_id, run_id=run.id)
+            )
+        return told.DONE, self.of_run({**totals, "ended": run.shown_end})
+
+    def of_run(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return data with the run that is watched, if it is one."""
+        return data if self._watched.run_id is None else {"run": self._watched.run_id, **data}
+
+    def _parts_before(self, event: StoredEvent) -> list[ServerSentEvent]:
+        """Return the parts of messages that were said before an event: those of its step if it is the message."""
+        step = int(event.data.get("step", 0))
+        if event.name == told.TYPING:
+            self._step = max(self._step, step)
+            return self._parts_to(step - 1)
+        return self._parts_to(step or self._step)
+
+    def _parts_to(self, step: int) -> list[ServerSentEvent]:
+        parts = []
+        while self._parts and self._parts[0]["step"] <= step:
+            part = self._parts.popleft()
+            said = {"step": part["step"], "message": part["message"], "text": part["text"]}
+            parts.append(ServerSentEvent(DELTA, self.of_run(said)))
+        return parts

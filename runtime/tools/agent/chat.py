@@ -1,0 +1,221 @@
+"""The tools by which people and their programs talk with agents (the fourth design, section 7.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dslc.blocks.agent import Agent
+from runtime.database.errors import Unavailable
+from runtime.errors import NotFound, SymbiontError
+from runtime.threads.events.log import changes_of
+from runtime.threads.inputs import Inputs
+from runtime.threads.run import PARKED
+from runtime.threads.thread import Thread, Threads, not_found
+from runtime.threads.turns.named_run import NamedRun, named_run
+from runtime.tools.agent.access import talking_agent
+from runtime.tools.agent.input_items import Input, text_of_input
+from runtime.tools.agent.turn_answer import AnsweredRun, answer_of
+from runtime.tools.agent.types import AgentName
+from runtime.tools.context import Context
+from runtime.tools.failure import wrong
+from runtime.tools.patterns import UUID
+
+WAIT_SECONDS: Final = 50
+"""Seconds for which a call waits for the end of its run: many proxies end a request without an answer after 60."""
+LONGEST_WAIT: Final = 600
+LOOK_SECONDS: Final = 1.0
+"""Maximum seconds between two looks at a run: not every change of its state is an event."""
+
+MainAgent = Annotated[AgentName | None, Field(description="The agent's name; the default is the main agent.")]
+AnyAgent = Annotated[AgentName | None, Field(description="Only of this agent; the default is all.")]
+RunId = Annotated[
+    str,
+    Field(pattern=UUID, description="The id of a run.", examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"]),
+]
+ThreadId = Annotated[
+    Annotated[str, Field(pattern=UUID)] | None,
+    Field(description="The id of one of your threads with the agent; the default is the main thread."),
+]
+ChatSubject = Annotated[
+    Annotated[str, Field(min_length=1, max_length=1000)] | None,
+    Field(
+        description="Whose memory, for callers that speak for many people, such as a customer's number: the "
+        "conversation is in the thread of this subject, which has a memory of its own. Not with `thread`."
+    ),
+]
+Metadata = Annotated[
+    Annotated[
+        dict[
+            Annotated[str, Field(min_length=1, max_length=64)],
+            Annotated[str, Field(max_length=512)],
+        ],
+        Field(max_length=16),
+    ]
+    | None,
+    Field(description="Up to 16 texts by name, stored with the message. No agent sees them."),
+]
+Wait = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=LONGEST_WAIT,
+        description="Seconds to wait for the end of the run. If it goes on after that, `ended` is null; a run that "
+        "waits for a decision is not waited for.",
+    ),
+]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ToolCallAnswer(_Result):
+    """A call of a tool, and its output."""
+
+    name: str
+    arguments: dict[str, Any]
+    status: str | None = Field(description="`ok`, `error` or `unknown`; null: it has no output yet.")
+    output: str | None
+
+
+class UsageAnswer(_Result):
+    """What the calls of models used."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cached: int
+    cost: float | None = Field(description="In US dollars; null if no price is known.")
+
+
+class AgentTurn(_Result):
+    """A run, and what the agent said and called in it until now."""
+
+    run: str
+    agent: str
+    thread: str | None = Field(description="The thread; null if it was deleted, or not entered yet.")
+    state: str = Field(
+        description="`waiting`, `running`, or what the run waits for, such as `awaiting` an approval; then `done`, "
+        "`dead` or `cancelled`."
+    )
+    ended: str | None = Field(
+        description="`answered`, `done`, `max_steps`, `repeated`, `cancelled` or `failed`; null if it goes on."
+    )
+    messages: list[str] = Field(description="What the agent said.")
+    tool_calls: list[ToolCallAnswer]
+    notes: list[str] = Field(description="Why the run ended without an answer.")
+    usage: UsageAnswer
+    error: str | None = Field(description="Why it failed, or why it waits.")
+
+
+class CancelledRun(_Result):
+    """The state of a run that was cancelled: `running` until its current step stops."""
+
+    run: str
+    state: str
+
+
+async def agent_chat(
+    context: Context,
+    input: Input,  # noqa: A002 - the name in the Responses API
+    agent: MainAgent = None,
+    thread: ThreadId = None,
+    subject: ChatSubject = None,
+    metadata: Metadata = None,
+    wait: Wait = WAIT_SECONDS,
+) -> AgentTurn:
+    """Send a message to an agent, and wait for its answer.
+
+    The message is stored before anything else: it is answered even if the caller leaves, or the daemon stops meanwhile.
+    """
+    found, text = talking_agent(context, agent), text_of_input(input)
+    _need_daemon(context)
+    place = await _place(context, found, thread, subject)
+    caller, inputs = context.caller, Inputs(context.database, context.clock)
+    run_id = await inputs.send(caller.user_id, found.name, place.id, text, caller.scopes, metadata)
+    context.on_queued()
+    return await _answer(context, await _followed(context, run_id, wait))
+
+
+async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, wait: Wait = 0) -> AgentTurn:
+    """Return the state of a run, and what the agent said and called in it.
+
+    It can be of a message or of a delivery.
+    """
+    await _named(context, run, agent)
+    return await _answer(context, await _followed(context, run, wait))
+
+
+async def agent_run_cancel(context: Context, run: RunId, agent: AnyAgent = None) -> CancelledRun:
+    """Cancel a run.
+
+    What the agent did until then stays, also what it said.
+    """
+    await _named(context, run, agent)
+    return CancelledRun(run=run, state=await _need_daemon(context)(run, context.caller.user_id))
+
+
+def _need_daemon(context: Context) -> Any:
+    if context.cancel_run is None:
+        raise SymbiontError("no daemon is running, and only a daemon runs agents", hint="start it with `symbi up`")
+    return context.cancel_run
+
+
+async def _place(context: Context, agent: Agent, thread_id: str | None, subject: str | None) -> Thread:
+    """Return the thread of a message. Raises NotFound, and WrongParameters for both a thread and a subject."""
+    user_id, threads = context.caller.user_id, Threads(context.database, context.clock)
+    if subject is not None:
+        if thread_id is not None:
+            raise wrong("subject", "a thread has its subject already", hint="leave out thread or subject")
+        if not subject.strip():
+            raise wrong("subject", "it is blank")
+        return await threads.keyed(user_id, agent.name, subject)
+    if thread_id is None:
+        return await threads.main(user_id, agent.name)
+    thread = await threads.get(thread_id, user_id=user_id)
+    if thread.agent != agent.name:
+        raise not_found(thread_id)
+    return thread
+
+
+async def _named(context: Context, run_id: str, agent: str | None) -> NamedRun:
+    """Return a run of the caller, and of the agent if one is named. Raises NotFound."""
+    found = await named_run(context.database, run_id, context.caller.user_id)
+    if agent not in (None, found.run.agent):
+        raise NotFound(f"there is no run {run_id} of {agent}")
+    return found
+
+
+async def _followed(context: Context, run_id: str, seconds: float) -> NamedRun:
+    """Return a run when it is over, or waits for a decision, or after `seconds`."""
+    loop, user_id = asyncio.get_running_loop(), context.caller.user_id
+    end = loop.time() + seconds
+    with context.database.changes.watch(changes_of(user_id)) as changed:
+        while True:
+            changed.clear()
+            left = end - loop.time()
+            try:
+                found = await named_run(context.database, run_id, user_id)
+            except Unavailable:
+                if left <= 0:
+                    raise
+            else:
+                run = AnsweredRun.of(found)
+                if left <= 0 or run.is_over or run.state in PARKED or context.stopping():
+                    return found
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), min(left, LOOK_SECONDS))
+
+
+async def _answer(context: Context, found: NamedRun) -> AgentTurn:
+    thread: Thread | None = None
+    if found.run.thread_id is not None:
+        with suppress(NotFound):
+            threads = Threads(context.database, context.clock)
+            thread = await threads.get(found.run.thread_id, user_id=context.caller.user_id)
+    answer = await answer_of(context, thread, AnsweredRun.of(found))
+    return AgentTurn.model_validate(answer.json())

@@ -1,0 +1,64 @@
+"""The tool that reads the log of what happens in runs (the fourth design, section 7.3)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runtime.clock import utc
+from runtime.errors import NotFound
+from runtime.suggestions import unknown_name
+from runtime.threads.events.log import EventLog, StoredEvent
+from runtime.tools.agent.chat import AnyAgent
+from runtime.tools.context import Context
+
+After = Annotated[
+    Annotated[int, Field(ge=0, lt=10**18)] | None,
+    Field(description="Only events with greater ids: the `next` of the call before. The default is all."),
+]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of events.")]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class AgentEvent(_Result):
+    """Something that happened in a run."""
+
+    id: int
+    event: str = Field(description="`agent.typing`, `agent.message`, `agent.tool`, `agent.done` and so on.")
+    time: datetime
+    data: dict[str, Any] = Field(description="`run`, `agent` and `thread`, and what the event tells.")
+
+
+class AgentEvents(_Result):
+    """Events in the order in which they happened."""
+
+    events: list[AgentEvent]
+    next: int = Field(description="Give it as `after` for the events that follow.")
+
+
+async def agent_events(
+    context: Context, agent: AnyAgent = None, after: After = None, limit: Limit = 100
+) -> AgentEvents:
+    """Return what happened in one's runs of agents in the last day.
+
+    Deliveries are included: what agents say outside of a conversation is found here.
+    """
+    if agent is not None and agent not in context.agents:
+        raise unknown_name("agent", agent, context.agents, NotFound)
+    log = EventLog(context.database, context.clock)
+    page = await log.page(context.caller.user_id, after or 0, agent=agent, limit=limit)
+    return AgentEvents(events=[_event(each) for each in page.events], next=page.read_to)
+
+
+def shown(event: StoredEvent) -> dict[str, Any]:
+    """Return the data of an event as clients see it."""
+    return {"run": event.run_id, "agent": event.agent, "thread": event.thread_id, **event.data}
+
+
+def _event(event: StoredEvent) -> AgentEvent:
+    return AgentEvent(id=event.number, event=event.name, time=utc(event.created_at / 1000), data=shown(event))
