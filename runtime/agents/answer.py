@@ -166,6 +166,7 @@ class _Answering:
         self._turn = turn
         self._log = run_log
         self._agent = context.agent
+        self._settings = context.settings
         self._memory = context.memory
         self._services = services
         self._client = client
@@ -232,8 +233,7 @@ class _Answering:
     async def _fields(self, blocks: Sequence[StoredBlock]) -> Fields:
         """Return the fields without messages."""
         time = rfc3339(utc(self._services.clock.now()).replace(microsecond=0))
-        settings = await self._services.settings.get(self._turn.user_id, self._turn.agent)
-        fields = fixed_fields(self._agent, self._client, self._finder.tools, blocks, settings, time=time)
+        fields = fixed_fields(self._agent, self._client, self._finder.tools, blocks, self._settings, time=time)
         alone = self._place.subject is not None
         first = await self._services.threads.is_first_run(self._place.thread, self._log.run_id, alone=alone)
         return fields._replace(metadata=await self._metadata(len(blocks)), first_time=first)

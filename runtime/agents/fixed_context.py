@@ -55,11 +55,26 @@ def fixed_fields(
     """Return the fields of an agent's context without a thread. `tools`: in the order in which a context takes them.
     `settings`: those that the user gives the agent. `time`: as shown."""
     native = calls_natively(agent, client)
-    fields = Fields(
+    return memory_fields(blocks, settings)._replace(
         instruction=agent.instruction.strip() or DEFAULT_INSTRUCTION,
         reply_format="" if native else reply_instructions(tools),
         tools=tools,
         find_tool=FIND_TOOL,
+        time=time,
+        first_time=True,
+        native=native,
+        schema=None if native else reply_schema,
+        schema_in_prompt=client.schema_in_prompt,
+    )
+
+
+def memory_fields(blocks: Sequence[StoredBlock], settings: Mapping[str, Any]) -> Fields:
+    """Return the fields of a context that has what an agent remembers, without an instruction and without tools."""
+    fields = Fields(
+        instruction="",
+        reply_format="",
+        tools=(),
+        find_tool=None,
         persona=None,
         blocks=(),
         human=None,
@@ -68,11 +83,8 @@ def fixed_fields(
         entries=(),
         metadata=Metadata(0, 0, 0, 0),
         tasks="",
-        time=time,
-        first_time=True,
-        native=native,
-        schema=None if native else reply_schema,
-        schema_in_prompt=client.schema_in_prompt,
+        time="",
+        first_time=False,
     )
     return with_blocks(fields, blocks)
 

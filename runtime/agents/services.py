@@ -10,6 +10,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from dslc.blocks.agent import Agent
+from dslc.program import Program
 from runtime.agents.loop.events import RunEvents
 from runtime.clock import Clock
 from runtime.database.connection import Database
@@ -29,6 +31,8 @@ from runtime.threads.thread_write import Writer
 from runtime.threads.turns.ending import EndedRun
 from runtime.threads.turns.thread_order import ThreadOrder
 from runtime.tokens import TokenCounter
+from runtime.tools.agent.access import model_of
+from runtime.tools.agent.overrides import OwnAgent, own_agent
 
 _SAID: Final = {
     "max_steps": "The turn ended because it took too many steps.",
@@ -57,6 +61,13 @@ class AgentServices:
         self.events = RunEvents()
         self.event_log = EventLog(database, clock)
         self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()
+
+    async def own_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
+        """Return an agent of the program as it is for a user. Raises `Unsealable` if the settings of the user cannot be
+        opened, and `Unavailable`."""
+        if model_of(agent) is None:
+            return own_agent(program, agent, {})
+        return own_agent(program, agent, (await self.settings.get(user_id, agent.name)).settings)
 
     def on_change(self, changed: Callable[[Thread], None]) -> None:
         """Call `changed` with each thread that has other messages or summaries, or is gone."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dslc.blocks.agent import Agent
 from runtime.agents.services import AgentServices
@@ -23,6 +24,9 @@ class AgentContext:
     """The context of one attempt, from the generation that is current when it begins and is pinned until it ends."""
 
     agent: Agent
+    """As it is for the turn's user."""
+    settings: Mapping[str, Any]
+    """Those that the user gives the agent and that count."""
     memory: OpenMemory
     """The memory that it writes to."""
     services: AgentServices

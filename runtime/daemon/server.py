@@ -17,11 +17,14 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
+from dslc.blocks.agent import Agent
+from dslc.program import Program
 from runtime.agents.act import act
 from runtime.agents.dispatcher import Dispatcher
 from runtime.agents.thread_modes import retentions
 from runtime.agents.turn import Turn
 from runtime.api.admin.readiness import not_mounted
+from runtime.crypto import Unsealable
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
     Runner,
@@ -44,7 +47,7 @@ from runtime.daemon.program.upkeep import check_database
 from runtime.daemon.tasks import DaemonParts, start_all, supervisor
 from runtime.database.errors import Unavailable
 from runtime.database.notifications import EVENTS, INBOX, WEBHOOKS, Notifications
-from runtime.errors import UsageError
+from runtime.errors import Parked, UsageError
 from runtime.http.connection import parses_strictly
 from runtime.http.error import ERRORS
 from runtime.http.limits import HttpLimits
@@ -56,10 +59,12 @@ from runtime.outbound.key_store import KeyStore
 from runtime.threads import thread_retention
 from runtime.threads.events.other_daemons import OtherDaemons
 from runtime.threads.inputs import ClaimedInput
+from runtime.threads.run import SWITCHED_OFF
 from runtime.threads.run_log import RunLog
 from runtime.threads.turns.concurrency import ConcurrencyLimits
 from runtime.threads.turns.turn import AgentGone
 from runtime.tools.agent.access import model_of
+from runtime.tools.agent.overrides import OwnAgent
 from runtime.tools.context import Acting
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
@@ -337,7 +342,19 @@ class Daemon:
                     # An agent may do no more than the person who asks it.
                     caller = Caller(turn.user_id, turn.scopes)
             acting = Acting(turn.agent, turn.run_id, turn.thread_id, attempt=turn.attempt)
-            return await act(turn, run_log, self._app.agent_context(agent, caller, acting, webhook))
+            own = await self._own_agent(generation.program, agent, turn.user_id)
+            return await act(turn, run_log, self._app.agent_context(own, caller, acting, webhook))
+
+    async def _own_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
+        """Return an agent of the program as it is for a user. Raises Parked while the user has switched it off."""
+        try:
+            own = await self._app.services.own_agent(program, agent, user_id)
+        except Unsealable:
+            # It may be switched off. Whoever replaces them wakes the turn.
+            raise _switched_off("the user's settings of the agent cannot be read") from None
+        if own.switched_off:
+            raise _switched_off(f"the user switched off the agent {agent.name}")
+        return own
 
     async def _guard(self) -> None:
         """Stop when the database belongs to another process, retry a reload that failed for a reason outside the files,
@@ -386,6 +403,10 @@ class Daemon:
             status += f"; the last program was refused: {app.problem.text()}"
         # Each line is one message to the service manager.
         return " ".join(status.split())
+
+
+def _switched_off(reason: str) -> Parked:
+    return Parked(reason, state=SWITCHED_OFF, until=None, hint="`symbi agent config` changes it")
 
 
 def _has_terminal() -> bool:

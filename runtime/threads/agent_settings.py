@@ -1,18 +1,30 @@
-"""The settings that a user gives an agent, such as preferences."""
+"""The settings that a user gives an agent in place of the program's, such as preferences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, delete, select
 
 from runtime.clock import Clock, milliseconds
+from runtime.crypto import SealedBytes
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import agent_settings
 from runtime.database.sealed import Seal
+from runtime.errors import Conflict
+
+
+class StoredSettings(NamedTuple):
+    """A user's settings of an agent. `version` grows with each change; 0: there are none."""
+
+    settings: Mapping[str, Any]
+    version: int
+
+
+NO_SETTINGS = StoredSettings({}, 0)
 
 
 class AgentSettings:
@@ -23,28 +35,49 @@ class AgentSettings:
         self._clock = clock
         self._seal = Seal(database.master_key, agent_settings.c.settings)
 
-    async def get(self, user_id: str, agent: str) -> dict[str, Any]:
-        """Return a user's settings of an agent; empty if there are none."""
-        query = select(agent_settings.c.settings).where(*_of(user_id, agent))
+    async def get(self, user_id: str, agent: str) -> StoredSettings:
+        """Return a user's settings of an agent. Raises `Unsealable` if they cannot be opened."""
+        query = select(agent_settings.c.settings, agent_settings.c.updated_at).where(*_of(user_id, agent))
         async with self._database.read() as connection:
-            sealed = (await connection.execute(query)).scalar()
-        if sealed is None:
-            return {}
-        return msgspec.json.decode(self._seal.open(sealed, row=agent, user_id=user_id), type=dict[str, Any])
+            row = (await connection.execute(query)).first()
+        return NO_SETTINGS if row is None else StoredSettings(self._opened(row.settings, user_id, agent), row[1])
 
-    async def put(self, user_id: str, agent: str, settings: Mapping[str, Any]) -> None:
-        """Replace a user's settings of an agent; empty ones are deleted. Raises TypeError for what is not JSON."""
+    async def version(self, user_id: str, agent: str) -> int:
+        """Return the version of a user's settings of an agent, whether they can be opened or not."""
+        query = select(agent_settings.c.updated_at).where(*_of(user_id, agent))
+        async with self._database.read() as connection:
+            return int((await connection.execute(query)).scalar() or 0)
+
+    async def put(
+        self,
+        user_id: str,
+        agent: str,
+        settings: Mapping[str, Any],
+        *,
+        version: int | None = None,
+        also: Callable[[Connection, int], object] = lambda connection, now: None,
+    ) -> int:
+        """Replace a user's settings of an agent; empty ones are deleted. Returns their version.
+
+        `also` is called in the same transaction, with the time in Unix milliseconds. Raises Conflict if the version is
+        another one than `version`, and TypeError for what is not JSON.
+        """
         sealed = self._seal.close(msgspec.json.encode(settings), row=agent, user_id=user_id)
-        key = user_id, agent
-        row = (*key, sealed, milliseconds(self._clock))
+        now = milliseconds(self._clock)
 
-        def write(connection: Connection) -> None:
-            if not settings:
-                connection.execute(delete(agent_settings).where(*_of(user_id, agent)))
-            elif not bulk.insert(connection, agent_settings, (*_KEYS, *_VALUES), [row], ignore=True):
-                bulk.update(connection, agent_settings, _KEYS, _VALUES, [row])
+        def write(connection: Connection) -> int:
+            new = now if settings else 0
+            first = bool(settings) and version in (None, 0)
+            row = user_id, agent, sealed, new
+            if not first or not bulk.insert(connection, agent_settings, (*_KEYS, *_VALUES), [row], ignore=True):
+                new = _replace(connection, row, version, empty=not settings)
+            also(connection, now)
+            return new
 
-        await self._database.transact(write)
+        return await self._database.transact(write)
+
+    def _opened(self, sealed: SealedBytes, user_id: str, agent: str) -> Mapping[str, Any]:
+        return msgspec.json.decode(self._seal.open(sealed, row=agent, user_id=user_id), type=dict[str, Any])
 
 
 _KEYS = ("user_id", "agent")
@@ -53,3 +86,22 @@ _VALUES = ("settings", "updated_at")
 
 def _of(user_id: str, agent: str) -> tuple[Any, ...]:
     return agent_settings.c.user_id == user_id, agent_settings.c.agent == agent
+
+
+def _replace(
+    connection: Connection, row: tuple[str, str, SealedBytes, int], version: int | None, *, empty: bool
+) -> int:
+    """Replace a row, or delete it. Returns its version, which is newer than the one before."""
+    user_id, agent, sealed, now = row
+    found = bulk.find(connection, agent_settings, _KEYS, ("updated_at",), [(user_id, agent)], lock="UPDATE")
+    before = found[0][2] if found else 0
+    if version not in (None, before):
+        raise Conflict(
+            f"the settings of the agent {agent} were changed meanwhile", hint="read them again, then change them"
+        )
+    if empty:
+        connection.execute(delete(agent_settings).where(*_of(user_id, agent)))
+        return 0
+    new = max(now, before + 1)
+    bulk.update(connection, agent_settings, _KEYS, _VALUES, [(user_id, agent, sealed, new)])
+    return new

@@ -130,6 +130,12 @@ class Threads:
         wanted = self._wanted(user_id, agent, CONVERSATION)
         return await self._one(wanted._replace(title=self._sealed(title, wanted.id, user_id)))
 
+    async def find(self, user_id: str, agent: str, subject: str | None = None) -> Thread | None:
+        """Return the main thread of a user and an agent, or the thread of a subject; None if there is none."""
+        if subject is None:
+            return await self._found(self._wanted(user_id, agent, MAIN))
+        return await self._found(self._wanted(user_id, agent, KEYED, subject=storable(subject)))
+
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
         """Return a thread. Raises NotFound; with `user_id` also for a thread of another user."""
         query = select(*threads.c[*_COLUMNS]).where(threads.c.id == thread_id, threads.c.kind != deletion.DELETED)
@@ -226,14 +232,16 @@ class Threads:
         self.on_change(thread)
 
     async def _one(self, wanted: WantedThread) -> Thread:
-        if wanted.kind != CONVERSATION:
-            async with self._database.read() as connection:
-                row = await connection.run_sync(lambda connection: _row(connection, _find(connection, wanted)))
-            if row is not None:
-                return self._thread(row)
+        if wanted.kind != CONVERSATION and (found := await self._found(wanted)) is not None:
+            return found
         return self._thread(
             await self._database.transact(lambda connection: _row(connection, *find_or_make(connection, [wanted])))
         )
+
+    async def _found(self, wanted: WantedThread) -> Thread | None:
+        async with self._database.read() as connection:
+            row = await connection.run_sync(lambda connection: _row(connection, _find(connection, wanted)))
+        return None if row is None else self._thread(row)
 
     def _wanted(
         self, user_id: str, agent: str, kind: ThreadKind, *, delivery_id: str | None = None, subject: str | None = None

@@ -13,14 +13,24 @@ from runtime.tools.agent.blocks import (
 )
 from runtime.tools.agent.chat import agent_chat, agent_run_cancel, agent_run_show
 from runtime.tools.agent.events import agent_events
+from runtime.tools.agent.config import agent_config_edit, agent_config_show, agent_list
+from runtime.tools.agent.conversation_items import agent_conversation_item_delete, agent_conversation_items
+from runtime.tools.agent.conversations import (
+    agent_conversation_create,
+    agent_conversation_delete,
+    agent_conversation_list,
+    agent_conversation_show,
+)
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
-from runtime.tools.archival.memory import archival_insert, archival_replace, archival_search
+from runtime.tools.archival.memory import archival_forget, archival_insert, archival_replace, archival_search
 from runtime.tools.collection.items import forget, get, update
 from runtime.tools.collection.overview import get_collections, metrics, new_collection
 from runtime.tools.collection.push import push
 from runtime.tools.collection.search import search
 from runtime.tools.collection.summarize import summarize
+from runtime.tools.knowledge.context import agent_context
+from runtime.tools.knowledge.search import agent_memory_search
 from runtime.tools.memory.export_items import memory_export
 from runtime.tools.memory.import_items import memory_import
 from runtime.tools.memory.items import memory_edit, memory_forget, memory_list, memory_show
@@ -255,6 +265,96 @@ TOOLS = table_of(
             people=True,
             stopped_by=AGENTS,
             example={"after": 0, "limit": 100},
+        ),
+        Tool(
+            archival_forget,
+            "write",
+            stopped_by=AGENTS,
+            destructive=True,
+            example={"agent": "assistant", "memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            agent_memory_search,
+            "read",
+            stopped_by=AGENTS,
+            people=True,
+            example={"agent": "assistant", "query": "where does Ada live", "limit": 5},
+        ),
+        Tool(
+            agent_context,
+            "read",
+            stopped_by=AGENTS,
+            people=True,
+            example={"agent": "assistant", "query": "where does Ada live", "tokens": 4000},
+        ),
+        Tool(agent_list, "read", stopped_by=AGENTS, indexes=False, people=True, example={}),
+        Tool(agent_config_show, "read", stopped_by=AGENTS, indexes=False, people=True, example={"agent": "assistant"}),
+        Tool(
+            agent_config_edit,
+            "write",
+            stopped_by=AGENTS,
+            indexes=False,
+            idempotent=True,
+            people=True,
+            example={"agent": "assistant", "max_tokens": 32_000, "preferences": {"language": "Italian"}},
+        ),
+        Tool(
+            agent_conversation_list,
+            "read",
+            stopped_by=AGENTS,
+            indexes=False,
+            people=True,
+            example={"agent": "assistant", "limit": 20},
+        ),
+        Tool(
+            agent_conversation_create,
+            "write",
+            stopped_by=AGENTS,
+            indexes=False,
+            people=True,
+            example={"agent": "assistant", "title": "Holidays"},
+        ),
+        Tool(
+            agent_conversation_show,
+            "read",
+            stopped_by=AGENTS,
+            indexes=False,
+            people=True,
+            example={"agent": "assistant", "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            agent_conversation_delete,
+            "write",
+            stopped_by=AGENTS,
+            indexes=False,
+            destructive=True,
+            people=True,
+            example={"agent": "assistant", "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            agent_conversation_items,
+            "read",
+            stopped_by=AGENTS,
+            indexes=False,
+            people=True,
+            example={
+                "agent": "assistant",
+                "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60",
+                "limit": 20,
+            },
+        ),
+        Tool(
+            agent_conversation_item_delete,
+            "write",
+            stopped_by=AGENTS,
+            indexes=False,
+            destructive=True,
+            people=True,
+            example={
+                "agent": "assistant",
+                "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60",
+                "item_id": "msg_0195e7c05a3c7e108f003c1d2e4b5a60_4_0",
+            },
         ),
         Tool(
             push,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from dslc.program import Program
 from runtime.clock import Clock
@@ -17,6 +17,7 @@ from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
 from runtime.models.calls.call import CallOwner
 from runtime.switches import ALL_ON, Switches
+from runtime.threads.thread import Thread
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
@@ -59,6 +60,36 @@ class Acting:
     key: str | None = None
 
 
+class PromptRequest(NamedTuple):
+    """What a context for a prompt of another program is made of. `thread`: whose messages it has; None without any.
+    `subject`: whose memory; None for the agent's own. `query`: what memory is searched for; None: it is not. `tokens`:
+    that the context may have."""
+
+    agent: str
+    user_id: str
+    thread: Thread | None
+    subject: str | None
+    query: str | None
+    tokens: int
+
+
+class PromptPart(NamedTuple):
+    """A part of a context. `note`: why it is missing or shorter; empty if it is whole."""
+
+    name: str
+    tokens: int
+    note: str
+
+
+class BuiltPrompt(NamedTuple):
+    """A context for a prompt. `messages`: role and text of each. `tokens`: of all. `notes`: what gave way."""
+
+    messages: Sequence[tuple[str, str]]
+    tokens: int
+    parts: Sequence[PromptPart]
+    notes: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """State that a tool acts on. It is not part of a tool's schema. Valid while its generation is pinned."""
@@ -86,6 +117,10 @@ class Context:
     """Searches what was said in threads; None if no agent has a model."""
     program: Program = field(default_factory=Program)
     """The running program."""
+    on_thread_change: Callable[[Thread], None] = lambda thread: None
+    """Call it after a change of a thread, or of its messages."""
+    build_prompt: Callable[[Context, PromptRequest], Awaitable[BuiltPrompt]] | None = None
+    """Builds a context for a prompt of another program; None where there are no agents."""
     on_queued: Callable[[], None] = nothing_queued
     """Call it after queueing deliveries or messages."""
     cancel_run: Callable[[str, str], Awaitable[str]] | None = None

@@ -94,8 +94,9 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     summary = fenced("summary", fields.summary) if fields.summary else ""
     most, step = budget.request // _ENTRY_SHARE, budget.request // _MESSAGES_SHARE
     shown_summary = cut(summary, most, count)
-    summary_tokens = count(shown_summary)
-    around = tail_tokens + summary_tokens + 3 * MESSAGE_TOKENS
+    summary_tokens, known_tokens = count(shown_summary), count(fields.known)
+    before = joined((shown_summary, fields.known))
+    around = tail_tokens + summary_tokens + known_tokens + 3 * MESSAGE_TOKENS
     fixed.fit(budget.request - around - step)
     room = budget.request - around - fixed.tokens
     shown = [_bounded(entry, most, count) for entry in fields.entries]
@@ -122,9 +123,9 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     messages = _merged(
         [
             Message("system", system),
-            *([Message("user", shown_summary)] if shown_summary else []),
+            *([Message("user", before)] if before else []),
             *(_message(each.entry, native=fields.native) for each in kept),
-            Message("user", tail),
+            *([Message("user", tail)] if tail else []),
         ]
     )
     parts = (
@@ -133,6 +134,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         *([PartCost("reply schema", fixed.schema_tokens)] if fixed.schema_tokens else []),
         *fixed.missing,
         *([PartCost("summary", summary_tokens)] if shown_summary else []),
+        *([PartCost("memory", known_tokens)] if fields.known else []),
         PartCost("messages", spent, f"{dropped} left out" if dropped else ""),
         PartCost("state", tail_tokens),
     )

@@ -57,7 +57,7 @@ class Metadata(NamedTuple):
 class Fields(NamedTuple):
     """Everything that a context is made of. `tools`: offered to the model, in a fixed order; `find_tool`: the one by
     which the model reaches tools that are left out. `input`: what the run answers, which stays in its contexts when the
-    messages around it are left out or summarized."""
+    messages around it are left out or summarized. `time`: empty for a context that shows no state."""
 
     instruction: str
     reply_format: str
@@ -80,6 +80,8 @@ class Fields(NamedTuple):
     """Of the replies, for a service that can hold a model to it."""
     schema_in_prompt: bool = False
     """True if the schema takes tokens of the request."""
+    known: str = ""
+    """What memory knows about a query, as shown."""
 
 
 class Budget(NamedTuple):

@@ -48,7 +48,9 @@ def block_text(block: Block) -> str:
 
 
 def tail_text(fields: Fields) -> str:
-    """Return what changes with every turn, as the last message of a context."""
+    """Return what changes with every turn, as the last message of a context; empty for one that shows no state."""
+    if not fields.time:
+        return ""
     lines = [metadata_text(fields.metadata), f"Current time: {fields.time}"]
     if fields.tasks:
         lines.insert(1, fields.tasks)

@@ -15,6 +15,7 @@ from runtime import extras
 from runtime.agents.context.build import NoRoom
 from runtime.api.admin.agents.first_context import first_context
 from runtime.api.admin.state import AdminContext, ModelStatus
+from runtime.crypto import Unsealable
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
@@ -340,6 +341,8 @@ async def _agent(context: AdminContext, agent: Agent) -> Check | None:
         first = await first_context(context, agent)
     except NoRoom as error:
         return Check(check, "RED", f"every run fails: {error.line()}")
+    except Unsealable:
+        return Check(check, "YELLOW", "the settings that the user gave the agent cannot be read")
     except (ModelUnavailable, Unavailable):
         return None
     if first is None:

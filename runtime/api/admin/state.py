@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from dslc.blocks.agent import Agent
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.identity.caller import Caller
@@ -18,6 +17,7 @@ from runtime.secrets.backend import SecretContext
 from runtime.switches import AGENTS
 from runtime.threads.run import SWITCHED_OFF
 from runtime.threads.turns.turn import LIVING, RUNNING
+from runtime.tools.agent.overrides import OwnAgent
 from runtime.tools.context import Acting, Context
 from runtime.webhooks.routing.route import MountedWebhook
 
@@ -51,8 +51,8 @@ class AdminContext(Context):
     """Addresses of the listeners by name (`public`, `admin`); empty without a daemon."""
     services: AgentServices
     """The threads and messages of agents, and the watchers of their runs."""
-    agent_context: Callable[[Agent, Caller, Acting], AgentContext]
-    """Returns the context of an agent for a caller. Raises ModelUnavailable."""
+    agent_context: Callable[[OwnAgent, Caller, Acting], AgentContext]
+    """Returns the context of an agent as it is for a caller. Raises ModelUnavailable."""
     follow_secrets: Callable[[], Awaitable[None]]
     """Serves with the generated secrets as they are now, after a rotation."""
     state: Path

@@ -34,7 +34,8 @@ class Endpoint:
     `operation`: its id in the OpenAPI document, if another endpoint has the tool's name. `largest`: maximum bytes of a
     body. `more`: kinds of problems in addition to those of every endpoint. `watch`: what a client that accepts events
     watches after the call, by its result and parameters; None: it answers JSON only, or the progress of a long call.
-    `unfinished`: it answers 202 while `ended` of its result is null.
+    `unfinished`: it answers 202 while `ended` of its result is null. `needs`: optional parameters of the tool without
+    which the endpoint refuses a call. `without`: parameters of the tool that the endpoint does not have.
     """
 
     method: str
@@ -47,6 +48,8 @@ class Endpoint:
     more: tuple[str, ...] = ()
     watch: Callable[[BaseModel, Mapping[str, Any]], Watched] | None = None
     unfinished: bool = False
+    needs: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -61,7 +64,7 @@ class Endpoint:
     @property
     def given(self) -> Mapping[str, Any]:
         """Example parameters, without those in the path, if the tool has an example."""
-        return {name: value for name, value in (self.tool.example or {}).items() if name not in self.in_path}
+        return {name: value for name, value in (self.tool.example or {}).items() if name in self.others}
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -80,7 +83,7 @@ class Endpoint:
     @property
     def others(self) -> tuple[str, ...]:
         """The parameters that the path does not name."""
-        return tuple(name for name in self.tool.parameters.model_fields if name not in self.in_path)
+        return tuple(name for name in self.tool.parameters.model_fields if name not in (*self.in_path, *self.without))
 
     @property
     def body(self) -> bool:
@@ -122,15 +125,24 @@ def _of_agents(rows: Sequence[Endpoint]) -> Iterator[Endpoint]:
     """Return rows of the main agent, whose paths begin with `/v1/agent`, and the same for an agent by name. Their tools
     have the parameter `agent`; None is the main agent."""
     for row in rows:
-        yield replace(row, more=(*row.more, "not_found", "conflict"))
-        path = f"{_NAMED_AGENT}{row.path.removeprefix(_MAIN_AGENT)}"
-        yield replace(row, path=path, operation=f"{row.name}_of_agent")
+        yield replace(row, more=(*row.more, "not_found", "conflict"), without=("agent",))
+        path, location = (each and each.replace(_MAIN_AGENT, _NAMED_AGENT, 1) for each in (row.path, row.location))
+        yield replace(row, path=path, location=location, operation=f"{row.name}_of_agent")
 
 
 _RUN: Final = f"{_MAIN_AGENT}/chat/{{run}}"
 DELTAS: Final = "deltas"
 """The query parameter with which a client asks for the parts of messages in a stream."""
 _WATCHED: Final = ("too_many_streams",)
+_WEBHOOKS = "/v1/webhooks"
+_WEBHOOK = f"{_WEBHOOKS}/{{webhook_id}}"
+_MEMORY = "/v1/memory"
+_AGENT = f"{_MEMORY}/{{agent}}"
+_COLLECTIONS = "/v1/collections"
+_ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
+
+_BLOCK = f"{_MAIN_AGENT}/memory/blocks/{{label}}"
+_CONVERSATION = f"{_MAIN_AGENT}/conversations/{{conversation_id}}"
 _AGENT_ROWS: Final = (
     Endpoint(
         "POST",
@@ -145,14 +157,30 @@ _AGENT_ROWS: Final = (
     Endpoint("GET", _RUN, TOOLS["agent_run_show"], more=_WATCHED, watch=watch_run),
     Endpoint("POST", f"{_RUN}/cancel", TOOLS["agent_run_cancel"]),
     Endpoint("GET", f"{_MAIN_AGENT}/events", TOOLS["agent_events"], more=_WATCHED, watch=watch_events),
+    Endpoint("GET", f"{_MAIN_AGENT}/config", TOOLS["agent_config_show"]),
+    Endpoint("PUT", f"{_MAIN_AGENT}/config", TOOLS["agent_config_edit"], largest=LARGEST_ITEMS),
+    Endpoint("GET", f"{_MAIN_AGENT}/context", TOOLS["agent_context"]),
+    Endpoint("GET", f"{_MAIN_AGENT}/memory/blocks", TOOLS["agent_block_list"]),
+    Endpoint("GET", _BLOCK, TOOLS["agent_block_show"]),
+    Endpoint("PUT", _BLOCK, TOOLS["agent_block_edit"], largest=LARGEST_ITEMS, needs=("version",)),
+    Endpoint("GET", f"{_BLOCK}/history", TOOLS["agent_block_history"]),
+    Endpoint("POST", f"{_BLOCK}/restore", TOOLS["agent_block_restore"]),
+    Endpoint("POST", f"{_MAIN_AGENT}/memory/archival", TOOLS["archival_insert"], largest=LARGEST_ITEMS),
+    Endpoint("DELETE", f"{_MAIN_AGENT}/memory/archival/{{memory_id}}", TOOLS["archival_forget"], more=("conflict",)),
+    Endpoint("POST", f"{_MAIN_AGENT}/memory/search", TOOLS["agent_memory_search"]),
+    Endpoint("GET", f"{_MAIN_AGENT}/conversations", TOOLS["agent_conversation_list"]),
+    Endpoint(
+        "POST",
+        f"{_MAIN_AGENT}/conversations",
+        TOOLS["agent_conversation_create"],
+        status=201,
+        location=_CONVERSATION,
+    ),
+    Endpoint("GET", _CONVERSATION, TOOLS["agent_conversation_show"]),
+    Endpoint("DELETE", _CONVERSATION, TOOLS["agent_conversation_delete"], more=("conflict",)),
+    Endpoint("GET", f"{_CONVERSATION}/items", TOOLS["agent_conversation_items"]),
+    Endpoint("DELETE", f"{_CONVERSATION}/items/{{item_id}}", TOOLS["agent_conversation_item_delete"]),
 )
-
-_WEBHOOKS = "/v1/webhooks"
-_WEBHOOK = f"{_WEBHOOKS}/{{webhook_id}}"
-_MEMORY = "/v1/memory"
-_AGENT = f"{_MEMORY}/{{agent}}"
-_COLLECTIONS = "/v1/collections"
-_ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
 
 ENDPOINTS: Final = (
     Endpoint("POST", _WEBHOOKS, TOOLS["webhook_create"], status=201, location=_WEBHOOK),
@@ -187,6 +215,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", _ITEM, TOOLS["get"]),
     Endpoint("PATCH", _ITEM, TOOLS["update"], largest=LARGEST_ITEMS),
     Endpoint("DELETE", _ITEM, TOOLS["forget"]),
+    Endpoint("GET", "/v1/agents", TOOLS["agent_list"]),
     *_of_agents(_AGENT_ROWS),
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),

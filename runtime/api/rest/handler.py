@@ -24,7 +24,7 @@ from runtime.memory.indexing.progress import Progress
 from runtime.switches import ALL_ON, Switches
 from runtime.tools import resources
 from runtime.tools.context import OpenContext, no_progress
-from runtime.tools.tool import Tool
+from runtime.tools.tool import Tool, WrongParameters
 from runtime.tools.toolset import ALL_TOOLS
 
 log = structlog.get_logger("symbiont.api")
@@ -259,6 +259,10 @@ async def _given(call: ApiRequest, endpoint: Endpoint, in_path: Mapping[str, str
     for name in in_path:
         if name in given:
             raise Problem("malformed", f"{name} is already in the path")
+    wrong = [((name,), "this path has no such parameter") for name in endpoint.without if name in given]
+    wrong += [((name,), "it is required") for name in endpoint.needs if given.get(name) is None]
+    if wrong:
+        raise WrongParameters(endpoint.tool.name, tuple(wrong))
     return {**given, **in_path}
 
 

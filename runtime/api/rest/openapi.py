@@ -116,13 +116,14 @@ def _reading(row: Resource) -> dict[str, Any]:
 def _operation(row: Endpoint) -> dict[str, Any]:
     summary, _, rest = row.tool.doc.partition("\n")
     schema = row.tool.schema
-    required = set(schema.get("required", ()))
+    required, example = {*schema.get("required", ()), *row.needs}, row.tool.example or {}
     parameters = [
         {"name": name, "in": "path" if name in row.in_path else "query", "required": name in required}
         | ({"description": part["description"]} if "description" in part else {})
         | {"schema": {key: value for key, value in part.items() if key != "description"}}
+        | ({"example": example[name]} if name in example else {})
         for name, part in schema["properties"].items()
-        if name in row.in_path or not row.body
+        if name in row.in_path or (name not in row.without and not row.body)
     ]
     if row.watch is not None:
         parameters += _WATCHING
@@ -140,10 +141,12 @@ def _operation(row: Endpoint) -> dict[str, Any]:
 
 
 def _body(row: Endpoint, schema: Mapping[str, Any]) -> dict[str, Any]:
-    required = [name for name in schema.get("required", ()) if name not in row.in_path]
+    required = [name for name in (*schema.get("required", ()), *row.needs) if name not in row.in_path]
     content = {
         "type": "object",
-        "properties": {name: part for name, part in schema["properties"].items() if name not in row.in_path},
+        "properties": {
+            name: part for name, part in schema["properties"].items() if name not in (*row.in_path, *row.without)
+        },
         "additionalProperties": False,
     } | ({"required": required} if required else {})
     if row.method == "PATCH":

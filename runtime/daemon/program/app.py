@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -15,10 +16,10 @@ from weakref import WeakSet
 import structlog
 
 from dslc import files
-from dslc.blocks.agent import Agent
 from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
 from runtime.agents.answer import declared_blocks
+from runtime.agents.prompt_context import build_prompt
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.api.admin.state import AdminContext, ModelStatus
@@ -52,6 +53,7 @@ from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
+from runtime.tools.agent.overrides import OwnAgent
 from runtime.tools.context import Acting, Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.request.refusal import REASONS
@@ -196,6 +198,8 @@ class App:
             progress=progress,
             declared_blocks=self._declared_blocks,
             recall=self.generation.recall,
+            on_thread_change=self.services.threads.on_change,
+            build_prompt=partial(build_prompt, self.services),
             program=self.generation.program,
             on_queued=self.on_queued,
             cancel_run=self.cancel_run,
@@ -203,13 +207,15 @@ class App:
             stopping=self.is_stopping,
         )
 
-    def agent_context(self, agent: Agent, caller: Caller, acting: Acting, webhook: str | None = None) -> AgentContext:
-        """Return the context of the running generation for an agent, valid while it is pinned. `webhook`: whose
-        delivery woke it. Raises ModelUnavailable for a model that cannot be opened: it is not silently a recorder."""
-        models = self.generation.models
+    def agent_context(self, own: OwnAgent, caller: Caller, acting: Acting, webhook: str | None = None) -> AgentContext:
+        """Return the context of the running generation for an agent as it is for the caller, valid while it is pinned.
+        `webhook`: whose delivery woke it. Raises ModelUnavailable for a model that cannot be opened: it is not silently
+        a recorder."""
+        agent, models = own.agent, self.generation.models
         client = models.client(agent.model)
         return AgentContext(
             agent=agent,
+            settings=own.settings,
             memory=self.generation.memories.of(agent.name, webhook),
             services=self.services,
             client=client,

@@ -30,28 +30,33 @@ def model_of(agent: Agent) -> str | None:
 def main_agent(context: Context) -> Agent:
     """Return the agent that the program declares as the main one, else the only one with a model. Raises NotFound if
     there is none, Conflict if there are several."""
-    agents = context.program.agents.values()
-    able = [agent for agent in agents if model_of(agent) is not None and agent.enabled]
-    chosen = [agent for agent in agents if getattr(agent, "main", False)] or able
+    agents = [agent for agent in context.program.agents.values() if model_of(agent) is not None]
+    chosen = [agent for agent in agents if agent.main] or [agent for agent in agents if agent.enabled] or agents
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
         raise NotFound("no agent has a model, so there is no main agent", hint=_GIVE_ONE)
     names = ", ".join(sorted(agent.name for agent in chosen))
-    raise Conflict(f"{len(chosen)} agents have a model, and none is the main one: {names}", hint="name one of them")
+    raise Conflict(
+        f"{len(chosen)} agents have a model, and none is the main one: {names}",
+        hint="name one of them, or add `main true` to one",
+    )
+
+
+def named_agent(context: Context, name: str | None) -> Agent:
+    """Return the agent of this name, by default the main one; one that the program does not declare is a recorder.
+    Raises NotFound with the nearest names, and what `main_agent` raises."""
+    if name is None:
+        return main_agent(context)
+    if name not in context.agents and name not in context.program.agents:
+        raise unknown_name("agent", name, context.agents, NotFound)
+    return context.program.agents.get(name) or Agent(name=name)
 
 
 def talking_agent(context: Context, name: str | None) -> Agent:
     """Return the agent of this name that answers messages, by default the main one. Raises NotFound with the nearest
     names, UsageError if it has no model or is disabled, and what `main_agent` raises."""
-    if name is None:
-        agent = main_agent(context)
-    elif name in context.program.agents:
-        agent = context.program.agents[name]
-    elif name in context.agents:
-        raise UsageError(f"the agent {name} has no model: it only records deliveries", hint=_GIVE_ONE)
-    else:
-        raise unknown_name("agent", name, context.agents, NotFound)
+    agent = named_agent(context, name)
     if model_of(agent) is None:
         raise UsageError(f"the agent {agent.name} has no model: it only records deliveries", hint=_GIVE_ONE)
     if not agent.enabled:
@@ -82,13 +87,15 @@ class CoreMemory(NamedTuple):
         return named_block(await self.blocks(), label)
 
 
-async def core_memory(context: Context, agent: str, subject: str | None, user: str | None = None) -> CoreMemory:
-    """Return the core memory of an agent and a user, the caller by default; if an agent acts, its own, whatever the
-    parameters are. Raises NotFound with the nearest names for an agent that neither the program nor a block has;
-    Forbidden for another user."""
+async def core_memory(context: Context, agent: str | None, subject: str | None, user: str | None = None) -> CoreMemory:
+    """Return the core memory of an agent, by default the main one, and a user, by default the caller; if an agent acts,
+    its own, whatever the parameters are. Raises NotFound with the nearest names for an agent that neither the program
+    nor a block has; Forbidden for another user; what `main_agent` raises."""
     acting = context.acting
     if acting is not None:
         agent, subject, user = acting.agent, acting.subject, None
+    if agent is None:
+        agent = main_agent(context).name
     user_id = await asked_user(context, user) or context.caller.user_id
     store, scope = BlockStore(context.database, context.clock), BlockScope(user_id, agent, subject)
     known = acting is not None or agent in context.agents

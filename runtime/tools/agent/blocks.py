@@ -8,7 +8,7 @@ from runtime.tools.agent.access import core_memory, edited, origin_of, summary_o
 from runtime.tools.agent.types import (
     AgentBlock,
     AgentBlocks,
-    AgentName,
+    AgentOrMain,
     BlockChangeEntry,
     BlockHistory,
     EditedBlock,
@@ -24,7 +24,7 @@ from runtime.tools.context import Context
 
 
 async def agent_block_list(
-    context: Context, agent: AgentName, subject: Subject = None, user: User = None
+    context: Context, agent: AgentOrMain = None, subject: Subject = None, user: User = None
 ) -> AgentBlocks:
     """List the blocks of an agent's core memory."""
     memory = await core_memory(context, agent, subject, user)
@@ -33,7 +33,7 @@ async def agent_block_list(
 
 
 async def agent_block_show(
-    context: Context, agent: AgentName, label: Label, subject: Subject = None, user: User = None
+    context: Context, label: Label, agent: AgentOrMain = None, subject: Subject = None, user: User = None
 ) -> AgentBlock:
     """Show a block of an agent's core memory."""
     memory = await core_memory(context, agent, subject, user)
@@ -42,10 +42,10 @@ async def agent_block_show(
 
 async def agent_block_edit(
     context: Context,
-    agent: AgentName,
     label: Label,
     value: Value,
     version: Expected = None,
+    agent: AgentOrMain = None,
     subject: Subject = None,
     user: User = None,
 ) -> EditedBlock:
@@ -62,9 +62,9 @@ async def agent_block_edit(
 
 async def agent_block_history(
     context: Context,
-    agent: AgentName,
     label: Label,
     limit: Versions = 10,
+    agent: AgentOrMain = None,
     subject: Subject = None,
     user: User = None,
 ) -> BlockHistory:
@@ -79,7 +79,12 @@ async def agent_block_history(
 
 
 async def agent_block_restore(
-    context: Context, agent: AgentName, label: Label, version: Number, subject: Subject = None, user: User = None
+    context: Context,
+    label: Label,
+    version: Number,
+    agent: AgentOrMain = None,
+    subject: Subject = None,
+    user: User = None,
 ) -> EditedBlock:
     """Give a block the text of an earlier version again, as a new version."""
     memory = await core_memory(context, agent, subject, user)

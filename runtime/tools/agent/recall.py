@@ -70,14 +70,19 @@ async def conversation_search(
     It covers messages, outputs of tools, and summaries of earlier messages, of the conversations with all agents.
     """
     only = await _only(context, conversation_id)
+    return await search_conversations(context, query, limit, only=only, hidden=_hides_subjects(context))
+
+
+async def search_conversations(
+    context: Context, query: str, limit: int, *, only: str | None, hidden: bool
+) -> ConversationHits:
+    """Search the caller's conversations, or `only` the one with this id. `hidden`: not those of subjects."""
     if context.recall is None:
         return ConversationHits(hits=[], notes=[_NOTHING])
-    user_id = context.caller.user_id
-    subject = None if _hides_subjects(context) else ALL_SUBJECTS
-    wanted = EntryFilter(user=user_id, project=only, subject=subject)
+    wanted = EntryFilter(user=context.caller.user_id, project=only, subject=None if hidden else ALL_SUBJECTS)
     question = Question(text=query, now=utc(context.clock.now()), limit=limit + _SPARE, wanted=wanted)
     found = await context.recall.search(question, context.progress, owner=context.call_owner)
-    hits = await _present(context, found.hits)
+    hits = await _present(context, found.hits, hidden=hidden)
     return ConversationHits(hits=hits[:limit], notes=list(shown_notes(context, context.recall, found.notes)))
 
 
@@ -116,10 +121,9 @@ class _Found(NamedTuple):
     place: MessagePlace
 
 
-async def _present(context: Context, hits: Sequence[FoundHit]) -> list[ConversationHit]:
-    """Return the hits that still exist, as the index may be behind a deletion by another process, and that the agent
-    may see."""
-    hidden = _hides_subjects(context)
+async def _present(context: Context, hits: Sequence[FoundHit], *, hidden: bool) -> list[ConversationHit]:
+    """Return the hits that still exist, as the index may be behind a deletion by another process, and that may be seen
+    if the threads of subjects are `hidden`."""
     found = [_Found(hit, place_of(hit.item)) for hit in hits]
     ids = sorted({(each.place.thread_id,) for each in found})
     said = sorted({(thread_id, at) for _, (thread_id, at) in found if at is not None})

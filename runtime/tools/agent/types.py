@@ -16,6 +16,13 @@ AgentName = Annotated[
         pattern=AGENT, description="The agent's name: 1 to 64 letters, digits, `_`, `-` or `.`.", examples=["assistant"]
     ),
 ]
+AgentOrMain = Annotated[
+    Annotated[str, Field(pattern=AGENT)] | None,
+    Field(
+        description="The agent's name: 1 to 64 letters, digits, `_`, `-` or `.`; the default is the main agent.",
+        examples=["assistant"],
+    ),
+]
 Subject = Annotated[
     Annotated[str, Field(min_length=1, max_length=2000)] | None,
     Field(

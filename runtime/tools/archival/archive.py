@@ -9,7 +9,7 @@ from typing import Final
 from runtime.clock import utc
 from runtime.errors import Conflict, NotFound
 from runtime.memory.collection.options import PROJECT
-from runtime.memory.errors import StoreError
+from runtime.memory.errors import NoSuchItem, StoreError
 from runtime.memory.item import Item, Provenance, run_uri
 from runtime.memory.items.newest import newest
 from runtime.memory.items.validity import newest_of_chain, validity_of
@@ -17,6 +17,7 @@ from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Scan
 from runtime.search.entry import EntryFilter
+from runtime.tools.agent.access import main_agent
 from runtime.tools.context import Context
 from runtime.tools.memory.access import home, own_subject, with_origin
 
@@ -49,6 +50,15 @@ class Archive:
             kept = older.tags if tags is None else tuple(tags)
             return await self._append(content, kept, older)
 
+    async def forget(self, memory_id: str) -> None:
+        """Delete the item with this id. Raises NotFound, `Unsupported` for a store that deletes nothing, StoreError."""
+        if not await newest(self.memory, self._own, 1, prefix=memory_id):
+            raise _none(memory_id)
+        try:
+            await self.memory.forget(memory_id, self.agent)
+        except NoSuchItem:
+            raise _none(memory_id) from None
+
     def wanted(self, tags: Iterable[str]) -> EntryFilter:
         """Return the filter of current items with one of these tags; without tags, of all."""
         return EntryFilter(
@@ -72,6 +82,10 @@ class Archive:
         )
         written = await self.memory.store.append([item])
         return (written[0], True) if written else await self._existing(item)
+
+    @property
+    def _own(self) -> EntryFilter:
+        return EntryFilter(agent=self.agent, user=self.user, subject=self.subject)
 
     @property
     def _project(self) -> str | None:
@@ -99,10 +113,9 @@ class Archive:
 
     async def _current(self, memory_id: str) -> Item:
         """Return the item with this id that may be replaced."""
-        criteria = EntryFilter(agent=self.agent, user=self.user, subject=self.subject)
-        found = await newest(self.memory, criteria, 1, prefix=memory_id)
+        found = await newest(self.memory, self._own, 1, prefix=memory_id)
         if not found or found[0].retracts is not None:
-            raise NotFound(f"there is no item with the id {memory_id}", hint="archival_search returns ids")
+            raise _none(memory_id)
         item = found[0]
         validity = (await validity_of(self.memory, found))[memory_id]
         if validity.replaced_by is not None and not self._is_own(validity.replaced_by):
@@ -120,13 +133,19 @@ class Archive:
         return self._source is not None and item.source_uri == self._source
 
 
-async def archive_of(context: Context, agent: str, subject: str | None) -> Archive:
-    """Return the archival memory of an agent and the caller; if an agent acts, its own, whatever the parameters are.
-    Raises NotFound with the nearest names."""
+async def archive_of(context: Context, agent: str | None, subject: str | None) -> Archive:
+    """Return the archival memory of an agent, by default the main one, and the caller; if an agent acts, its own,
+    whatever the parameters are. Raises NotFound with the nearest names, and what `main_agent` raises."""
     if context.acting is not None:
         agent = context.acting.agent
+    if agent is None:
+        agent = main_agent(context).name
     memory = await home(context, agent)
     return Archive(context, memory, agent, context.caller.user_id, own_subject(context, subject))
+
+
+def _none(memory_id: str) -> NotFound:
+    return NotFound(f"there is no item with the id {memory_id}", hint="archival_search returns ids")
 
 
 def _beginning(text: str) -> str:

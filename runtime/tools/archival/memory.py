@@ -5,14 +5,15 @@ from __future__ import annotations
 from runtime.clock import utc
 from runtime.memory.item import Item
 from runtime.search.question import Question
-from runtime.tools.agent.types import AgentName
-from runtime.tools.archival.archive import archive_of
+from runtime.tools.agent.types import AgentOrMain
+from runtime.tools.archival.archive import Archive, archive_of
 from runtime.tools.archival.types import (
     AnyTag,
     ArchivalHit,
     ArchivalHits,
     ArchivedItem,
     Content,
+    ForgottenId,
     Limit,
     NewTags,
     OldId,
@@ -22,13 +23,14 @@ from runtime.tools.archival.types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.memory.read import shown_notes
+from runtime.tools.memory.results import ForgottenItem
 
 
 async def archival_insert(
     context: Context,
-    agent: AgentName,
     content: Content,
     tags: Tags = [],  # noqa: B006 - never changed
+    agent: AgentOrMain = None,
     subject: Subject = None,
 ) -> ArchivedItem:
     """Store a statement in long-term memory, where a search finds it.
@@ -42,19 +44,23 @@ async def archival_insert(
 
 async def archival_search(
     context: Context,
-    agent: AgentName,
     query: Query,
     tags: AnyTag = [],  # noqa: B006
     limit: Limit = 10,
+    agent: AgentOrMain = None,
     subject: Subject = None,
 ) -> ArchivalHits:
     """Search long-term memory, by meaning and by words.
 
     Statements that were replaced by newer ones are not found.
     """
-    archive = await archive_of(context, agent, subject)
-    now = utc(context.clock.now())
-    question = Question(text=query, now=now, limit=limit, wanted=archive.wanted(tags))
+    return await found_in(await archive_of(context, agent, subject), query, tags, limit)
+
+
+async def found_in(archive: Archive, query: str, tags: list[str], limit: int) -> ArchivalHits:
+    """Search an archival memory."""
+    context = archive.context
+    question = Question(text=query, now=utc(context.clock.now()), limit=limit, wanted=archive.wanted(tags))
     found = await archive.memory.search(question, context.progress, owner=context.call_owner)
     hits = [
         ArchivalHit(
@@ -72,10 +78,10 @@ async def archival_search(
 
 async def archival_replace(
     context: Context,
-    agent: AgentName,
     memory_id: OldId,
     content: Content,
     tags: NewTags = None,
+    agent: AgentOrMain = None,
     subject: Subject = None,
 ) -> ArchivedItem:
     """Replace a statement in long-term memory that is no longer valid.
@@ -85,6 +91,18 @@ async def archival_replace(
     """
     archive = await archive_of(context, agent, subject)
     return _archived(*await archive.replace(memory_id, content, tags))
+
+
+async def archival_forget(
+    context: Context, memory_id: ForgottenId, agent: AgentOrMain = None, subject: Subject = None
+) -> ForgottenItem:
+    """Delete a statement from long-term memory permanently.
+
+    Statements in records cannot be deleted. If one is no longer valid, use archival_replace.
+    """
+    archive = await archive_of(context, agent, subject)
+    await archive.forget(memory_id)
+    return ForgottenItem(memory_id=memory_id, agent=archive.agent, memory=archive.memory.name)
 
 
 def _archived(item: Item, own: bool) -> ArchivedItem:

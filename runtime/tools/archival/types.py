@@ -53,6 +53,7 @@ Query = Annotated[
 ]
 Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of results.")]
 OldId = Annotated[str, Field(pattern=UUID, description="The `memory_id` of the item that is no longer valid.")]
+ForgottenId = Annotated[str, Field(pattern=UUID, description="The `memory_id` of the item to delete.")]
 
 
 class _Result(BaseModel):

@@ -6,12 +6,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
+from dslc.catalog import Catalog
+from dslc.compiler import analyse
+from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
+from dslc.source import Source
+from runtime.agents.prompt_context import build_prompt
+from runtime.agents.services import AgentServices
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.handler import ApiRequest, ApiResponse, RestHandler
 from runtime.api.rest.problem import Problem
@@ -47,10 +54,18 @@ class App:
         self.tokens = Tokens(database, clock)
         self.dynamic_webhooks = DynamicWebhooks(database, clock)
         self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks)
-        self.agents = ("reviewer", "planner")
+        self.program = Program()
+        self.declared = ("reviewer", "planner")
+        self.queued: list[None] = []
+        """An element for each time that something was queued."""
         self.memories = memories_of({})
         self.switches = ALL_ON
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The names of the program's agents, and of those that webhooks name."""
+        return (*self.declared, *self.program.agents)
 
     def context(self, caller: Caller, progress: Progress = no_progress) -> Context:
         """Return a context like the daemon's."""
@@ -66,6 +81,9 @@ class App:
             public_url="https://hooks.example.com{}".format,
             progress=progress,
             switches=self.switches,
+            program=self.program,
+            on_queued=lambda: self.queued.append(None),
+            build_prompt=partial(build_prompt, AgentServices(self.database, self.clock)),
         )
 
     @asynccontextmanager
@@ -142,6 +160,13 @@ def memories_of(
 ) -> Memories:
     """Yield these memories, with `notes` for every agent."""
     return Memories(Program(), opened, fallback="notes", open_collection=open_collection, lock=asyncio.Lock())
+
+
+def program_of(text: str) -> Program:
+    """Return the program of a source without errors."""
+    compiled = analyse([Source("program.symbiont", text)], Catalog.installed())
+    assert not any(is_error(each) for each in compiled.diagnostics), compiled.diagnostics
+    return compiled.program
 
 
 def told(reply: ApiResponse) -> Any:

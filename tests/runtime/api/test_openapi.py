@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,13 +15,14 @@ from runtime.api.rest.handler import ApiResponse
 from runtime.api.rest.openapi import describe
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
+from runtime.threads.thread import Threads
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
 from tests.databases import migrated
 from tests.lanes import EFFORT
-from tests.runtime.api.app import App, told
+from tests.runtime.api.app import App, program_of, told
 
 DOCUMENT: dict[str, Any] = json.loads(describe(ENDPOINTS))
 
@@ -109,6 +110,8 @@ async def ask_anything(app: App) -> None:
 
     kept = await app.ask(tokens[1], "POST", "/v1/memory/reviewer/items", {"text": "The rate limit is 100."})
     memory_id = told(kept)["item"]["memory_id"]
+    app.program = program_of("agent assistant { model ollama }")
+    conversation = await Threads(app.database, app.clock).main(await app.user("ada"), "assistant")
 
     @settings(max_examples=round(300 * EFFORT), deadline=None, suppress_health_check=list(HealthCheck))
     @given(
@@ -116,7 +119,10 @@ async def ask_anything(app: App) -> None:
         token=st.sampled_from(tokens),
         webhook_id=st.sampled_from([there, str(uuid4())]),
         memory_id=st.sampled_from([memory_id, str(uuid4())]),
-        agent=st.sampled_from(["reviewer", "planner", "nobody"]),
+        agent=st.sampled_from(["reviewer", "planner", "assistant", "nobody"]),
+        label=st.sampled_from(["human", "nothing"]),
+        conversation_id=st.sampled_from([conversation.id, str(uuid4())]),
+        item_id=st.sampled_from([f"msg_{UUID(conversation.id).hex}_0_0", f"fc_{uuid4().hex}_1_0"]),
         body=BODIES,
         raw=st.none() | st.binary(max_size=40),
         query=st.sampled_from(QUERIES) | st.text(max_size=8),
@@ -131,6 +137,9 @@ async def ask_anything(app: App) -> None:
         "webhook_id": str(uuid4()),
         "memory_id": str(uuid4()),
         "agent": "nobody",
+        "label": "nothing",
+        "conversation_id": str(uuid4()),
+        "item_id": f"msg_{uuid4().hex}_0_0",
     }
     unknown |= {"body": None, "raw": None, "query": ""}
     examples += [{**unknown, "row": row} for row in ENDPOINTS if row.method == "GET"]

@@ -35,7 +35,8 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         scopes=frozenset(SCOPES),
         sent_at=milliseconds(context.clock),
     )
-    about = context.agent_context(agent, Caller(user_id, turn.scopes), Acting(agent.name, "", thread.id))
+    own = await context.services.own_agent(context.program, agent, user_id)
+    about = context.agent_context(own, Caller(user_id, turn.scopes), Acting(agent.name, "", thread.id))
     if about.client is None:
         raise UsageError(f"the agent {agent.name} has no model")
     run_log = RunLog(context.database, context.clock, turn.run_id, turn.attempt, user_id=user_id)

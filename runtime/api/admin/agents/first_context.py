@@ -30,16 +30,17 @@ async def first_context(context: AdminContext, agent: Agent) -> FirstContext | N
     """Return the context of an agent with the blocks and preferences of the caller as they are now; None for a
     recorder. Nothing is stored, and no model is asked.
 
-    Raises NoRoom, ModelUnavailable for a model that cannot be opened, and `Unavailable`.
+    Raises NoRoom, ModelUnavailable for a model that cannot be opened, `Unsealable`, and `Unavailable`.
     """
     caller = Caller(context.caller.user_id, frozenset(SCOPES))
-    about = context.agent_context(agent, caller, Acting(agent.name, "", None))
+    own = await context.services.own_agent(context.program, agent, caller.user_id)
+    agent = own.agent
+    about = context.agent_context(own, caller, Acting(agent.name, "", None))
     if about.client is None:
         return None
     blocks = await context.services.blocks.blocks(BlockScope(caller.user_id, agent.name), declared_blocks(agent))
-    settings = await context.services.settings.get(caller.user_id, agent.name)
     tools = AgentToolset.for_agent(agent.tools or None, caller, AgentIdentity(agent.name))
     time = rfc3339(utc(context.clock.now()))
-    fields = fixed_fields(agent, about.client, ordered_tools(tools), blocks, settings, time=time)
+    fields = fixed_fields(agent, about.client, ordered_tools(tools), blocks, own.settings, time=time)
     budget = await budget_of(agent, about.client)
     return FirstContext(await fit(fields, budget, context.services.counter(about.client), about.client), budget)

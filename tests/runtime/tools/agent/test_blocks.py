@@ -173,7 +173,7 @@ async def test_unknown_agents_and_labels_are_answered_with_the_nearest_names(ask
 
 async def test_the_blocks_of_an_agent_that_is_gone_can_still_be_read(ask: Asked, ada: Caller) -> None:
     await ask("agent_block_edit", ada, agent="reviewer", label="persona", value="x")
-    ask.app.agents = ("planner", "writer")
+    ask.app.declared = ("planner", "writer")
     assert await text(ask, ada, "persona") == "x"
     await ask("agent_block_edit", ada, agent="reviewer", label="persona", value="y")
     assert await text(ask, ada, "persona") == "y"

@@ -1,0 +1,100 @@
+"""A context for the prompts of other programs: what an agent knows, within a budget, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from dslc.blocks.agent import Agent
+from runtime.agents.answer import declared_blocks, memory_subject
+from runtime.agents.context.build import build
+from runtime.agents.context.fields import Budget, Count, Entry
+from runtime.agents.context.render import fenced, joined
+from runtime.agents.fixed_context import memory_fields
+from runtime.agents.loop.transcript import entries_of, without_calls
+from runtime.agents.services import AgentServices
+from runtime.memory.core.block import BlockScope
+from runtime.threads.thread import Thread
+from runtime.tokens import TokenCounter
+from runtime.tools.agent.access import named_agent
+from runtime.tools.context import BuiltPrompt, Context, PromptPart, PromptRequest
+from runtime.tools.knowledge.search import agent_memory_search
+from runtime.tools.knowledge.types import KnownHits
+
+HITS: Final = 10
+"""Maximum number of items, and of parts of conversations, that memory is asked for."""
+_KNOWN_SHARE: Final = 4
+"""What memory knows about the query has at most this part of the context."""
+
+
+class _Told(NamedTuple):
+    """The newest messages of a thread, and the summary of those before."""
+
+    entries: tuple[Entry, ...] = ()
+    summary: str = ""
+
+
+async def build_prompt(services: AgentServices, context: Context, asked: PromptRequest) -> BuiltPrompt:
+    """Return what an agent knows as a context for a prompt. Nothing is stored, and no model is asked.
+
+    Raises `Unsealable`, and StoreError for a memory that cannot be read.
+    """
+    agent, counter = named_agent(context, asked.agent), TokenCounter()
+    subject = asked.subject if asked.thread is None else memory_subject(asked.thread, agent)
+    blocks = await services.blocks.blocks(BlockScope(asked.user_id, agent.name, subject), declared_blocks(agent))
+    own = await services.own_agent(context.program, agent, asked.user_id)
+    told = await _told(services, asked.thread, asked.tokens)
+    found = await _found(context, agent, subject, asked.query)
+    known = _known(found, told, asked, counter.count)
+    fields = memory_fields(blocks, own.settings)._replace(entries=told.entries, summary=told.summary, known=known)
+    built = build(fields, Budget(asked.tokens, 0), counter.count)
+    return BuiltPrompt(
+        messages=[(message.role, message.text) for message in built.messages if message.text],
+        tokens=built.tokens,
+        parts=[PromptPart(*each) for each in built.parts if each.tokens or each.note],
+        notes=[*built.notes, *found.notes],
+    )
+
+
+async def _told(services: AgentServices, thread: Thread | None, tokens: int) -> _Told:
+    if thread is None:
+        return _Told()
+    summary = await services.summaries.latest(thread)
+    after = -1 if summary is None else summary.last_position
+    newest = await services.messages.newest_within(thread, tokens, after=after)
+    entries = tuple(without_calls(entry) for entry in entries_of(newest, native=True))
+    return _Told(entries, "" if summary is None else summary.text)
+
+
+async def _found(context: Context, agent: Agent, subject: str | None, query: str | None) -> KnownHits:
+    if query is None:
+        return KnownHits(archival=[], conversations=[], notes=[])
+    return await agent_memory_search(context, query, [], HITS, agent.name, subject)
+
+
+def _known(found: KnownHits, told: _Told, asked: PromptRequest, count: Count) -> str:
+    """Return what memory knows about the query as text, without the messages that the context has anyway."""
+    room = asked.tokens // _KNOWN_SHARE // 2
+    here = None if asked.thread is None or not told.entries else asked.thread.id
+    said = (
+        f"- {hit.time:%Y-%m-%d} {hit.role or 'summary'}: {hit.text}"
+        for hit in found.conversations
+        if hit.conversation_id != here or hit.position is None or hit.position < told.entries[0].position
+    )
+    archival = _fitting((f"- {hit.content}" for hit in found.archival), room, count)
+    return joined((_fenced("archival", archival), _fenced("conversations", _fitting(said, room, count))))
+
+
+def _fitting(lines: Iterable[str], room: int, count: Count) -> list[str]:
+    """Return the lines that fit into `room` tokens, the best of them first."""
+    kept = []
+    for line in lines:
+        tokens = count(line) + 1
+        if tokens <= room:
+            kept.append(line)
+            room -= tokens
+    return kept
+
+
+def _fenced(tag: str, lines: Sequence[str]) -> str:
+    return fenced(tag, "\n".join(lines)) if lines else ""

@@ -1,0 +1,167 @@
+"""The tools by which persons look at agents, and give them settings of their own (the fourth design, section 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dslc.blocks.agent import Agent
+from runtime.crypto import Unsealable
+from runtime.errors import Conflict, NotFound, UsageError
+from runtime.suggestions import unknown_name
+from runtime.threads import run
+from runtime.threads.agent_settings import AgentSettings, StoredSettings
+from runtime.threads.turns import parking
+from runtime.tools.agent.access import main_agent, model_of, named_agent
+from runtime.tools.agent.config_types import (
+    AgentConfig,
+    AgentList,
+    AgentSummary,
+    ConfigVersion,
+    Enabled,
+    MaxTokens,
+    Model,
+    Preferences,
+    SystemPrompt,
+    Threshold,
+)
+from runtime.tools.agent.overrides import OwnAgent, offered_models, own_agent
+from runtime.tools.agent.types import AgentOrMain, User
+from runtime.tools.context import Context
+from runtime.tools.failure import wrong
+from runtime.tools.memory.access import asked_user
+
+_UNREADABLE = "your settings cannot be read: they are ignored until they are replaced, and the agent does not run"
+
+
+async def agent_list(context: Context, user: User = None) -> AgentList:
+    """List the agents of the program."""
+    user_id = await asked_user(context, user) or context.caller.user_id
+    try:
+        main = main_agent(context).name
+    except (Conflict, NotFound):
+        main = None
+    stored = AgentSettings(context.database, context.clock)
+    return AgentList(
+        agents=[await _summary(context, stored, name, user_id, main=name == main) for name in sorted(context.agents)]
+    )
+
+
+async def agent_config_show(context: Context, agent: AgentOrMain = None, user: User = None) -> AgentConfig:
+    """Show the settings of an agent as they are for the user.
+
+    They are those of the program, except for what the user changed.
+    """
+    declared, user_id = _configured(context, agent), await asked_user(context, user) or context.caller.user_id
+    stored = AgentSettings(context.database, context.clock)
+    try:
+        found = await stored.get(user_id, declared.name)
+    except Unsealable:
+        unread = StoredSettings({}, await stored.version(user_id, declared.name))
+        return _shown(context, declared, unread, _UNREADABLE)
+    return _shown(context, declared, found)
+
+
+async def agent_config_edit(
+    context: Context,
+    *,
+    agent: AgentOrMain = None,
+    enabled: Enabled = None,
+    model: Model = None,
+    max_tokens: MaxTokens = None,
+    compaction_threshold: Threshold = None,
+    system_prompt: SystemPrompt = None,
+    preferences: Preferences = None,
+    version: ConfigVersion = None,
+    user: User = None,
+) -> AgentConfig:
+    """Replace the user's own settings of an agent.
+
+    A setting that is not given is that of the program again. What the program locks cannot be changed. The agent uses
+    the new settings from its next attempt on.
+    """
+    declared, user_id = _configured(context, agent), await asked_user(context, user) or context.caller.user_id
+    given = {
+        "enabled": enabled,
+        "model": model,
+        "max_tokens": max_tokens,
+        "compaction_threshold": compaction_threshold,
+        "system_prompt": system_prompt,
+        "preferences": preferences or None,
+    }
+    settings = {name: value for name, value in given.items() if value is not None}
+    _check(context, declared, settings)
+
+    def wake(connection: Connection, now: int) -> None:
+        if enabled is not False:
+            parking.wake(connection, run.SWITCHED_OFF, now, user_id=user_id, agent=declared.name)
+
+    stored = AgentSettings(context.database, context.clock)
+    new = await stored.put(user_id, declared.name, settings, version=version, also=wake)
+    context.on_queued()
+    return _shown(context, declared, StoredSettings(settings, new))
+
+
+def _configured(context: Context, name: str | None) -> Agent:
+    """Return the agent whose settings a user may have. Raises NotFound with the nearest names, and for a recorder."""
+    agent = named_agent(context, name)
+    if model_of(agent) is None:
+        raise UsageError(f"the agent {agent.name} has no model: it only records, and has no settings of users")
+    return agent
+
+
+def _check(context: Context, agent: Agent, settings: Mapping[str, Any]) -> None:
+    """Raise Conflict for a locked setting, WrongParameters for a value that does not fit the program."""
+    locked = [name for name in settings if name in agent.lock]
+    if locked:
+        names = ", ".join(locked)
+        raise Conflict(f"the program locks {names} of the agent {agent.name}", hint=f"leave out {names}")
+    models, model = offered_models(context.program), settings.get("model")
+    if model is not None and model not in models:
+        unknown = unknown_name("model", model, models)
+        raise wrong("model", str(unknown), hint=unknown.hint)
+    reply, size = agent.context.reply_tokens, settings.get("max_tokens")
+    if reply is not None and size is not None and size <= reply:
+        raise wrong("max_tokens", f"it must be more than the {reply} tokens that a reply of the agent may have")
+
+
+def _shown(context: Context, declared: Agent, stored: StoredSettings, problem: str | None = None) -> AgentConfig:
+    own = own_agent(context.program, declared, stored.settings)
+    notes = [*([problem] if problem else []), *(f"{name} is ignored: {why}" for name, why in own.ignored.items())]
+    if not declared.enabled:
+        notes.append("the program disables the agent")
+    return AgentConfig(
+        agent=declared.name,
+        version=stored.version,
+        enabled=_runs(declared, own) and problem is None,
+        model=model_of(own.agent),
+        max_tokens=own.agent.context.max_tokens,
+        compaction_threshold=own.agent.context.compaction_threshold,
+        system_prompt=own.agent.instruction,
+        preferences=dict(own.settings.get("preferences", {})),
+        overridden=list(own.settings),
+        locked=list(dict.fromkeys(declared.lock)),
+        offered_models=list(offered_models(context.program)),
+        notes=list(dict.fromkeys(notes)),
+    )
+
+
+async def _summary(context: Context, stored: AgentSettings, name: str, user_id: str, *, main: bool) -> AgentSummary:
+    declared = named_agent(context, name)
+    shown = AgentSummary(
+        agent=name, model=model_of(declared), main=main, enabled=declared.enabled, thread=declared.thread.name
+    )
+    if shown.model is None:
+        return shown
+    try:
+        found = await stored.get(user_id, name)
+    except Unsealable:
+        return shown.model_copy(update={"enabled": False})
+    own = own_agent(context.program, declared, found.settings)
+    return shown.model_copy(update={"enabled": _runs(declared, own), "model": model_of(own.agent)})
+
+
+def _runs(declared: Agent, own: OwnAgent) -> bool:
+    return declared.enabled and not own.switched_off

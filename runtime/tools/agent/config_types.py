@@ -1,0 +1,103 @@
+"""Types of the parameters and results of the tools on agents and their settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from dslc.blocks.agent import UserSetting
+from runtime.tools.patterns import AGENT
+
+_LARGEST_WINDOW = 1_000_000_000
+_PREFERENCES = 100
+"""Maximum number of preferences."""
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it is not printable text in one line")
+    return text
+
+
+Enabled = Annotated[
+    bool | None,
+    Field(
+        description="False: the agent does not run for the user; its turns wait until it is switched on. It cannot "
+        "switch on what the program disables."
+    ),
+]
+Model = Annotated[
+    Annotated[str, Field(pattern=AGENT)] | None,
+    Field(description="The model, by the name of its block in the program.", examples=["fast"]),
+]
+MaxTokens = Annotated[
+    Annotated[int, Field(ge=1, le=_LARGEST_WINDOW)] | None,
+    Field(description="Maximum tokens of context; never more than the window of the model.", examples=[32_000]),
+]
+Threshold = Annotated[
+    Annotated[float, Field(ge=0.1, le=1)] | None,
+    Field(description="Share of the context that may be used before older parts are summarized.", examples=[0.8]),
+]
+SystemPrompt = Annotated[
+    Annotated[str, Field(max_length=100_000), AfterValidator(_not_blank)] | None,
+    Field(
+        description="The instruction for every run, in place of the program's.", examples=["You are a patient tutor."]
+    ),
+]
+_Preference = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
+_PreferenceValue = Annotated[str, Field(max_length=2000)] | bool | int | float
+Preferences = Annotated[
+    Annotated[dict[_Preference, _PreferenceValue], Field(max_length=_PREFERENCES)] | None,
+    Field(
+        description="What the user prefers, by name, such as a language or a style; the agent sees it in every run.",
+        examples=[{"language": "Italian"}],
+    ),
+]
+ConfigVersion = Annotated[
+    Annotated[int, Field(ge=0)] | None,
+    Field(description="The version that is changed; the call is refused if it is not the newest. Default: any."),
+]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class AgentSummary(_Result):
+    """An agent of the program."""
+
+    agent: str
+    model: str | None = Field(description="Its model for the user; null: it records what it receives.")
+    main: bool = Field(description="It is the main agent, with which a user talks who names none.")
+    enabled: bool = Field(description="It runs for the user.")
+    thread: str = Field(description="The threads that deliveries are added to: `one`, `delivery` or `keyed`.")
+
+
+class AgentList(_Result):
+    """The agents of the program, by name."""
+
+    agents: list[AgentSummary]
+
+
+class AgentConfig(_Result):
+    """The settings of an agent as they are for the user."""
+
+    agent: str
+    version: int = Field(description="The version of the user's own settings; 0: there are none.")
+    enabled: bool
+    model: str | None = Field(description="The name of a block, or the service that the program names.")
+    max_tokens: int = Field(description="Maximum tokens of context; never more than the window of the model.")
+    compaction_threshold: float
+    system_prompt: str = Field(description="The instruction for every run; empty: the default one.")
+    preferences: dict[str, Any]
+    overridden: list[UserSetting] = Field(description="The settings that the user changed.")
+    locked: list[UserSetting] = Field(description="The settings that the program does not let users change.")
+    offered_models: list[str] = Field(description="The models that the user can choose.")
+    notes: list[str] = Field(description="Notes, such as why a setting of the user is ignored.")

@@ -1,0 +1,76 @@
+"""The settings that a user gives an agent, and the agent as it is with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, get_args
+
+from dslc.blocks.agent import Agent, UserSetting
+from dslc.blocks.variant import Variant
+from dslc.program import Program
+
+USER_SETTINGS: Final[tuple[UserSetting, ...]] = get_args(UserSetting)
+"""All settings that a user can give an agent."""
+
+
+class OwnAgent(NamedTuple):
+    """An agent as it is for one user.
+
+    `agent`: with the settings of the user in place of the program's. `settings`: those that count. `ignored`: those
+    that do not, and why, in one line each.
+    """
+
+    agent: Agent
+    settings: Mapping[UserSetting, Any]
+    ignored: Mapping[UserSetting, str]
+
+    @property
+    def switched_off(self) -> bool:
+        """True if the user has switched off an agent that the program has not."""
+        return self.settings.get("enabled") is False
+
+
+def own_agent(program: Program, agent: Agent, stored: Mapping[str, Any]) -> OwnAgent:
+    """Return the agent of the program as it is with the stored settings of a user.
+
+    What the program locks is ignored, and so are a model that it does not offer any more, and an agent's `enabled` if
+    the program disables it.
+    """
+    settings: dict[UserSetting, Any] = {}
+    ignored: dict[UserSetting, str] = {}
+    for name in USER_SETTINGS:
+        if name not in stored:
+            continue
+        reason = _reason_against(program, agent, name, stored[name])
+        if reason is None:
+            settings[name] = stored[name]
+        else:
+            ignored[name] = reason
+    return OwnAgent(_with(agent, settings), settings, ignored)
+
+
+def offered_models(program: Program) -> Sequence[str]:
+    """Return the names of the models that a user can give an agent: the blocks of the program."""
+    return sorted(program.models)
+
+
+def _reason_against(program: Program, agent: Agent, name: UserSetting, value: Any) -> str | None:
+    if name in agent.lock:
+        return f"the program locks `{name}`"
+    if name == "model" and value not in program.models:
+        return f"the program has no model {value} any more"
+    if name == "enabled" and not agent.enabled:
+        return "the program disables the agent"
+    return None
+
+
+def _with(agent: Agent, settings: Mapping[UserSetting, Any]) -> Agent:
+    changed: dict[str, Any] = {}
+    if "model" in settings:
+        changed["model"] = Variant(name=settings["model"])
+    if "system_prompt" in settings:
+        changed["instruction"] = settings["system_prompt"]
+    size = {name: settings[name] for name in ("max_tokens", "compaction_threshold") if name in settings}
+    if size:
+        changed["context"] = agent.context.model_copy(update=size)
+    return agent.model_copy(update=changed) if changed else agent
