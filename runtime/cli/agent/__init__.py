@@ -1,4 +1,4 @@
-"""`symbi agent`: agents, their runs and their core memory. Each command is imported when it is called."""
+"""`symbi agent`: agents, their runs, core memory and settings. Each command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ COMMANDS = {
     "cancel": "runtime.cli.agent.runs:cancel",
     "undo": "runtime.cli.agent.undo:undo",
     "block": "runtime.cli.agent.block:block",
+    "config": "runtime.cli.agent.config:config",
 }
 """The location of every command, in the order of the help."""
 
 
 @click.group(cls=LazyGroup, places=COMMANDS)
 def agent() -> None:
-    """Look at agents and their runs, and edit their core memory."""
+    """Look at agents and their runs, and edit their core memory and settings."""

@@ -11,7 +11,7 @@ import click
 
 from runtime.cli.agent.editor import edited_text, kept_text
 from runtime.cli.client import RootClient, call, find_root
-from runtime.cli.terminal.input import text_or_input
+from runtime.cli.terminal.input import text_or_file
 from runtime.cli.terminal.output import (
     F,
     as_read,
@@ -111,7 +111,7 @@ def edit(
     If the block is changed while the editor is open, nothing is stored, and the text is kept in a file.
     """
     named = {"agent": agent, "label": label, **whose}
-    given = None if value is None else _given(value)
+    given = None if value is None else text_or_file(value, "--value")
     with RootClient(find_root(root)) as client:
         if given is not None:
             answer = client.call("agent_block_edit", {**named, "value": given, "version": version})
@@ -138,17 +138,6 @@ def _in_editor(client: RootClient, named: Mapping[str, Any], version: int | None
         if text != shown["value"]:
             click.echo(f"symbi: your text is kept in {kept_text(text)}", err=True)
         raise error
-
-
-def _given(value: str) -> str:
-    if not value.startswith("@"):
-        return text_or_input(value, "--value")
-    try:
-        return Path(value[1:]).read_bytes().decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except OSError as error:
-        raise UsageError(f"--value {value}: {(error.strerror or 'cannot be read').lower()}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{value[1:]} is not UTF-8 text: invalid byte {error.start + 1}") from None
 
 
 @block.command(short_help="Show the versions of a block.")

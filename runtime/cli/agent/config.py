@@ -1,0 +1,167 @@
+"""`symbi agent config`: the settings that a user gives an agent in place of the program's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from runtime.cli.client import RootClient, call, find_root
+from runtime.cli.terminal.input import text_or_file
+from runtime.cli.terminal.output import json_option, print_json, print_table, printable, root_option, user_option
+from runtime.errors import UsageError
+from runtime.suggestions import unknown_name
+
+_PREFERENCES: Final = "preferences"
+_TRUTH: Final = {"true": True, "on": True, "false": False, "off": False}
+_LINE: Final = 80
+"""Characters of a value in the table."""
+
+
+@click.group()
+def config() -> None:
+    """Show and change the settings that a user gives an agent.
+
+    They take the place of those of the program, except for what the program locks: whether the agent is enabled, its
+    model, the size of its context, its system prompt, and what the user prefers.
+    """
+
+
+@config.command(short_help="Show the settings of an agent.")
+@click.argument("agent", required=False)
+@user_option("The settings of this user.")
+@root_option
+@json_option
+def show(agent: str | None, user: str | None, root: Path | None, as_json: bool) -> None:
+    """Show the settings of AGENT, by default the main agent, as they are for the user, and where each comes from."""
+    answer = call(find_root(root), "agent_config_show", {"agent": agent, "user": user})
+    if as_json:
+        print_json(answer)
+    else:
+        _print(answer)
+
+
+@config.command("set", short_help="Change a setting of an agent.")
+@click.argument("agent")
+@click.argument("setting")
+@click.argument("value")
+@user_option("The settings of this user.")
+@root_option
+@json_option
+def set_(agent: str, setting: str, value: str, user: str | None, root: Path | None, as_json: bool) -> None:
+    """Change SETTING of AGENT to VALUE: @ and a file for its text, or - for standard input.
+
+    Settings are `enabled`, `model`, `max_tokens`, `compaction_threshold`, `system_prompt`, `preferences` with a JSON
+    object, and `preferences.NAME` for one of them. The agent uses the new value from its next attempt on.
+    """
+
+    def change(own: dict[str, Any]) -> None:
+        name, _, preference = setting.partition(".")
+        text = text_or_file(value, "VALUE")
+        if name == _PREFERENCES and preference:
+            own[name] = {**own.get(name, {}), preference: text}
+        else:
+            own[_known(setting)] = _READ[setting](text)
+
+    _change(root, agent, user, change, as_json=as_json)
+
+
+@config.command(short_help="Give an agent the settings of the program again.")
+@click.argument("agent")
+@click.argument("settings", metavar="SETTING…", nargs=-1, required=True)
+@user_option("The settings of this user.")
+@root_option
+@json_option
+def unset(agent: str, settings: tuple[str, ...], user: str | None, root: Path | None, as_json: bool) -> None:
+    """Give each SETTING of AGENT the value of the program again; `preferences.NAME` removes one of the preferences."""
+
+    def change(own: dict[str, Any]) -> None:
+        for setting in settings:
+            name, _, preference = setting.partition(".")
+            if name == _PREFERENCES and preference:
+                own[name] = {each: value for each, value in own.get(name, {}).items() if each != preference}
+            else:
+                own.pop(_known(setting), None)
+
+    _change(root, agent, user, change, as_json=as_json)
+
+
+def _change(
+    root: Path | None, agent: str, user: str | None, change: Callable[[dict[str, Any]], None], *, as_json: bool
+) -> None:
+    """Read the user's own settings, change them, and replace them, unless somebody else did meanwhile."""
+    whose = {"agent": agent, "user": user}
+    with RootClient(find_root(root)) as client:
+        shown = client.call("agent_config_show", whose)
+        own = {name: shown[name] for name in shown["overridden"]}
+        change(own)
+        answer = client.call("agent_config_edit", {**whose, **own, "version": shown["version"]})
+    if as_json:
+        print_json(answer)
+    else:
+        _print(answer)
+
+
+def _print(answer: Mapping[str, Any]) -> None:
+    rows = [(name, _line(answer[name]), _source(answer, name)) for name in _READ]
+    print_table(("setting", "value", "from"), rows, empty="")
+    for note in answer["notes"]:
+        click.secho(printable(note), fg="yellow", err=True)
+
+
+def _source(answer: Mapping[str, Any], name: str) -> str:
+    if name in answer["locked"]:
+        return "the program, locked"
+    return "the user" if name in answer["overridden"] else "the program"
+
+
+def _line(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    line = " ".join(text.split()) or "-"
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
+
+
+def _known(setting: str) -> str:
+    if setting not in _READ:
+        raise unknown_name("setting", setting, _READ)
+    return setting
+
+
+def _truth(text: str) -> bool:
+    if text not in _TRUTH:
+        raise UsageError(f"{text!r} is not true or false")
+    return _TRUTH[text]
+
+
+def _number(kind: Callable[[str], float]) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            return kind(text)
+        except ValueError:
+            raise UsageError(f"{text!r} is not a number") from None
+
+    return read
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"the preferences are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError("the preferences are not a JSON object", hint='such as {"language": "Italian"}')
+    return value
+
+
+_READ: Final[Mapping[str, Callable[[str], Any]]] = {
+    "enabled": _truth,
+    "model": str,
+    "max_tokens": _number(int),
+    "compaction_threshold": _number(float),
+    "system_prompt": str,
+    _PREFERENCES: _object,
+}
+"""How the value of each setting is read."""
