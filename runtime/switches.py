@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from runtime.errors import SymbiontError
 from runtime.extension_table import table_of
@@ -72,10 +72,12 @@ SWITCHES: Final = table_of(
 
 
 class SwitchedOff(SymbiontError):  # noqa: N818 - it says what is the case
-    """A switch is off, so this does not happen now."""
+    """A switch is off, or an agent of a user, so this does not happen now."""
 
-    def __init__(self, switch: Switch) -> None:
-        super().__init__(switch.reason, hint=f"start the daemon with {switch.setting}=on")
+    @classmethod
+    def by(cls, switch: Switch) -> Self:
+        """Return the error for a switch that is off."""
+        return cls(switch.reason, hint=f"start the daemon with {switch.setting}=on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Switches:
     def need(self, name: str | None) -> None:
         """Raise SwitchedOff if the switch `name` is off; None: no switch is needed."""
         if name is not None and not self.on(name):
-            raise SwitchedOff(SWITCHES[name])
+            raise SwitchedOff.by(SWITCHES[name])
 
 
 ALL_ON: Final = Switches()

@@ -385,10 +385,10 @@ class References:
     def _check_main(self, subject: Subject) -> Iterator[Diagnostic]:
         """Check that only one agent is the main one (T405), and that one is if several have a model (R304)."""
         agents = [(each, each.checked.given) for each in self._first_ones(subject) if each.checked is not None]
-        first, *others = [each for each, given in agents if given.values.get("main") is True] or [None]
-        if first is not None:
-            labels = [(f"`{first.name}` is the main agent", first.setting("main"))]
-            for second in others:
+        main = [each for each, given in agents if given.values.get("main") is True]
+        if main:
+            labels = [(f"`{main[0].name}` is the main agent", main[0].setting("main"))]
+            for second in main[1:]:
                 message = f"`{second.name}` is a second main agent"
                 yield _diagnostic("T405", message, second.setting("main"), hint="remove one `main`", labels=labels)
             return

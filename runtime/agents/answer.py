@@ -176,7 +176,7 @@ class _Answering:
             self._agent.tools or None, self._context.caller, AgentIdentity(turn.agent, place.subject)
         )
         switches = self._context.switches
-        self._refused = None if switches.on(TOOLS) else SwitchedOff(SWITCHES[TOOLS])
+        self._refused = None if switches.on(TOOLS) else SwitchedOff.by(SWITCHES[TOOLS])
         offered = self._tools if self._refused is None else AgentToolset(Toolset({}))
         self._finder = ToolFinder(ordered_tools(offered))
         self._counter = services.counter(client)

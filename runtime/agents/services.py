@@ -31,8 +31,7 @@ from runtime.threads.thread_write import Writer
 from runtime.threads.turns.ending import EndedRun
 from runtime.threads.turns.thread_order import ThreadOrder
 from runtime.tokens import TokenCounter
-from runtime.tools.agent.access import model_of
-from runtime.tools.agent.overrides import OwnAgent, own_agent
+from runtime.tools.agent.overrides import OwnAgent, read_own_agent
 
 _SAID: Final = {
     "max_steps": "The turn ended because it took too many steps.",
@@ -63,11 +62,8 @@ class AgentServices:
         self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()
 
     async def own_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
-        """Return an agent of the program as it is for a user. Raises `Unsealable` if the settings of the user cannot be
-        opened, and `Unavailable`."""
-        if model_of(agent) is None:
-            return own_agent(program, agent, {})
-        return own_agent(program, agent, (await self.settings.get(user_id, agent.name)).settings)
+        """Return an agent of the program as it is for a user, see `read_own_agent`."""
+        return await read_own_agent(self.settings, program, agent, user_id)
 
     def on_change(self, changed: Callable[[Thread], None]) -> None:
         """Call `changed` with each thread that has other messages or summaries, or is gone."""

@@ -56,6 +56,7 @@ from runtime.identity import users
 from runtime.identity.caller import Caller, Scope
 from runtime.memory.compaction_schedule import Compactor
 from runtime.outbound.key_store import KeyStore
+from runtime.switches import SwitchedOff
 from runtime.threads import thread_retention
 from runtime.threads.events.other_daemons import OtherDaemons
 from runtime.threads.inputs import ClaimedInput
@@ -349,11 +350,13 @@ class Daemon:
         """Return an agent of the program as it is for a user. Raises Parked while the user has switched it off."""
         try:
             own = await self._app.services.own_agent(program, agent, user_id)
+            own.need_on()
+        except SwitchedOff as error:
+            raise Parked(str(error), state=SWITCHED_OFF, until=None, hint=error.hint) from None
         except Unsealable:
             # It may be switched off. Whoever replaces them wakes the turn.
-            raise _switched_off("the user's settings of the agent cannot be read") from None
-        if own.switched_off:
-            raise _switched_off(f"the user switched off the agent {agent.name}")
+            reason = f"the settings that the user gave the agent {agent.name} cannot be read"
+            raise Parked(reason, state=SWITCHED_OFF, until=None, hint="`symbi agent config` replaces them") from None
         return own
 
     async def _guard(self) -> None:
@@ -403,10 +406,6 @@ class Daemon:
             status += f"; the last program was refused: {app.problem.text()}"
         # Each line is one message to the service manager.
         return " ".join(status.split())
-
-
-def _switched_off(reason: str) -> Parked:
-    return Parked(reason, state=SWITCHED_OFF, until=None, hint="`symbi agent config` changes it")
 
 
 def _has_terminal() -> bool:

@@ -37,7 +37,8 @@ def catalog() -> dict[str, Any]:
         "embedding": EMBEDDINGS,
         "model": MODELS,
         "thread": MODES,
-        "tool": {name: _tool(tool) for name, tool in TOOLS.items()},
+        # No agent can have the tools for people.
+        "tool": {name: _tool(tool) for name, tool in TOOLS.items() if not tool.people},
     }
     return {
         "version": VERSION,

@@ -12,7 +12,6 @@ from runtime.tools.agent.blocks import (
     agent_block_show,
 )
 from runtime.tools.agent.chat import agent_chat, agent_run_cancel, agent_run_show
-from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.config import agent_config_edit, agent_config_show, agent_list
 from runtime.tools.agent.conversation_items import agent_conversation_item_delete, agent_conversation_items
 from runtime.tools.agent.conversations import (
@@ -21,6 +20,7 @@ from runtime.tools.agent.conversations import (
     agent_conversation_list,
     agent_conversation_show,
 )
+from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
 from runtime.tools.archival.memory import archival_forget, archival_insert, archival_replace, archival_search

@@ -126,8 +126,12 @@ def _of_agents(rows: Sequence[Endpoint]) -> Iterator[Endpoint]:
     have the parameter `agent`; None is the main agent."""
     for row in rows:
         yield replace(row, more=(*row.more, "not_found", "conflict"), without=("agent",))
-        path, location = (each and each.replace(_MAIN_AGENT, _NAMED_AGENT, 1) for each in (row.path, row.location))
-        yield replace(row, path=path, location=location, operation=f"{row.name}_of_agent")
+        yield replace(
+            row,
+            path=row.path.replace(_MAIN_AGENT, _NAMED_AGENT, 1),
+            location=row.location and row.location.replace(_MAIN_AGENT, _NAMED_AGENT, 1),
+            operation=f"{row.name}_of_agent",
+        )
 
 
 _RUN: Final = f"{_MAIN_AGENT}/chat/{{run}}"

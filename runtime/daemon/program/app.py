@@ -33,6 +33,7 @@ from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.daemon.program.reload import Compiled, ReloadError, compile_paths, compile_sources, nothing
+from runtime.daemon.program.waking import wake_after
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
@@ -421,6 +422,7 @@ class App:
     async def _swap(self, compiled: Compiled, began: float) -> None:
         """Load the generation of `compiled`. `began`: when reading its files began, in monotonic seconds."""
         assert compiled.program is not None
+        previous = self.generation.program
         generation, removed = await self._replace(compiled.program)
         self._digest, self.problem, self.resumed, self._not_running = compiled.digest, None, False, None
         self._filled = compiled.filled
@@ -440,6 +442,17 @@ class App:
         )
         if self._keeps_program:
             await self._keep_sources(compiled.compilation.sources)
+            await self._wake_turns(previous)
+
+    async def _wake_turns(self, previous: Program) -> None:
+        try:
+            woken = await wake_after(previous, self.generation.program, self.database, self.clock)
+        except Unavailable as error:
+            # They go on after the next start.
+            log.warning("turns_not_woken", reason=str(error))
+        else:
+            if woken:
+                self.on_queued()
 
     async def _keep_sources(self, sources: Sequence[Source]) -> None:
         """Store the running program, so that a restart with a broken one can serve it."""

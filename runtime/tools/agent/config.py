@@ -27,7 +27,7 @@ from runtime.tools.agent.config_types import (
     SystemPrompt,
     Threshold,
 )
-from runtime.tools.agent.overrides import OwnAgent, offered_models, own_agent
+from runtime.tools.agent.overrides import USER_SETTINGS, offered_models, own_agent, read_own_agent
 from runtime.tools.agent.types import AgentOrMain, User
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -135,14 +135,14 @@ def _shown(context: Context, declared: Agent, stored: StoredSettings, problem: s
     return AgentConfig(
         agent=declared.name,
         version=stored.version,
-        enabled=_runs(declared, own) and problem is None,
+        enabled=declared.enabled and not own.switched_off and problem is None,
         model=model_of(own.agent),
         max_tokens=own.agent.context.max_tokens,
         compaction_threshold=own.agent.context.compaction_threshold,
         system_prompt=own.agent.instruction,
         preferences=dict(own.settings.get("preferences", {})),
-        overridden=list(own.settings),
-        locked=list(dict.fromkeys(declared.lock)),
+        overridden=[name for name in USER_SETTINGS if name in own.settings],
+        locked=[name for name in USER_SETTINGS if name in declared.lock],
         offered_models=list(offered_models(context.program)),
         notes=list(dict.fromkeys(notes)),
     )
@@ -150,18 +150,10 @@ def _shown(context: Context, declared: Agent, stored: StoredSettings, problem: s
 
 async def _summary(context: Context, stored: AgentSettings, name: str, user_id: str, *, main: bool) -> AgentSummary:
     declared = named_agent(context, name)
-    shown = AgentSummary(
-        agent=name, model=model_of(declared), main=main, enabled=declared.enabled, thread=declared.thread.name
-    )
-    if shown.model is None:
-        return shown
     try:
-        found = await stored.get(user_id, name)
+        own = await read_own_agent(stored, context.program, declared, user_id)
+        enabled = declared.enabled and not own.switched_off
     except Unsealable:
-        return shown.model_copy(update={"enabled": False})
-    own = own_agent(context.program, declared, found.settings)
-    return shown.model_copy(update={"enabled": _runs(declared, own), "model": model_of(own.agent)})
-
-
-def _runs(declared: Agent, own: OwnAgent) -> bool:
-    return declared.enabled and not own.switched_off
+        own, enabled = own_agent(context.program, declared, {}), False
+    thread = declared.thread.name
+    return AgentSummary(agent=name, model=model_of(own.agent), main=main, enabled=enabled, thread=thread)

@@ -8,6 +8,9 @@ from typing import Any, Final, NamedTuple, get_args
 from dslc.blocks.agent import Agent, UserSetting
 from dslc.blocks.variant import Variant
 from dslc.program import Program
+from runtime.switches import SwitchedOff
+from runtime.threads.agent_settings import AgentSettings
+from runtime.tools.agent.access import model_of
 
 USER_SETTINGS: Final[tuple[UserSetting, ...]] = get_args(UserSetting)
 """All settings that a user can give an agent."""
@@ -21,13 +24,28 @@ class OwnAgent(NamedTuple):
     """
 
     agent: Agent
-    settings: Mapping[UserSetting, Any]
-    ignored: Mapping[UserSetting, str]
+    settings: Mapping[str, Any]
+    ignored: Mapping[str, str]
 
     @property
     def switched_off(self) -> bool:
         """True if the user has switched off an agent that the program has not."""
         return self.settings.get("enabled") is False
+
+    def need_on(self) -> None:
+        """Raise SwitchedOff if the user has switched off the agent."""
+        if self.switched_off:
+            raise SwitchedOff(
+                f"the user has switched off the agent {self.agent.name}", hint="`symbi agent config` switches it on"
+            )
+
+
+async def read_own_agent(stored: AgentSettings, program: Program, agent: Agent, user_id: str) -> OwnAgent:
+    """Return the agent of the program as it is for a user; a recorder has no settings of users. Raises `Unsealable` if
+    they cannot be opened, and `Unavailable`."""
+    if model_of(agent) is None:
+        return own_agent(program, agent, {})
+    return own_agent(program, agent, (await stored.get(user_id, agent.name)).settings)
 
 
 def own_agent(program: Program, agent: Agent, stored: Mapping[str, Any]) -> OwnAgent:
@@ -36,8 +54,8 @@ def own_agent(program: Program, agent: Agent, stored: Mapping[str, Any]) -> OwnA
     What the program locks is ignored, and so are a model that it does not offer any more, and an agent's `enabled` if
     the program disables it.
     """
-    settings: dict[UserSetting, Any] = {}
-    ignored: dict[UserSetting, str] = {}
+    settings: dict[str, Any] = {}
+    ignored: dict[str, str] = {}
     for name in USER_SETTINGS:
         if name not in stored:
             continue
@@ -64,7 +82,7 @@ def _reason_against(program: Program, agent: Agent, name: UserSetting, value: An
     return None
 
 
-def _with(agent: Agent, settings: Mapping[UserSetting, Any]) -> Agent:
+def _with(agent: Agent, settings: Mapping[str, Any]) -> Agent:
     changed: dict[str, Any] = {}
     if "model" in settings:
         changed["model"] = Variant(name=settings["model"])

@@ -6,7 +6,7 @@ deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
@@ -121,7 +121,7 @@ def items_of(message: Message) -> Iterator[Item]:
         number += 1
 
 
-def _said(message: Message, parts: list[Part]) -> Item:
+def _said(message: Message, parts: Sequence[Part]) -> Item:
     texts = [_text(part) for part in parts]
     if message.kind == "reasoning":
         return Reasoning(**_common(message, "rs", 0), content=[ReasoningText(text=text) for text in texts])

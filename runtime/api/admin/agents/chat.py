@@ -45,16 +45,18 @@ async def open_conversation(context: AdminContext, parameters: Mapping[str, Any]
     its own.
     """
     context.switches.need(AGENTS)
-    agent = talking_agent(context, parameters)
+    agent, user_id = talking_agent(context, parameters), await user_of(context, parameters)
+    own = await context.services.own_agent(context.program, agent, user_id)
+    own.need_on()
     if flag(parameters, "new"):
-        thread = await context.services.threads.conversation(await user_of(context, parameters), agent.name)
+        thread = await context.services.threads.conversation(user_id, agent.name)
     else:
         thread = await talking_thread(context, parameters, agent)
     earlier = await context.services.messages.newest(thread, limit=_EARLIER)
     said = [message.text for message in earlier if _is_of_a_person(message)]
     return {
         "agent": agent.name,
-        "model": model_of(agent),
+        "model": model_of(own.agent),
         "thread": thread.id,
         "kind": thread.kind,
         "subject": memory_subject(thread, agent),
@@ -74,6 +76,7 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         raise no_daemon()
     patience = _patience(parameters)
     thread = await talking_thread(context, parameters, agent)
+    (await services.own_agent(context.program, agent, thread.user_id)).need_on()
     with services.events.watch(thread.id) as events:
         run_id = await services.inputs.send(thread.user_id, agent.name, thread.id, text(parameters, "message"), SCOPES)
         context.on_queued()
