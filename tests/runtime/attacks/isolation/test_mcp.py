@@ -1,0 +1,91 @@
+"""The same over the Model Context Protocol: tools, and resources there and below `/v1`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, Final
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from runtime.api.rest.endpoints import VERSION
+from runtime.identity.caller import SCOPES, Scope
+from runtime.tools import TOOLS
+from runtime.tools.resources import RESOURCES, Resource
+from runtime.tools.tool import Tool
+from tests.runtime.attacks.isolation.parameters import NAMING, base_of, names_of
+from tests.runtime.attacks.isolation.world import NEW, OTHER, OWNER, PROJECT, TWIN, World, unknown
+from tests.runtime.daemon.running import Answer
+from tests.runtime.daemon.v1 import ask
+from tests.runtime.mcp.connected import Connected, over_http
+
+Clients = Mapping[tuple[str, Scope], Connected]
+CLIENTS: Final[tuple[tuple[str, Scope], ...]] = (
+    *((OWNER, "read"), (OTHER, "write"), (TWIN, "write"), (NEW, "read"), (NEW, "write"), (NEW, "admin")),
+)
+FOR_USERS = [pytest.param(tool, id=name) for name, tool in TOOLS.items() if tool.scope != "admin"]
+PATHS = [pytest.param(row, id=path) for path, row in RESOURCES.items()]
+
+
+@pytest.fixture(scope="module")
+def clients(world: World) -> Iterator[Clients]:
+    with ExitStack() as stack:
+        yield {key: stack.enter_context(over_http(world.daemon, world.tokens[key], mode="auto")) for key in CLIENTS}
+
+
+def called(client: Connected, tool: Tool, given: Mapping[str, Any]) -> Answer:
+    """Return the result of a call as an answer: 200, or 400 for a failure."""
+    result = client.call(tool.name, **given)
+    body = json.dumps(result.structured_content, separators=(",", ":"))
+    return Answer(400 if result.is_error else 200, {}, body.encode())
+
+
+@pytest.mark.parametrize("tool", FOR_USERS)
+def test_what_another_user_has_is_like_what_nobody_has(world: World, clients: Clients, tool: Tool) -> None:
+    before, base = world.fingerprint(), base_of(tool)
+    for name in names_of(tool):
+        theirs = NAMING[name](world, tool)
+        answer = called(clients[OTHER, "write"], tool, {**base, name: theirs})
+        other = called(clients[TWIN, "write"], tool, {**base, name: unknown(theirs)})
+        assert world.leaks(answer, theirs, *base.values()) == set(), name
+        assert world.shape(answer) == world.shape(other), name
+    assert world.fingerprint() == before
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_client_sees_and_calls_the_tools_of_its_scope_alone(clients: Clients, scope: Scope) -> None:
+    client = clients[NEW, scope]
+    listed = {tool.name for tool in client.ask(lambda each: each.list_tools()).tools}
+    held = SCOPES[: SCOPES.index(scope) + 1]
+    assert listed == {name for name, tool in TOOLS.items() if tool.scope in held}
+    for name in set(TOOLS) - listed:
+        with pytest.raises(MCPError, match="Unknown tool"):
+            client.call(name, **(TOOLS[name].example or {}))
+
+
+def read(client: Connected, uri: str) -> Answer:
+    """Return a resource as an answer, 400 for an error."""
+    try:
+        return Answer(200, {}, client.ask(lambda each: each.read_resource(uri)).model_dump_json().encode())
+    except MCPError as error:
+        return Answer(400, {}, str(error).encode())
+
+
+@pytest.mark.parametrize("row", PATHS)
+def test_a_resource_shows_nothing_of_another_user(world: World, clients: Clients, row: Resource) -> None:
+    for names in (PROJECT, unknown(PROJECT)):
+        path = row.path_of(**dict.fromkeys(row.parameters, names))
+        for uri in row.uris:
+            answer = read(clients[NEW, "read"], uri.replace(row.path, path))
+            assert world.leaks(answer, names, user=NEW) == set()
+        answer = ask(world.daemon, world.tokens[NEW, "read"], "GET", f"{VERSION}{path}")
+        assert world.leaks(answer, names, user=NEW) == set()
+        assert ask(world.daemon, None, "GET", f"{VERSION}{path}").status == 401
+
+
+def test_the_resources_of_the_first_user_name_what_is_theirs(world: World, clients: Clients) -> None:
+    assert PROJECT in read(clients[OWNER, "read"], "symbiont://projects").body.decode()
+    tags = read(clients[OWNER, "read"], f"symbiont://projects/{PROJECT}/tags").body
+    assert world.leaks(Answer(200, {}, tags), user=OWNER)

@@ -1,0 +1,86 @@
+"""Every route, and with it every tool, called by another user than the one whose data it names."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.api.rest.endpoints import ENDPOINTS, Endpoint
+from runtime.identity.caller import SCOPES
+from tests.runtime.attacks.isolation.parameters import NAMING, PLAIN, base_of, names_of
+from tests.runtime.attacks.isolation.world import NEW, OTHER, OWNER, SCOPED, TWIN, World, unknown
+
+ROWS = pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ENDPOINTS])
+FOR_USERS = pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name) for row in ENDPOINTS if row.tool.scope != "admin"]
+)
+"""Who may call the others sees the items of all users."""
+READING = pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name) for row in ENDPOINTS if row.tool.scope == "read"]
+)
+
+NEEDED = frozenset({"memory_id", "webhook_id"})
+"""Parameters without which a call finds nothing."""
+
+
+@ROWS
+def test_every_parameter_is_known_to_the_matrix(row: Endpoint) -> None:
+    assert set(row.tool.parameters.model_fields) <= {*NAMING, *PLAIN}
+
+
+@FOR_USERS
+def test_what_another_user_has_is_like_what_nobody_has(world: World, row: Endpoint) -> None:
+    before, base = world.fingerprint(), base_of(row.tool)
+    for name in [None, *names_of(row.tool)]:
+        theirs, absent = dict(base), dict(base)
+        if name is not None:
+            theirs[name] = NAMING[name](world, row.tool)
+            absent[name] = unknown(theirs[name])
+        answer, other = world.call(row, theirs, user=OTHER), world.call(row, absent, user=TWIN)
+        assert world.leaks(answer, *theirs.values()) == set(), name
+        assert world.shape(answer) == world.shape(other), name
+    assert world.fingerprint() == before
+
+
+@READING
+def test_a_user_who_has_nothing_finds_nothing(world: World, row: Endpoint) -> None:
+    base = base_of(row.tool)
+    for name in [None, *names_of(row.tool)]:
+        given = base if name is None else {**base, name: NAMING[name](world, row.tool)}
+        assert world.leaks(world.call(row, given, user=NEW, scope="read"), *given.values(), user=NEW) == set(), name
+
+
+@READING
+def test_the_first_user_finds_what_is_theirs(world: World, row: Endpoint) -> None:
+    given = base_of(row.tool) | {name: NAMING[name](world, row.tool) for name in NEEDED & {*names_of(row.tool)}}
+    answer = world.call(row, given, user=OWNER, scope="read")
+    assert answer.status == 200, answer
+    nothing = world.call(row, given, user=NEW)
+    # Some only count.
+    assert world.leaks(answer, user=OWNER) or world.shape(answer) != world.shape(nothing), answer
+    # What the other users named is there.
+    for name in names_of(row.tool):
+        theirs = NAMING[name](world, row.tool)
+        answers = [world.call(row, {**given, name: value}, user=OWNER) for value in (theirs, unknown(theirs))]
+        assert world.shape(answers[0]) != world.shape(answers[1]), name
+
+
+@ROWS
+def test_a_route_needs_exactly_its_scope(world: World, row: Endpoint) -> None:
+    for scope in SCOPES:
+        answer = world.call(row, base_of(row.tool), user=SCOPED, scope=scope)
+        allowed = SCOPES.index(scope) >= SCOPES.index(row.tool.scope)
+        assert (answer.status == 403) is not allowed, (scope, answer)
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name) for row in ENDPOINTS if "cursor" in row.tool.parameters.model_fields]
+)
+def test_a_cursor_of_the_first_user_shows_nothing_of_theirs(world: World, row: Endpoint) -> None:
+    given = base_of(row.tool) | {name: NAMING[name](world, row.tool) for name in NEEDED & {*names_of(row.tool)}}
+    first = world.call(row, {**given, "limit": 1}, user=OWNER)
+    cursor = first.json()["next_cursor"]
+    assert cursor is not None
+    assert world.call(row, {**given, "cursor": cursor}, user=OWNER).status == 200
+    answer = world.call(row, {**base_of(row.tool), "cursor": cursor}, user=NEW)
+    assert answer.status in {200, 404}, answer
+    assert world.leaks(answer, *given.values(), user=NEW) == set()

@@ -1,0 +1,179 @@
+"""Users of one daemon: everything that the first of them has is found by the words and ids in `marks`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from runtime.api.rest.endpoints import Endpoint
+from runtime.identity.caller import SCOPES, Scope
+from tests.runtime.agents.scripted import ScriptedModel
+from tests.runtime.attacks.wire import operate
+from tests.runtime.daemon.running import Answer, Daemon, until
+from tests.runtime.daemon.v1 import ask, make_webhook
+
+WORD: Final = "zaphodquartz"
+"""In every text of the first user."""
+TAG: Final = "taggedby-zaphod"
+PROJECT: Final = "projectof-zaphod"
+SOURCE: Final = "file:///sourceof-zaphod"
+SUBJECT: Final = "subjectof-zaphod"
+OWNER: Final = "adelheid"
+OTHER: Final = "bertram"
+TWIN: Final = "cornelia"
+"""Does what the other user does, with names that nobody has: both must get the same answers."""
+NEW: Final = "dorothea"
+"""Has nothing, and writes nothing with a name."""
+SCOPED: Final = "emmeline"
+"""Tries every scope."""
+USERS: Final = (OWNER, OTHER, TWIN, NEW, SCOPED)
+PROGRAM: Final = """\
+{model}
+memory notes {{ path "notes" embedding hashing }}
+memory archive {{ path "archive" embedding hashing }}
+agent reviewer {{ memory notes model scripted }}
+"""
+_VECTORS: Final = re.compile(r'"\d+ of \d+ items ha[^"]* no vector[^"]*",?')
+_DIFFERING: Final = {
+    "SECRET": re.compile(r'"secret":"[^"]*"'),
+    "ID": re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+    "TIME": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"),
+}
+
+
+@dataclass
+class World:
+    """A daemon with its users. `ids`: what the first one has."""
+
+    daemon: Daemon
+    model: ScriptedModel
+    tokens: dict[tuple[str, Scope], str]
+    ids: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def user_id(self) -> str:
+        """The id of the first user."""
+        known = {row["user"]: row["id"] for row in operate(self.daemon, "users.list", {}).json()["users"]}
+        return str(known[OWNER])
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Texts of the first user that nobody else writes."""
+        return (WORD, OWNER, self.user_id, *self.ids.values())
+
+    def leaks(self, answer: Answer, *given: Any, user: str = OTHER) -> set[str]:
+        """Return what of the first user is in an answer to another one, but for the values that were given."""
+        text = answer.body.decode()
+        for value in given:
+            text = text.replace(json.dumps(value)[1:-1], "")
+        named = (TAG, PROJECT, SOURCE, SUBJECT) if user in {NEW, OWNER} else ()
+        return {mark for mark in (*self.marks, *named) if mark in text}
+
+    def call(self, row: Endpoint, given: Mapping[str, Any], *, user: str = OTHER, scope: Scope = "write") -> Answer:
+        """Return the answer of a route for these parameters of its tool."""
+        token = self.tokens[user, scope]
+        path = row.path.format_map({name: quote(str(given[name]), safe="") for name in row.in_path})
+        rest = {name: value for name, value in given.items() if name not in row.in_path}
+        if row.body:
+            return ask(self.daemon, token, row.method, path, rest)
+        query = urlencode({name: _in_query(value) for name, value in rest.items()}, doseq=True)
+        return ask(self.daemon, token, row.method, f"{path}?{query}" if query else path)
+
+    def shape(self, answer: Answer) -> tuple[int, str]:
+        """Return status and body of an answer without what differs between two users who do the same: names that are
+        known or not, new ids and secrets, times, and whether the newest items have their vectors already."""
+        text = _VECTORS.sub("", answer.body.decode())
+        for name in (TAG, PROJECT, SOURCE, SUBJECT, OWNER, *self.ids.values()):
+            for value in (name, unknown(name)):
+                text = text.replace(json.dumps(value)[1:-1], "NAME")
+        for what, pattern in _DIFFERING.items():
+            text = pattern.sub(what, text)
+        return answer.status, text
+
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Return everything that the first user has, to be compared."""
+        with closing(sqlite3.connect(f"file:{self.daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
+            names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            found: dict[str, Any] = {}
+            # The time of the last use of a token is stored later.
+            for name in sorted({*names} - {"tokens"}):
+                if any(row[1] == "user_id" for row in database.execute(f"PRAGMA table_info({name})")):
+                    query = f"SELECT * FROM {name} WHERE user_id = ? ORDER BY 1, 2"
+                    found[name] = database.execute(query, [self.user_id]).fetchall()
+        found["files"] = sorted(
+            line
+            for file in self.daemon.root.rglob("*.md")
+            for line in file.read_text().splitlines()
+            if self.user_id in line
+        )
+        return found
+
+    def populate(self) -> None:
+        """Give the first user something of everything."""
+        hooks = [make_webhook(self.daemon, self.tokens[OWNER, "write"], f"{WORD} {number}") for number in range(3)]
+        for number in range(3):
+            assert hooks[0].post(json.dumps({"text": WORD, "number": number}).encode()).status == 202
+        kept = {"tags": [TAG], "source_uri": SOURCE, "subject": SUBJECT}
+        items = [
+            self._made("memory_write", agent="reviewer", text=f"{WORD} number {number}", project=PROJECT, **kept)
+            for number in range(3)
+        ]
+        archived = self._made("archival_insert", agent="reviewer", content=f"{WORD} in the archive", tags=[TAG])
+        self._made("push", text=f"{WORD} in the collection", project_id=PROJECT, **kept)
+        for subject in (None, SUBJECT):
+            block = {"agent": "reviewer", "label": "human", "subject": subject}
+            version = self._made("agent_block_show", **block)["version"]
+            self._made("agent_block_edit", **block, value=WORD, version=version)
+        sent = operate(self.daemon, "chat.send", {"agent": "reviewer", "user": OWNER, "message": f"I am {WORD}."})
+        until(self._ended, what="the runs")
+        self.ids = {
+            "webhook_id": hooks[0].id,
+            "memory_id": items[0]["item"]["memory_id"],
+            "archived": archived["memory_id"],
+            "collected": self._made("search", query_text=WORD)["hits"][0]["memory_id"],
+            "thread": sent.json()["thread"],
+            "run": sent.json()["run"],
+        }
+
+    def _made(self, tool: str, **given: Any) -> Any:
+        """Return the result of a tool for the first user."""
+        answer = ask(self.daemon, self.tokens[OWNER, "write"], "POST", f"/v1/tools/{tool}", given)
+        assert answer.status == 200, (tool, answer)
+        return answer.json()
+
+    def _ended(self) -> bool:
+        listed = operate(self.daemon, "deliveries.list", {"limit": 100}).json()["deliveries"]
+        return all(row["state"] == "done" for row in listed)
+
+
+def make_world(daemon: Daemon, model: ScriptedModel) -> World:
+    """Return a populated world."""
+    for name in USERS:
+        assert operate(daemon, "users.add", {"name": name}).status == 200
+    tokens = {}
+    for user in USERS:
+        for scope in SCOPES:
+            made = operate(daemon, "tokens.create", {"user": user, "label": scope, "scopes": [scope]})
+            tokens[user, scope] = str(made.json()["token"])
+    world = World(daemon, model, tokens)
+    world.populate()
+    return world
+
+
+def _in_query(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def unknown(value: Any) -> Any:
+    """Return a value of the same form that nobody has, as similar as possible: hints name the nearest."""
+    if isinstance(value, list):
+        return [unknown(each) for each in value]
+    text = str(value)
+    return text[:-1] + ("y" if text[-1] not in "0123456789abcdef" else "0" if text[-1] != "0" else "1")
