@@ -11,6 +11,9 @@ class SymbiontError(Exception):
 
     exit_code = 1
 
+    maybe_done = False
+    """True if a service may have done what it was asked, although its answer did not arrive whole."""
+
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint

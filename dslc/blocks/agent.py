@@ -57,6 +57,40 @@ class AgentSummarizer(GroupModel):
     max_words: int = Field(default=100, ge=1, le=5000, description="Maximum number of words of a summary.")
 
 
+class AgentLimits(GroupModel):
+    """What the agent may use, over all its users. Days and hours are those of UTC."""
+
+    tokens_per_day: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000_000_000,
+        description="Maximum tokens of requests and replies per day, summaries and corrections included; without it, "
+        "no limit.",
+        examples=[200_000],
+    )
+    cost_per_day: float | None = Field(
+        default=None,
+        ge=0.0001,
+        le=1_000_000,
+        description="Maximum cost per day in US dollars; without it, no limit. It needs `input_price` and "
+        "`output_price` in the block of the model, of its fallbacks and of the model of the summarizer.",
+        examples=[2.5],
+    )
+    runs_per_hour: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Maximum number of runs that begin per hour; without it, no limit.",
+        examples=[60],
+    )
+    at_limit: Literal["wait", "refuse"] | None = Field(
+        default=None,
+        description="What happens to a run for which the limits of the agent or of its user leave nothing: it waits "
+        "for the next day or hour, or it is refused. By default messages of people are refused, and deliveries wait.",
+        examples=["wait"],
+    )
+
+
 class CoreBlock(NamedGroupModel):
     """A part of the memory that is always in the context of the agent."""
 
@@ -147,6 +181,7 @@ class Agent(Block):
     )
     context: AgentContext = Field(default=AgentContext(), description="The size of the agent's context.")
     summarizer: AgentSummarizer = Field(default=AgentSummarizer(), description="How older messages are summarized.")
+    limits: AgentLimits = Field(default=AgentLimits(), description="Limits of the agent.")
     block: tuple[CoreBlock, ...] = Field(
         default=(),
         description="A part of the memory that is always in the agent's context, beside `persona` and `human`, which "

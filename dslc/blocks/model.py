@@ -67,12 +67,14 @@ class LanguageModel(Block):
     input_price: float | None = Field(
         default=None,
         ge=0,
+        le=100_000,
         description="Price of a million tokens of a request, in US dollars; by default the known price of the model.",
         examples=[0.4],
     )
     output_price: float | None = Field(
         default=None,
         ge=0,
+        le=100_000,
         description="Price of a million tokens of a reply, in US dollars; by default the known price of the model.",
         examples=[1.6],
     )

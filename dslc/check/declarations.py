@@ -74,6 +74,8 @@ class FileDeclarations:
         self.uses: list[tuple[str, str, Location]] = []
         self.replies: list[tuple[str, int, Location]] = []
         """Model, `reply_tokens` of an agent with it, and where they are given."""
+        self.cost_limits: list[tuple[str, Location]] = []
+        """Model of an agent, and where its `cost_per_day` is given."""
         self.mentions: set[str] = set()
         self.nameless: set[str] = set()
 
@@ -92,6 +94,7 @@ class FileDeclarations:
             self.declarations.append(Declaration(kind, name, location(foreign.name or foreign), None))
         self.uses += [(use.kind, use.name, location(use.place)._replace(rows=use.rows)) for use in section.uses]
         self.replies += [(each.model, each.tokens, location(each.place)) for each in section.replies]
+        self.cost_limits += [(each.model, location(each.place)) for each in section.cost_limits]
         self.mentions |= section.mentions
         self.nameless |= section.nameless
 

@@ -10,14 +10,18 @@ import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from dslc.catalog import CatalogEntry
 from dslc.check.declarations import Declaration, FileDeclarations, Location, Subject
+from dslc.check.prices import fallbacks_of, unpriced
 from dslc.check.reply_room import window_of_block
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
 from dslc.diagnostics.suggestion import KnownNames, nearest, suggestion
 from dslc.syntax.quoting import named, quoted
 from dslc.value_reading.check_state import LOST_REFERENCE
+
+Found = TypeVar("Found")
 
 _MOST_COMPARISONS = 20_000  # comparisons of missing with declared names, per program
 _MAIN: Subject = ("main", "agent", "")
@@ -52,6 +56,8 @@ class References:
         self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
         self._used: dict[Subject, dict[str, list[Location]]] = defaultdict(dict)
         self._replies: dict[Subject, dict[str, list[tuple[int, Location]]]] = defaultdict(dict)  # of agents, by model
+        self._costs: dict[Subject, dict[str, list[Location]]] = defaultdict(dict)  # limits of agents, by model
+        self._relying: dict[Subject, dict[str, list[Subject]]] = defaultdict(dict)  # models, by fallback
         self._below: dict[str, set[str]] = defaultdict(set)  # folders of memories, by each of their parent folders
         self._ordered: dict[Subject, list[Declaration]] = {}  # the same as `_declared`, in program order
         self._firsts: dict[Subject, list[Declaration]] = {}  # of a path; cleared when a file is replaced
@@ -68,8 +74,8 @@ class References:
         self._by_file: dict[str, dict[Subject, list[Diagnostic]]] = defaultdict(dict)
 
     def diagnostics(self, file: str) -> list[Diagnostic]:
-        """Diagnostics of a file, in no particular order."""
-        return [found for about in self._by_file.get(file, {}).values() for found in about]
+        """Diagnostics of a file, by their subjects."""
+        return [found for _, about in sorted(self._by_file.get(file, {}).items()) for found in about]
 
     def declarations(self, kind: str, name: str) -> list[Declaration]:
         """The blocks with this kind and name, in program order."""
@@ -119,6 +125,7 @@ class References:
         if new is not None:
             self._files[file] = new
             self._insert(new)
+        dirty |= {above for each in dirty for some in self._relying.get(each, {}).values() for above in some}
         for subject in {subject for each in (old, new) if each for subject in each.subjects()}:
             is_missing = subject in self._used and subject not in self._declared
             (self._missing[subject[1]].add if is_missing else self._missing[subject[1]].discard)(subject)
@@ -150,6 +157,11 @@ class References:
             self._used["name", kind, name].setdefault(new.file, []).append(location)
         for name, tokens, location in new.replies:
             self._replies["name", "model", name].setdefault(new.file, []).append((tokens, location))
+        for name, location in new.cost_limits:
+            self._costs["name", "model", name].setdefault(new.file, []).append(location)
+        for model in new.declarations:
+            for name in fallbacks_of(model) if model.kind == "model" else ():
+                self._relying["name", "model", name].setdefault(new.file, []).append(("name", "model", model.name))
 
     def _declare(self, subject: Subject, declaration: Declaration) -> None:
         if subject not in self._declared:
@@ -176,9 +188,12 @@ class References:
             if not self._used["name", kind, name]:
                 del self._used["name", kind, name]
         for name, *_ in old.replies:
-            self._replies["name", "model", name].pop(old.file, None)
-            if not self._replies["name", "model", name]:
-                del self._replies["name", "model", name]
+            _forget(self._replies, name, old.file)
+        for name, _ in old.cost_limits:
+            _forget(self._costs, name, old.file)
+        for model in old.declarations:
+            for name in fallbacks_of(model) if model.kind == "model" else ():
+                _forget(self._relying, name, old.file)
 
     def _flags(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
         """Update mentions, nameless kinds and incomplete files. Returns the subjects whose diagnostics may change."""
@@ -261,7 +276,8 @@ class References:
 
     def _check_names(self, subject: Subject) -> Iterator[Diagnostic]:
         """Check that each used name is declared (R301), and each declared name is used (R302) and unique (N204), and
-        that the window of a model has room for the requests of its agents (T405)."""
+        that the window of a model has room for the requests of its agents, and that it has the prices that their limits
+        need (T405)."""
         _, kind, name = subject
         declared = self._in_order(subject)
         for second in [block for block in declared if block.checked][1:]:
@@ -275,6 +291,7 @@ class References:
             )
         if declared:
             yield from self._check_replies(subject, declared[0])
+            yield from self._check_costs(subject, declared[0])
         quiet = self._incomplete or kind not in _PLURALS or self._mentions[name] > 0
         uses = self.uses(kind, name)
         missing = not quiet and bool(uses) and not declared and self._nameless[kind] <= 0
@@ -302,6 +319,16 @@ class References:
             if reply >= window.tokens:
                 message, hint = window.misfit(reply, model.name)
                 yield _diagnostic("T405", message, location, hint=hint, labels=labels)
+
+    def _check_costs(self, subject: Subject, model: Declaration) -> Iterator[Diagnostic]:
+        """T405 at every `cost_per_day` of an agent whose model, or a fallback of it, has no prices."""
+        limits = [each for some in self._costs.get(subject, {}).values() for each in some]
+        if not limits:
+            return
+        named_ones = (self._in_order(("name", "model", name))[:1] for name in fallbacks_of(model))
+        for message, hint, label in unpriced(model, [block for some in named_ones for block in some]):
+            for location in limits:
+                yield _diagnostic("T405", message, location, hint=hint, labels=[label])
 
     def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
         """The declared name that a missing one was probably meant to be; it is not reported as unused. None if there is
@@ -409,6 +436,14 @@ class References:
                 if self._in_order(("name", block.kind, block.name))[0] is block
             ]
         return self._firsts[subject]
+
+
+def _forget(about: dict[Subject, dict[str, list[Found]]], model: str, file: str) -> None:
+    """Remove what a file says about a model."""
+    subject = ("name", "model", model)
+    about[subject].pop(file, None)
+    if not about[subject]:
+        del about[subject]
 
 
 def _is_offered(declaration: Declaration) -> bool:

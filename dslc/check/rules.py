@@ -13,7 +13,7 @@ from dslc.check.signed import known_address, known_event, signed_filters
 from dslc.diagnostics.diagnostic import Severity
 from dslc.diagnostics.suggestion import listing
 from dslc.syntax.tree import BlockNode, EntryNode, ListValue, ValueNode
-from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState, ModelReply
+from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState, CostLimit, ModelReply
 
 
 def check_rules(context: CheckState, kind: str, given: BodyValues, head: CheckedHead) -> None:
@@ -171,6 +171,32 @@ def _agent_replies(context: CheckState, given: BodyValues, _: CheckedHead) -> No
         _check_reply(context, given, reply, place, window)
 
 
+def _cost_limit(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+    """Report a limit of costs for a model that the agent names by its service: only a block has prices. Those of model
+    blocks are compared when all files are known."""
+    entry, models = given.entry("limits"), [(given.values.get("model"), given.entry("model"))]
+    inner = {} if entry is None or entry.body is None else {str(each.key): each for each in entry.body.entries}
+    limit, summarizer = inner.get("cost_per_day"), given.entry("summarizer")
+    limits = given.values.get("limits")
+    if limit is None or not isinstance(limits, dict) or "cost_per_day" not in limits:
+        return
+    values = given.values.get("summarizer")
+    if isinstance(values, dict) and summarizer is not None and summarizer.body is not None:
+        chosen = next((each for each in summarizer.body.entries if each.key == "model"), None)
+        models.append((values.get("model"), chosen))
+    for model, named_at in models:
+        if not isinstance(model, CheckedVariant) or model.name == "none":
+            continue
+        if model.name not in context.vocabulary.rows("model"):
+            context.cost_limits.append(CostLimit(model.name, _value(limit)))
+        elif named_at is not None:
+            labels = [context.collector.label("this service has no prices here", named_at.key)]
+            message = "`cost_per_day` needs `input_price` and `output_price`, which only a `model` block has"
+            hint = "declare a `model` with the service and its prices, and name it here"
+            context.collector.add("T405", message, _value(limit), hint=hint, labels=labels)
+            given.good = False
+
+
 def _check_reply(context: CheckState, given: BodyValues, reply: object, entry: EntryNode, window: Window) -> bool:
     """Report a `reply_tokens` that is not smaller than the window of which it is a part. Returns False if so."""
     if not isinstance(reply, int) or reply < window.tokens:
@@ -216,7 +242,7 @@ def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[CheckState, BodyValues, CheckedHead], None], ...]] = {
     "memory": (_weights, _stored),
-    "agent": (_core_blocks, _agent_replies, _without_effect),
+    "agent": (_core_blocks, _agent_replies, _cost_limit, _without_effect),
     "model": (_falls_back, _model_replies),
     "webhook": (_verified, _compared, signed_filters, known_address, known_event),
 }

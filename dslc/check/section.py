@@ -18,7 +18,7 @@ from dslc.parse import ParsedSection
 from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.quoting import named
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, MissingToken
-from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, ModelReply, Use
+from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, CostLimit, ModelReply, Use
 from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Settings, Vocabulary
 
@@ -37,6 +37,7 @@ class CheckedSection(NamedTuple):
     blocks: tuple[Checked, ...]
     uses: tuple[Use, ...]
     replies: tuple[ModelReply, ...]
+    cost_limits: tuple[CostLimit, ...]
     foreign: tuple[tuple[str, str], ...]
     mentions: frozenset[str]
     nameless: frozenset[str]
@@ -62,6 +63,7 @@ def check_section(parsed: ParsedSection, vocabulary: Vocabulary) -> CheckedSecti
         tuple(blocks),
         tuple(context.uses),
         tuple(context.replies),
+        tuple(context.cost_limits),
         tuple(foreign),
         frozenset(context.mentions),
         frozenset(context.nameless),

@@ -43,6 +43,13 @@ class ModelReply(NamedTuple):
     place: ValueNode
 
 
+class CostLimit(NamedTuple):
+    """The `cost_per_day` of an agent that names a model block. `place`: where it is given."""
+
+    model: str
+    place: ValueNode
+
+
 class BodyValues:
     """Result of reading a body: values of the valid settings, and the entries of all settings.
 
@@ -101,6 +108,7 @@ class CheckState:
         self.damaged = damaged
         self.uses: list[Use] = []
         self.replies: list[ModelReply] = []
+        self.cost_limits: list[CostLimit] = []
         self.mentions: set[str] = set()
         self.nameless: set[str] = set()
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from dslc.blocks.agent import Agent
 from runtime.agents.services import AgentServices
 from runtime.memory.open_memory import OpenMemory
+from runtime.models.budgets.budgets import Budgets
 from runtime.models.client import ModelClient
 from runtime.threads.inputs import ClaimedInput
 from runtime.tools.context import Context
@@ -34,6 +35,7 @@ class AgentContext:
     """The agent's model; None for a recorder."""
     summarizer: ModelClient | None
     """The model that summarizes its threads; None: the sentences of the messages are the summary."""
+    budgets: Budgets
     tool_context: Context
     """The context of its tools: the turn's user is the caller, and the agent, run and thread are `acting`."""
     seconds: float

@@ -25,6 +25,8 @@ PARAMETERS = 30_000
 
 _DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 
+_IGNORE = " ON CONFLICT DO NOTHING"
+
 Rows = Sequence[tuple[Any, ...]]
 
 
@@ -39,8 +41,22 @@ class Statement(NamedTuple):
 def inserting(dialect: str, table: Table, columns: tuple[str, ...], rows: Rows) -> list[Statement]:
     """Return the statements with which `insert` inserts `rows`, ignoring rows that violate a unique key."""
     return [
-        Statement(_insert(dialect, table, columns, len(part), True), _flat(part), len(part))
+        Statement(_insert(dialect, table, columns, len(part), _IGNORE), _flat(part), len(part))
         for part in _parts(_bound(table, columns, rows), len(columns))
+    ]
+
+
+def adding(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows) -> list[Statement]:
+    """Return the statements that add to `columns` of the rows with these `keys`, and insert those that are missing.
+
+    The rows are locked in the order of `rows`, in which each key occurs once.
+    """
+    names = keys + columns
+    changes = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in columns)
+    conflict = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
+    return [
+        Statement(_insert(dialect, table, names, len(part), conflict), _flat(part), len(part))
+        for part in _parts(_bound(table, names, rows), len(names))
     ]
 
 
@@ -51,7 +67,7 @@ def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows:
     """
     made = 0
     for part in _parts(_bound(table, columns, rows), len(columns)):
-        statement = _insert(connection.dialect.name, table, columns, len(part), ignore)
+        statement = _insert(connection.dialect.name, table, columns, len(part), _IGNORE if ignore else "")
         made += connection.exec_driver_sql(statement, _flat(part)).rowcount
     return made
 
@@ -121,8 +137,7 @@ def _flat(rows: Rows) -> tuple[Any, ...]:
 
 
 @cache
-def _insert(dialect: str, table: Table, columns: tuple[str, ...], count: int, ignore: bool) -> str:
-    conflict = " ON CONFLICT DO NOTHING" if ignore else ""
+def _insert(dialect: str, table: Table, columns: tuple[str, ...], count: int, conflict: str) -> str:
     return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES {_values(dialect, len(columns), count)}{conflict}"  # noqa: S608
 
 

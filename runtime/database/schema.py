@@ -367,6 +367,47 @@ usage = Table(
 )
 """Calls of language models and embeddings, one row each."""
 
+usage_totals = Table(
+    "usage_totals",
+    metadata,
+    # One of the two is empty: the total is that of a user, over all agents, or of an agent, over all users.
+    Column("user_id", String(64), primary_key=True),
+    Column("agent", String(64), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),  # days since 1970-01-01, UTC
+    Column("tokens", BigInteger, nullable=False),
+    Column("cost", BigInteger, nullable=False),  # in 1e-9 US dollars, by the prices of the program
+    sqlite_with_rowid=False,
+)
+"""What counts against limits: the calls of language models that began on a day and have ended."""
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", String(36), primary_key=True),  # of the call
+    # As in `usage_totals`: a row for each of the totals that have a limit.
+    Column("user_id", String(64), primary_key=True),
+    Column("agent", String(64), primary_key=True),
+    Column("day", Integer, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("cost", BigInteger, nullable=False),
+    Index("ix_reservations_total", "user_id", "agent", "day"),
+    sqlite_with_rowid=False,
+)
+"""What a call that has begun may use at most. It counts against limits like a total, until the end of the call is
+stored; what a daemon left that was killed counts until the end of the day."""
+
+user_settings = Table(
+    "user_settings",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    # Limits over all agents. NULL: the default of the process; 0: no limit.
+    Column("tokens_per_day", BigInteger),
+    Column("cost_per_day", BigInteger),  # in 1e-9 US dollars
+    Column("runs_per_hour", BigInteger),
+    Column("updated_at", BigInteger, nullable=False),
+)
+"""Settings of users, which administrators set."""
+
 runs = Table(
     "runs",
     metadata,
@@ -386,12 +427,15 @@ runs = Table(
     Column("cancel", Boolean, nullable=False, server_default=false()),  # a person asked to cancel it
     # True: what a run may wait for was decided since its attempt began.
     Column("woken", Boolean, nullable=False, server_default=false()),
+    Column("begun_at", BigInteger),  # when it was counted for a limit of runs; NULL: it was not
     Index("ix_runs_delivery_id", "delivery_id"),
     Index("ix_runs_thread_id", "thread_id"),
     Index("ix_runs_agent", "user_id", "agent", "started_at"),
 )
 """Runs of agents: all attempts of one delivery are one run, unless a person starts a new one."""
 
+_where(runs, "ix_runs_begun_agent", "begun_at IS NOT NULL", "agent", "begun_at")
+_where(runs, "ix_runs_begun_user", "begun_at IS NOT NULL", "user_id", "begun_at")
 _where(runs, "ix_runs_parked", "state IN ('awaiting', 'budget_exceeded', 'switched_off')", "state", "user_id", "agent")
 
 steps = Table(

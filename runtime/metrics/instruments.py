@@ -48,16 +48,16 @@ class PairCounter:
         self.help = help
         self.labels = labels
         self.fixed = fixed
-        self.counts: dict[str, dict[str, int]] = {}
+        self.counts: dict[str, dict[str, float]] = {}
 
-    def add(self, first: str, second: str, number: int = 1) -> None:
+    def add(self, first: str, second: str, number: float = 1) -> None:
         """Add `number` to the count of a pair."""
         counts = self.counts.get(first)
         if counts is None:
             counts = self.counts[first] = dict.fromkeys(self.fixed, 0)
         counts[second] += number
 
-    def values(self) -> list[tuple[str, str, int]]:
+    def values(self) -> list[tuple[str, str, float]]:
         """Return both labels and the count of each series."""
         counts = [(first, dict(each)) for first, each in list(self.counts.items())]
         return [(first, second, count) for first, each in counts for second, count in each.items()]

@@ -19,6 +19,12 @@ OUTCOMES: Final = (
 """Outcomes of an attempt at a run: `waiting` for its thread, `interrupted` by the daemon's stop or a database outage,
 `superseded` by another daemon's attempt."""
 
+LIMITS: Final = ("tokens_per_day", "cost_per_day", "runs_per_hour")
+"""Limits of agents and users."""
+
+PURPOSES: Final = ("chat", "summary", "embedding")
+"""What models and embeddings are called for."""
+
 CALLS: Final = ("answered", "unavailable", "refused", "cancelled")
 """Outcomes of a call of a language model or an embedding."""
 
@@ -94,12 +100,29 @@ class Metrics:
             ("model", "kind"),
             TOKENS,
         )
+        self.model_cost = PairCounter(
+            "symbiont_model_cost_dollars_total",
+            "Cost of models and embeddings in US dollars, where a price is known.",
+            ("model", "purpose"),
+            PURPOSES,
+        )
         self.model_seconds = Histogram(
             "symbiont_model_call_seconds", "Seconds that calls of models and embeddings took.", _LONG_SECONDS
         )
         self.model_waiting = Gauge("symbiont_model_waiting", "Calls that wait for their turn, by model.", "model")
         self.model_available = Gauge(
             "symbiont_model_available", "1 while a model is called, 0 while it is not because it failed.", "model"
+        )
+        self.budget_exceeded = Counter(
+            "symbiont_budget_exceeded_total",
+            "Calls of models and begins of runs that a limit did not allow, by limit.",
+            "limit",
+            LIMITS,
+        )
+        self.agent_budget_used = Gauge(
+            "symbiont_agent_budget_used_ratio",
+            "Share of its limits per day that an agent has used or reserved, at its last call today.",
+            "agent",
         )
 
     def committed(self, writes: int, seconds: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -31,7 +31,7 @@ from runtime.models.model import (
     Problem,
     without_reasoning,
 )
-from runtime.models.request import Reply, Request, Usage, prompt_request
+from runtime.models.request import Reply, Request, Usage, prompt_request, request_tokens
 from runtime.outbound.http import CallFailed
 
 _SECONDS: Final = 120.0
@@ -39,6 +39,7 @@ _SECONDS: Final = 120.0
 LONGEST_WAIT_SECONDS: Final = 5.0
 """Maximum seconds of a `Retry-After` that a call waits for. After a longer one the fallbacks are asked, and a run waits
 without taking a worker from others."""
+Count = Callable[[str], int]
 # Options that change how a model is called, and not which one.
 _POLICY: Final = frozenset({"timeout", "context", "model"})
 
@@ -190,14 +191,22 @@ class ModelClient:
         return tuple(counted.block.name for counted in self._fallback)
 
     async def reply(
-        self, request: Request, *, owner: CallOwner, purpose: Purpose = "chat", temperature: float | None = None
+        self,
+        request: Request,
+        *,
+        owner: CallOwner,
+        purpose: Purpose = "chat",
+        temperature: float | None = None,
+        count: Count | None = None,
     ) -> Reply:
         """Return the reply to `request`, whose temperature is replaced by `temperature`, or by that of the block that
-        answers. `Reply.model` says which model answered.
+        answers. `Reply.model` says which model answered. `count`: returns the tokens of a text, by which they are
+        reserved where the owner's are limited; by default they are estimated.
 
-        Raises ModelUnavailable if neither the model nor a fallback is available, ModelRefused.
+        Raises ModelUnavailable if neither the model nor a fallback is available, ModelRefused, BudgetExceeded, and
+        `Unavailable` if what is left of a budget cannot be read.
         """
-        kind = CallKind(owner, purpose)
+        kind = CallKind(owner, purpose, lambda: _most(request, count))
         reasons = _Reasons()
         for counted in self._order(request):
             try:
@@ -207,14 +216,20 @@ class ModelClient:
         raise reasons.error()
 
     async def stream(
-        self, request: Request, *, owner: CallOwner, purpose: Purpose = "chat", temperature: float | None = None
+        self,
+        request: Request,
+        *,
+        owner: CallOwner,
+        purpose: Purpose = "chat",
+        temperature: float | None = None,
+        count: Count | None = None,
     ) -> AsyncGenerator[str | Reply, None]:
         """Yield parts of the reply's text as they arrive, then the whole reply; otherwise as `reply`.
 
         What was yielded before an error is no reply. A consumer that stops early should close the stream (`aclosing`),
         so that the service stops too; the call is counted in any case.
         """
-        kind = CallKind(owner, purpose)
+        kind = CallKind(owner, purpose, lambda: _most(request, count))
         reasons, begun = _Reasons(), False
         for counted in self._order(request):
             parts = counted.stream(_tempered(request, counted.block, temperature), kind)
@@ -231,12 +246,19 @@ class ModelClient:
         raise reasons.error()
 
     async def generate(
-        self, prompt: str, *, system: str = "", max_tokens: int, owner: CallOwner, purpose: Purpose
+        self,
+        prompt: str,
+        *,
+        system: str = "",
+        max_tokens: int,
+        owner: CallOwner,
+        purpose: Purpose,
+        count: Count | None = None,
     ) -> Reply:
         """Return the reply to a `prompt_request`, its text without reasoning and surrounding white space; it may be
         empty. Raises as `reply`."""
         request = prompt_request(prompt, system=system, max_tokens=max_tokens)
-        reply = await self.reply(request, owner=owner, purpose=purpose, temperature=request.temperature)
+        reply = await self.reply(request, owner=owner, purpose=purpose, temperature=request.temperature, count=count)
         return structs.replace(reply, text=without_reasoning(reply.text))
 
     async def reachable(self) -> bool:
@@ -324,6 +346,11 @@ async def open_client(
 
 def _tempered(request: Request, block: LanguageModel, temperature: float | None) -> Request:
     return structs.replace(request, temperature=block.temperature if temperature is None else temperature)
+
+
+def _most(request: Request, count: Count | None) -> Usage:
+    """Return the tokens that a request and its reply may have."""
+    return Usage(tokens_in=request_tokens(request, count), tokens_out=request.max_tokens)
 
 
 def _price(block: LanguageModel, url: str | None) -> Price:

@@ -106,7 +106,7 @@ class RemoteModel(WatchedModel):
                         if text := self._feed(reading, part):
                             yield text
                 if not reading.complete:
-                    raise CallFailed(f"{self._host} ended its answer before it was complete")
+                    raise CallFailed(f"{self._host} ended its answer before it was complete", maybe_done=True)
                 reply = self._whole(reading)
             except CallFailed as failure:
                 error = self._error(failure, sent)
@@ -196,7 +196,8 @@ class RemoteModel(WatchedModel):
         code = part["error"].get("code") if isinstance(part["error"], dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else None
         message = f"{self._host} ended its answer with an error" + (f": {detail}" if detail else "")
-        return CallFailed(message, status=status, passing=status is None or may_pass(status), detail=detail)
+        passing = status is None or may_pass(status)
+        return CallFailed(message, status=status, passing=passing, detail=detail, maybe_done=True)
 
     def _error(self, failure: CallFailed, sent: Mapping[str, Any]) -> SymbiontError | None:
         """Return the error for a failed call; None if it is to be repeated without a parameter, which is noted."""
@@ -212,7 +213,9 @@ class RemoteModel(WatchedModel):
             if "tools" in sent and _TOOLS.search(failure.detail):
                 hint = "write `tool_calling json` in the agent's block"
             closed = AccessRefused if failure.status in _CLOSED else ModelRefused
-            return (NoSuchModel if no_model else closed)(message, hint=hint)
+            refusal = (NoSuchModel if no_model else closed)(message, hint=hint)
+            refusal.maybe_done = failure.maybe_done
+            return refusal
         error = self._unavailable(failure)
         if failure.status is None:
             self._reachability.note(Problem.of(error))
@@ -220,7 +223,9 @@ class RemoteModel(WatchedModel):
 
     def _unavailable(self, failure: CallFailed) -> ModelUnavailable:
         message = f"the model {self.name} is unavailable: {failure}"
-        return ModelUnavailable(message, hint=failure.hint, retry_after=failure.retry_after)
+        error = ModelUnavailable(message, hint=failure.hint, retry_after=failure.retry_after)
+        error.maybe_done = failure.maybe_done
+        return error
 
     def _named(self, detail: str, sent: Mapping[str, Any]) -> str | None:
         """Return the optional parameter that a refusal names and that was sent."""
@@ -229,6 +234,8 @@ class RemoteModel(WatchedModel):
 
     def _not_text(self) -> ModelRefused:
         """Return the error for an answer that is not text."""
-        return ModelRefused(
+        refusal = ModelRefused(
             f"the model {self.name} got an answer from {self._host} that is not text", hint="check the URL"
         )
+        refusal.maybe_done = True
+        return refusal

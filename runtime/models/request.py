@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
+import msgspec
 from msgspec import Struct
+
+from runtime.tokens import FIRST_RATIO, estimate
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -67,6 +70,32 @@ def prompt_request(prompt: str, *, system: str = "", max_tokens: int) -> Request
     instructions = (Message("system", system),) if system else ()
     messages = (*instructions, Message("user", prompt))
     return Request(messages=messages, max_tokens=max_tokens, temperature=0.0, reasoning=False)
+
+
+_MESSAGE_TOKENS: Final = 8
+"""Tokens of a message besides its text, rather too many than too few."""
+
+
+def request_tokens(request: Request, count: Callable[[str], int] | None = None) -> int:
+    """Return the tokens of a request, rather too many than too few. `count`: returns those of a text; by default they
+    are estimated."""
+    counted = count or _estimated
+    return sum(counted(text) + _MESSAGE_TOKENS for text in _texts(request))
+
+
+def _estimated(text: str) -> int:
+    return int(estimate(text) * FIRST_RATIO) + 1
+
+
+def _texts(request: Request) -> Iterator[str]:
+    for message in request.messages:
+        yield message.text
+        for call in message.calls:
+            yield f"{call.name} {call.arguments}"
+    for tool in request.tools:
+        yield msgspec.json.encode(tool).decode()
+    if request.schema is not None:
+        yield msgspec.json.encode(request.schema).decode()
 
 
 class Usage(Struct, frozen=True):

@@ -42,7 +42,7 @@ class CallFailed(Retry):
 
     `status`: of the answer, None without one. `passing`: True if the same call may succeed later. `detail`: the
     service's own explanation in one line, without what was sent in headers; empty if it gives none, or might mention
-    credentials. `retry_after`: seconds that the service asks to wait.
+    credentials. `retry_after`: seconds that the service asks to wait. `maybe_done`: see `SymbiontError`.
     """
 
     def __init__(
@@ -54,8 +54,10 @@ class CallFailed(Retry):
         passing: bool = True,
         detail: str = "",
         retry_after: float | None = None,
+        maybe_done: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
+        self.maybe_done = maybe_done
         self.status = status
         self.passing = passing
         self.detail = detail
@@ -143,9 +145,10 @@ class HttpCaller:
                     yield bytes(rest)
                 return
         except aiohttp.ServerTimeoutError:
-            failure = CallFailed(late, hint=_OVERLOADED)
+            failure = CallFailed(late, hint=_OVERLOADED, maybe_done=True)
         except TimeoutError:
-            failure = CallFailed(f"{host} did not finish its answer within {timeout_seconds:g} s", hint=_OVERLOADED)
+            late = f"{host} did not finish its answer within {timeout_seconds:g} s"
+            failure = CallFailed(late, hint=_OVERLOADED, maybe_done=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failure = _unanswered(error, host)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
@@ -180,7 +183,7 @@ class HttpCaller:
                     await self._refuse(response, host, headers)
                 return await _decoded(await self._read(response, host), host, response.status)
         except (TimeoutError, aiohttp.ServerTimeoutError):
-            failure = CallFailed(f"{host} did not answer within {seconds:g} s", hint=_OVERLOADED)
+            failure = CallFailed(f"{host} did not answer within {seconds:g} s", hint=_OVERLOADED, maybe_done=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failure = _unanswered(error, host)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
@@ -225,6 +228,7 @@ class HttpCaller:
             hint="check the URL",
             status=response.status,
             passing=False,
+            maybe_done=True,
         )
 
     async def _refuse(self, response: aiohttp.ClientResponse, host: str, headers: Mapping[str, str]) -> NoReturn:
@@ -304,7 +308,11 @@ async def _decoded(content: bytes, host: str, status: int) -> Any:
     except (ValueError, RecursionError):
         # The content may be anything; it is not shown.
         failure = CallFailed(
-            f"{host} answered something that is not JSON", hint="check the URL", status=status, passing=False
+            f"{host} answered something that is not JSON",
+            hint="check the URL",
+            status=status,
+            passing=False,
+            maybe_done=True,
         )
     raise failure
 
@@ -343,7 +351,7 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
             reason = os.strerror(number).lower() if number else type(error.os_error).__name__
             return CallFailed(f"{host} cannot be reached: {reason}", hint="check that it is running")
         case aiohttp.ClientPayloadError() | aiohttp.ClientConnectionError() | OSError():
-            return CallFailed(f"{host} closed the connection")
+            return CallFailed(f"{host} closed the connection", maybe_done=True)
         case aiohttp.ClientError():
             return CallFailed(f"{host} answered something that is not HTTP", hint="check the URL", passing=False)
     return CallFailed(f"the request to {host} cannot be sent", passing=False)

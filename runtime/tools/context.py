@@ -15,6 +15,7 @@ from runtime.memory.core.block import DeclaredBlock
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
+from runtime.models.budgets.budgets import Budgets
 from runtime.models.calls.call import CallOwner
 from runtime.switches import ALL_ON, Switches
 from runtime.threads.thread import Thread
@@ -113,6 +114,8 @@ class Context:
     """Called with the progress of long work."""
     declared_blocks: Callable[[str], Sequence[DeclaredBlock]] = no_blocks
     """Returns the blocks of core memory that the program declares for an agent."""
+    budgets: Budgets | None = None
+    """The limits of agents and users; None without any."""
     recall: OpenMemory | None = None
     """Searches what was said in threads; None if no agent has a model."""
     program: Program = field(default_factory=Program)

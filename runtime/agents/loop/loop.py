@@ -116,7 +116,7 @@ class Loop:
     async def run(self) -> Ended:
         """Ask and act until the agent has answered; return how it ended.
 
-        Raises ModelUnavailable, ModelRefused, NoRoom, `Superseded`, `Unavailable`.
+        Raises ModelUnavailable, ModelRefused, BudgetExceeded, NoRoom, `Superseded`, `Unavailable`.
         """
         for number in range(1, self._settings.max_steps + 1):
             ended = await self._step(number)
@@ -235,7 +235,7 @@ class Loop:
     async def _reply(self, request: Request, number: int, counted: int = 0) -> Reply:
         """Send a request. `counted`: its tokens as counted, from whose difference to the service's count is learnt."""
         if self._publisher() is None:
-            reply = await self._client.reply(request, owner=self._owner)
+            reply = await self._client.reply(request, owner=self._owner, count=self._counter.count)
         else:
             reply = await self._streamed(request, number)
         if counted and reply.usage.tokens_in:
@@ -247,7 +247,8 @@ class Loop:
         self._tell({"event": "reply"})
         # A correction is in the form of JSON, also of a reply with native calls.
         shown = ReplyStream(self._settings.calling if request.schema is None else "json")
-        async with aclosing(self._client.stream(request, owner=self._owner)) as parts:
+        streamed = self._client.stream(request, owner=self._owner, count=self._counter.count)
+        async with aclosing(streamed) as parts:
             async for part in parts:
                 if isinstance(part, Reply):
                     return part

@@ -86,7 +86,7 @@ class Summarizer:
             counted = count(system) + count(prompt) + 2 * MESSAGE_TOKENS
             try:
                 reply = await client.generate(
-                    prompt, system=system, max_tokens=tokens, owner=self._owner, purpose="summary"
+                    prompt, system=system, max_tokens=tokens, owner=self._owner, purpose="summary", count=count
                 )
             except WindowExceeded:
                 self._counter.exceeded(counted, window - tokens)

@@ -30,6 +30,8 @@ def show_notices(event: Event) -> None:
     elif event["event"] == "away":
         why = one_line(event["error"] or "it gave no reason")
         click.secho(f"the model is away; the message waits for it: {why}", fg="yellow", err=True)
+    elif event["event"] == "parked":
+        click.secho(f"the message waits: {one_line(event['error'] or 'a limit is reached')}", fg="yellow", err=True)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from dslc.blocks.values.url import valid_url
 from runtime.daemon.process.embedding_environment import Environment
 from runtime.errors import UsageError
+from runtime.models.budgets.limits import Limits, in_nano
 from runtime.switches import SWITCHES, Switches
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
@@ -96,6 +97,15 @@ class ProcessSettings(BaseSettings):
     )
     keep_days: int = Field(30, ge=1, le=36_500, description="days that finished deliveries and their bodies are stored")
     keep_mb: int = Field(256, ge=1, le=1_000_000_000, description="megabytes of bodies stored for finished deliveries")
+    user_tokens_per_day: int | None = Field(
+        None, ge=1, le=1_000_000_000_000, description="tokens per day of a user who has no limit of their own"
+    )
+    user_cost_per_day: float | None = Field(
+        None, ge=0.0001, le=1_000_000, description="US dollars per day of a user who has no limit of their own"
+    )
+    user_runs_per_hour: int | None = Field(
+        None, ge=1, le=1_000_000, description="runs per hour of a user who has no limit of their own"
+    )
     trusted_proxies: int = Field(0, ge=0, le=16, description="number of trusted proxies in front of the listener")
     address_per_minute: int = Field(
         120,
@@ -118,6 +128,11 @@ class ProcessSettings(BaseSettings):
     def served_names(self) -> frozenset[str]:
         """`admin_names` as a set."""
         return frozenset((self.admin_names or "").split(",")) - {""}
+
+    @property
+    def user_limits(self) -> Limits:
+        """The limits of users without their own."""
+        return Limits(self.user_tokens_per_day, in_nano(self.user_cost_per_day), self.user_runs_per_hour)
 
     _environment: Environment = PrivateAttr(default=Environment())
 

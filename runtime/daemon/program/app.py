@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,13 @@ import structlog
 from dslc import files
 from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
+from runtime.agents.act import refuses
 from runtime.agents.answer import declared_blocks
 from runtime.agents.prompt_context import build_prompt
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.api.admin.state import AdminContext, ModelStatus
-from runtime.clock import SYSTEM, Clock
+from runtime.clock import SYSTEM, Clock, milliseconds
 from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
 from runtime.daemon.process.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
@@ -39,6 +40,7 @@ from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.identity.tokens import Tokens
+from runtime.identity.user_settings import UserSettingsStore
 from runtime.memory.core.block import DeclaredBlock
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.indexing.indexer import Start
@@ -48,12 +50,16 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.recall.store import RecallStore
 from runtime.memory.store import Store
 from runtime.metrics.metrics import Metrics
+from runtime.models.budgets.budgets import Budgets
+from runtime.models.budgets.limits import NANO, UNLIMITED, Limits, limits_of
 from runtime.models.calls.call import Call
 from runtime.models.calls.counted_calls import CallContext
 from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
+from runtime.threads.run import BUDGET_EXCEEDED
+from runtime.threads.turns import parking
 from runtime.tools.agent.overrides import OwnAgent
 from runtime.tools.context import Acting, Context, no_progress
 from runtime.webhooks.audit.audit import Audit
@@ -92,7 +98,17 @@ class App:
         environ = {} if is_for_another() else os.environ
         self.secrets = SecretContext(environ, root.folder, database, key, clock)
         self.usage = UsageLog(database, clock)
-        self.pools = ResourcePools(calls=CallContext(Services(clock), self._record_call, clock))
+        self.user_settings = UserSettingsStore(database, clock)
+        self.budgets = Budgets(
+            database,
+            clock,
+            self.user_settings,
+            of_agent=self._limits_of,
+            of_users=settings.user_limits,
+            waits=self._waits_at_limit,
+        )
+        calls = CallContext(Services(clock), self._record_call, clock, self.budgets.reserve)
+        self.pools = ResourcePools(calls=calls)
         self.generation = nothing_loaded()
         self.problem: ReloadError | None = None
         self.paths: tuple[Path, ...] = ()
@@ -108,6 +124,8 @@ class App:
         """Called with the reason when the process must stop."""
         self._watched_stores: WeakSet[Store] = WeakSet()
         self.metrics = Metrics(REASONS)
+        self.budgets.on_exceeded = self.metrics.budget_exceeded.add
+        self.metrics.agent_budget_used.ask = self.budgets.shares
         self.metrics.model_waiting.ask = self.pools.calls.services.waiting
         self.metrics.model_available.ask = self.pools.calls.services.available
         self.services = AgentServices(database, clock)
@@ -157,6 +175,8 @@ class App:
         self.metrics.model_called(
             label, call.outcome, call.seconds, (call.usage.tokens_in, call.usage.tokens_out, call.usage.cached)
         )
+        if call.cost:
+            self.metrics.model_cost.add(label, call.purpose, call.cost / NANO)
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Generation]:
@@ -198,6 +218,7 @@ class App:
             acting=acting,
             progress=progress,
             declared_blocks=self._declared_blocks,
+            budgets=self.budgets,
             recall=self.generation.recall,
             on_thread_change=self.services.threads.on_change,
             build_prompt=partial(build_prompt, self.services),
@@ -221,9 +242,19 @@ class App:
             services=self.services,
             client=client,
             summarizer=client if agent.summarizer.model is None else models.client(agent.summarizer.model),
+            budgets=self.budgets,
             tool_context=self.context(caller, acting=acting),
             seconds=self.settings.run_seconds,
         )
+
+    def _limits_of(self, agent: str) -> Limits:
+        """Return the limits that the running program gives an agent."""
+        declared = self.generation.program.agents.get(agent)
+        return UNLIMITED if declared is None else limits_of(declared)
+
+    def _waits_at_limit(self, agent: str) -> bool:
+        declared = self.generation.program.agents.get(agent)
+        return declared is not None and not refuses(declared, asked=True)
 
     def _declared_blocks(self, agent: str) -> Sequence[DeclaredBlock]:
         declared = self.generation.program.agents.get(agent)
@@ -487,8 +518,20 @@ class App:
             self.removed = tuple(f"{entry.name} ({entry.path})" for entry in removed)
         self._join()
         await self._activate(generation, previous)
+        await self._wake_at_limits(previous, generation)
         await previous.retire()
         return generation, removed
+
+    async def _wake_at_limits(self, previous: Generation, generation: Generation) -> None:
+        """Try the turns again that wait for budgets, if limits or prices are others than before; also after a start,
+        because the program or the settings may have changed meanwhile."""
+        if previous.number and _limits_and_prices(previous.program) == _limits_and_prices(generation.program):
+            return
+        now = milliseconds(self.clock)
+        # Turns that are not woken because the database is away go on in the next day or hour.
+        with suppress(Unavailable):
+            if await self.database.transact(lambda connection: parking.wake(connection, BUDGET_EXCEEDED, now)):
+                self.on_queued()
 
     def _opening(self) -> MemoryOpener:
         index_folder = self.root.state / INDEXES if self._searching else None
@@ -534,6 +577,12 @@ def _removed(before: Generation, after: Generation) -> list[MountedWebhook]:
     if before.mounts.keys() <= after.mounts.keys():
         return []
     return [entry for name, entry in before.mounts.items() if name not in after.mounts]
+
+
+def _limits_and_prices(program: Program) -> tuple[object, ...]:
+    agents, models = program.agents.values(), program.models.values()
+    limits = {agent.name: agent.limits for agent in agents}
+    return limits, {model.name: (model.input_price, model.output_price) for model in models}
 
 
 def _most(lines: Sequence[Line]) -> Sequence[Line]:

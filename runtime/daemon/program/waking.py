@@ -17,7 +17,9 @@ from runtime.tools.agent.access import model_of
 async def wake_after(previous: Program, program: Program, database: Database, clock: Clock) -> int:
     """Make the turns due that may go on now, of agents that the program removes or changes in what decides about them.
     After no program these are those of all agents. Returns their number. Raises `Unavailable`."""
-    names = [each for each in {*previous.agents, *program.agents} if _decides(previous, each) != _decides(program, each)]
+    names = [
+        each for each in {*previous.agents, *program.agents} if _decides(previous, each) != _decides(program, each)
+    ]
 
     def wake(connection: Connection) -> int:
         now = milliseconds(clock)

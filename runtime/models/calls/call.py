@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from runtime.models.budgets.limits import Used
 from runtime.models.request import Usage
 
 OWNER: Final = "owner"
@@ -28,7 +29,8 @@ BACKGROUND: Final = CallOwner()
 
 class Call(NamedTuple):
     """One call of a service, after its end. `name`: of the block, or of the row. `model`: by the service's own name.
-    `cost`: in 1e-9 US dollars, None if the price is not known."""
+    `cost`: in 1e-9 US dollars, None if the price is not known. `began_at`: Unix milliseconds. `counts`: what it counts
+    against limits. `reservation`: what was reserved for it, see `Budgets.reserve`."""
 
     owner: CallOwner
     purpose: Purpose
@@ -38,3 +40,6 @@ class Call(NamedTuple):
     cost: int | None
     seconds: float
     outcome: Outcome
+    began_at: int
+    counts: Used = Used()
+    reservation: str | None = None

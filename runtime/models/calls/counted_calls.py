@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
-from runtime.clock import SYSTEM, Clock
+from runtime.clock import SYSTEM, Clock, milliseconds
 from runtime.errors import Retry
+from runtime.models.budgets.budgets import Asked, Reservation
+from runtime.models.budgets.limits import Used
 from runtime.models.calls.call import Call, CallOwner, Outcome, Purpose
 from runtime.models.calls.price import Price
 from runtime.models.calls.service import Service, Services
@@ -25,35 +27,48 @@ _MARGIN_SECONDS: Final = 1.0
 """Seconds for which a model may exceed the deadline of a call, so that its own error, which is more exact, comes
 first."""
 
+LARGEST_TOKENS: Final = 2**31 - 1
+"""Maximum number of tokens of a call that is believed."""
+
 Record = Callable[[Call], None]
+Reserve = Callable[[str, str | None, Callable[[], Asked]], Awaitable[Reservation | None]]
+"""See `Budgets.reserve`."""
 
 
 def not_recorded(_call: Call) -> None:
     """Record nothing, for calls outside of a daemon."""
 
 
+async def not_reserved(_user_id: str, _agent: str | None, _asked: Callable[[], Asked]) -> None:
+    """Limit nothing, for calls outside of a daemon."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What all calls of a process share. `record` gets every call."""
+    """What all calls of a process share. `record` gets every call, also one that `reserve` did not limit."""
 
     services: Services = field(default_factory=Services)
     record: Record = not_recorded
     clock: Clock = SYSTEM
+    reserve: Reserve = not_reserved
 
 
 class CallKind(NamedTuple):
-    """Whose a call is, and what for."""
+    """Whose a call is, and what for. `most`: returns the tokens that it may use; None for a call that no limit counts,
+    which is that of an embedding."""
 
     owner: CallOwner
     purpose: Purpose
+    most: Callable[[], Usage] | None = None
 
 
 @dataclass(slots=True)
 class _Ending:
-    """How a call ends."""
+    """How a call ends. `maybe_done`: see `SymbiontError`."""
 
     outcome: Outcome = "refused"
     usage: Usage = field(default_factory=Usage)
+    maybe_done: bool = False
 
 
 class CountedCalls:
@@ -78,6 +93,7 @@ class CountedCalls:
         service.used_by(self, label or name)
         self._price = price
         self._longest_wait = longest_wait
+        self._reserve = context.reserve
         self._record = context.record
         self._clock = context.clock
 
@@ -107,7 +123,7 @@ class CountedCalls:
                 until = self._clock.monotonic() + seconds
 
             async def once() -> Answer:
-                with self._counted(kind) as ending:
+                async with self._counted(kind) as ending:
                     async with self._in_time(until, seconds):
                         answer, ending.usage = await attempt()
                     ending.outcome = "answered"
@@ -146,7 +162,7 @@ class CountedCalls:
         self, opened: Callable[[], AsyncIterator[str | Reply]], kind: CallKind, until: float, seconds: float
     ) -> AsyncGenerator[str | Reply, None]:
         """Yield the parts of one stream, and count it when it ends or its consumer stops."""
-        with self._counted(kind) as ending:
+        async with self._counted(kind) as ending:
             parts = opened()
             try:
                 while True:
@@ -163,27 +179,65 @@ class CountedCalls:
                 if isinstance(parts, AsyncGenerator):
                     await parts.aclose()
             if ending.outcome != "answered":
-                raise CallFailed(f"the stream of {self.model} ended before it was complete")
+                raise CallFailed(f"the stream of {self.model} ended before it was complete", maybe_done=True)
 
-    @contextmanager
-    def _counted(self, kind: CallKind) -> Iterator[_Ending]:
-        """Record one call of the service, however it ends."""
+    @asynccontextmanager
+    async def _counted(self, kind: CallKind) -> AsyncIterator[_Ending]:
+        """Reserve what one call of the service may use, and record it, however it ends.
+
+        Raises BudgetExceeded and `Unavailable`; then it does not begin.
+        """
         if self._price is not None:
             self._price.prepare()
+        reservation, most = await self._reserved(kind)
         ending, began = _Ending(), self._clock.monotonic()
+        began_at = milliseconds(self._clock) if reservation is None else reservation.at
         try:
             yield ending
         except (asyncio.CancelledError, GeneratorExit):
             if ending.outcome != "answered":
-                ending.outcome = "cancelled"
+                ending.outcome, ending.maybe_done = "cancelled", True
             raise
-        except Retry as failure:
-            ending.outcome = "unavailable" if passes(failure) else "refused"
+        except Exception as failure:
+            ending.maybe_done = getattr(failure, "maybe_done", True)
+            if isinstance(failure, Retry):
+                ending.outcome = "unavailable" if passes(failure) else "refused"
             raise
         finally:
-            seconds = self._clock.monotonic() - began
-            cost = None if self._price is None else self._price.cost(self.model, ending.usage)
-            self._record(Call(*kind, self.name, self.model, ending.usage, cost, seconds, ending.outcome))
+            seconds, usage = self._clock.monotonic() - began, _bounded(ending.usage)
+            call = Call(
+                owner=kind.owner,
+                purpose=kind.purpose,
+                name=self.name,
+                model=self.model,
+                usage=usage,
+                cost=None if self._price is None else self._price.cost(self.model, usage),
+                seconds=seconds,
+                outcome=ending.outcome,
+                began_at=began_at,
+                counts=Used() if kind.most is None else self._counts(_counting(ending, usage, most)),
+                reservation=None if reservation is None else reservation.id,
+            )
+            self._record(call)
+
+    async def _reserved(self, kind: CallKind) -> tuple[Reservation | None, Usage]:
+        """Reserve what a call may use. Returns the reservation, and its tokens; nothing if no limit holds."""
+        owner, most, sizes = kind.owner, kind.most, list[Usage]()
+        if most is None:
+            return None, Usage()
+
+        def asked() -> Asked:
+            sizes.append(most())
+            size = sizes[0]
+            tokens = (size.tokens_in or 0) + (size.tokens_out or 0)
+            return Asked(tokens, None if self._price is None else self._price.counts(size), self.name)
+
+        reservation = await self._reserve(owner.user_id, owner.agent, asked)
+        return reservation, sizes[0] if sizes else Usage()
+
+    def _counts(self, usage: Usage) -> Used:
+        cost = None if self._price is None else self._price.counts(usage)
+        return Used((usage.tokens_in or 0) + (usage.tokens_out or 0), cost or 0)
 
     @asynccontextmanager
     async def _in_time(self, until: float, seconds: float) -> AsyncIterator[None]:
@@ -193,8 +247,24 @@ class CountedCalls:
                 yield
         except TimeoutError:
             late = CallFailed(
-                f"{self.model} did not answer within {seconds:g} s", hint="check that it is running and not overloaded"
+                f"{self.model} did not answer within {seconds:g} s",
+                hint="check that it is running and not overloaded",
+                maybe_done=True,
             )
         else:
             return
         raise late
+
+
+def _bounded(usage: Usage) -> Usage:
+    tokens = (usage.tokens_in, usage.tokens_out, usage.cached)
+    return Usage(*(None if each is None else min(each, LARGEST_TOKENS) for each in tokens))
+
+
+def _counting(ending: _Ending, usage: Usage, most: Usage) -> Usage:
+    """Return the tokens that a call counts against limits: those that the service tells, else those that were
+    reserved, unless it is known that it used none."""
+    if ending.outcome == "answered":
+        tokens_in = most.tokens_in if usage.tokens_in is None else usage.tokens_in
+        return Usage(tokens_in, most.tokens_out if usage.tokens_out is None else usage.tokens_out)
+    return most if ending.maybe_done else Usage()

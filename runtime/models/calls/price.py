@@ -10,10 +10,8 @@ import asyncio
 import threading
 from typing import Final, NamedTuple, Protocol
 
+from runtime.models.budgets.limits import NANO
 from runtime.models.request import Usage
-
-NANO: Final = 1_000_000_000
-"""Parts of a US dollar in which costs are stored."""
 
 # Services of models that run on one's own machine have no published prices.
 _WITHOUT_PRICES: Final = frozenset({"ollama", "local", "hashing"})
@@ -30,6 +28,10 @@ class Price(Protocol):
     def cost(self, model: str, usage: Usage) -> int | None:
         """Return the cost of a call in 1e-9 US dollars; None if it is not known."""
 
+    def counts(self, usage: Usage) -> int | None:
+        """Return what a call counts against limits of costs, for which only the prices of the program matter; None if
+        it gives none."""
+
 
 class BlockPrice(NamedTuple):
     """The prices of a block: US dollars per million tokens. A price that is missing counts as 0."""
@@ -43,6 +45,12 @@ class BlockPrice(NamedTuple):
     def cost(self, model: str, usage: Usage) -> int | None:
         if usage.tokens_in is None and usage.tokens_out is None:
             return None
+        return self._cost(usage)
+
+    def counts(self, usage: Usage) -> int | None:
+        return None if self.input_price is None or self.output_price is None else self._cost(usage)
+
+    def _cost(self, usage: Usage) -> int:
         dollars = (usage.tokens_in or 0) * (self.input_price or 0) + (usage.tokens_out or 0) * (self.output_price or 0)
         return round(dollars * NANO / 1_000_000)
 
@@ -76,6 +84,9 @@ class PublishedPrice(NamedTuple):
             # It does not know the service, the model, or a price for such tokens. No call fails for want of a price.
             return None
         return round(found.total_price * NANO)
+
+    def counts(self, usage: Usage) -> int | None:
+        return None
 
 
 _loading = threading.Event()

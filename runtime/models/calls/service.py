@@ -10,7 +10,9 @@ from typing import Final
 from weakref import WeakValueDictionary, finalize
 
 from runtime.clock import SYSTEM, Clock
+from runtime.database.errors import Unavailable
 from runtime.errors import Retry
+from runtime.models.budgets.limits import BudgetExceeded
 from runtime.outbound.http import CallFailed, passes
 
 FAILURES: Final = 3
@@ -107,7 +109,8 @@ class Service:
             probing = self._probing = self._last is not None
             try:
                 yield
-            except (asyncio.CancelledError, GeneratorExit):
+            except (asyncio.CancelledError, GeneratorExit, BudgetExceeded, Unavailable):
+                # Nothing was learnt about the service.
                 raise
             except Retry as failure:
                 if passes(failure):

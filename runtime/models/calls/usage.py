@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
-from runtime.clock import Clock, milliseconds, uuid7
-from runtime.database import bulk
+from runtime.clock import Clock, uuid7
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.database.group_commit import Plain, Stage
 from runtime.database.schema import usage
 from runtime.database.text import storable
+from runtime.models.budgets.ledger import LEDGER, Answer, Ended
+from runtime.models.budgets.limits import Total, day_of
 from runtime.models.calls.call import Call
 
 log = structlog.get_logger("symbiont.models")
 
 MOST_KEPT: Final = 10_000
 """Number of rows that are kept while the database is away; further ones are lost."""
-
-
-_Row = tuple[object, ...]
-
-_COLUMNS: Final = (
-    "id",
-    "user_id",
-    "agent",
-    "thread_id",
-    "run_id",
-    "purpose",
-    "model",
-    "service_model",
-    "tokens_in",
-    "tokens_out",
-    "cached",
-    "cost",
-    "duration",
-    "outcome",
-    "created_at",
-)
 
 
 class RunUsage(NamedTuple):
@@ -74,19 +52,6 @@ def usage_of(connection: Connection, run_id: str) -> RunUsage:
     )
 
 
-def store_usage(connection: Connection, rows: Sequence[_Row]) -> list[None]:
-    """Store rows of calls. A row that is already there, because the answer to its commit was lost, stays."""
-    bulk.insert(connection, usage, _COLUMNS, rows, ignore=True)
-    return [None] * len(rows)
-
-
-def _plainly(rows: Sequence[_Row]) -> Plain[None]:
-    return Plain(bulk.inserting("sqlite", usage, _COLUMNS, rows), [None] * len(rows))
-
-
-_STAGE: Final = Stage(9, store_usage, _plainly)
-
-
 class UsageLog:
     """Stores a row for each call, together with other small writes. No call waits for it or fails because of it: while
     the database is away, the rows are kept in memory, up to `MOST_KEPT`."""
@@ -94,30 +59,31 @@ class UsageLog:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._kept: deque[_Row] = deque()
+        self._kept: deque[Ended] = deque()
         self._lost = 0
 
     def add(self, call: Call) -> None:
-        """Store the row of `call` soon. Raises nothing."""
-        self._kept.append(self._row(call))
+        """Store the row of `call` soon, with what it counts against limits. Raises nothing."""
+        self._kept.append(self._ended_call(call))
         self.store_kept()
 
     def store_kept(self) -> None:
         """Store the rows that could not be stored before."""
         while self._kept:
-            row = self._kept[0]
+            ended = self._kept[0]
             try:
-                future = self._database.commits.put(_STAGE, row)
+                future = self._database.commits.put(LEDGER, ended)
             except Unavailable:
                 return self._bound()
             self._kept.popleft()
-            future.add_done_callback(partial(self._ended, row))
+            future.add_done_callback(partial(self._stored, ended))
         return None
 
-    def _ended(self, row: _Row, done: asyncio.Future[None]) -> None:
+    def _stored(self, ended: Ended, done: asyncio.Future[Answer]) -> None:
         error = done.exception()
         if isinstance(error, Unavailable):
-            self._kept.append(row)
+            # It may be stored nevertheless.
+            self._kept.append(ended._replace(again=True))
             self._bound()
         elif error is not None:
             log.error("usage_not_stored", reason=f"{type(error).__name__}: {error}")
@@ -134,22 +100,14 @@ class UsageLog:
                 log.error("usage_not_stored", reason="the database is not available, and too many rows wait for it")
             self._lost += 1
 
-    def _row(self, call: Call) -> _Row:
+    def _ended_call(self, call: Call) -> Ended:
         owner, tokens = call.owner, call.usage
-        return (
+        row = (
             uuid7(self._clock),
-            owner.user_id,
-            owner.agent,
-            owner.thread_id,
-            owner.run_id,
-            call.purpose,
-            call.name,
-            storable(call.model),
-            tokens.tokens_in,
-            tokens.tokens_out,
-            tokens.cached,
-            call.cost,
-            round(call.seconds * 1000),
-            call.outcome,
-            milliseconds(self._clock),
+            *(owner.user_id, owner.agent, owner.thread_id, owner.run_id),
+            *(call.purpose, call.name, storable(call.model)),
+            *(tokens.tokens_in, tokens.tokens_out, tokens.cached),
+            *(call.cost, round(call.seconds * 1000), call.outcome, call.began_at),
         )
+        totals = (Total.of_user(owner.user_id), *([Total.of_agent(owner.agent)] if owner.agent else []))
+        return Ended(row, totals, day_of(call.began_at), call.counts, call.reservation)

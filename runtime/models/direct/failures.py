@@ -58,13 +58,13 @@ def error_of(error: Exception, asked: Asked) -> SymbiontError:
 def _absence(error: Exception, asked: Asked, status: object, answered: str) -> ModelUnavailable | None:
     """Return the error if the same question may be answered later."""
     if isinstance(error, ModelRequestTimeout | ModelTimeoutError):
-        return _unavailable(asked, f"{asked.host} did not answer within {asked.seconds:g} s")
+        return _unavailable(asked, f"{asked.host} did not answer within {asked.seconds:g} s", maybe_done=True)
     if isinstance(error, ModelConnectionError) and not _is_too_large(error):
         if error.phase == "connect":
             return _unavailable(asked, f"{asked.host} cannot be reached", hint="check that it is running")
-        return _unavailable(asked, f"{asked.host} closed the connection")
+        return _unavailable(asked, f"{asked.host} closed the connection", maybe_done=True)
     if type(error) is ModelAPIError and asked.row in _LENGTH_UNCHECKED:
-        return _unavailable(asked, f"{asked.host} sent an incomplete answer")
+        return _unavailable(asked, f"{asked.host} sent an incomplete answer", maybe_done=True)
     if isinstance(error, _PASSING) or (isinstance(status, int) and may_pass(status)):
         return _unavailable(asked, answered, retry_after=getattr(error, "retry_after", None))
     return None
@@ -92,13 +92,24 @@ def _refusal(error: Exception, asked: Asked, status: object, answered: str) -> M
 
 def not_text(asked: Asked) -> ModelRefused:
     """Return the error for an answer that is no reply."""
-    return ModelRefused(f"the model {asked.row} got an answer from {asked.host} that is not text", hint="check the URL")
+    refusal = ModelRefused(
+        f"the model {asked.row} got an answer from {asked.host} that is not text", hint="check the URL"
+    )
+    refusal.maybe_done = True
+    return refusal
 
 
 def _unavailable(
-    asked: Asked, reason: str, *, hint: str | None = None, retry_after: float | None = None
+    asked: Asked,
+    reason: str,
+    *,
+    hint: str | None = None,
+    retry_after: float | None = None,
+    maybe_done: bool = False,
 ) -> ModelUnavailable:
-    return ModelUnavailable(f"the model {asked.row} is unavailable: {reason}", hint=hint, retry_after=retry_after)
+    error = ModelUnavailable(f"the model {asked.row} is unavailable: {reason}", hint=hint, retry_after=retry_after)
+    error.maybe_done = maybe_done
+    return error
 
 
 def _refused(asked: Asked, reason: str, hint: str | None) -> ModelRefused:

@@ -99,6 +99,7 @@ class DirectModel(WatchedModel):
                 return
             message = f"the model {self.name} is unavailable: {self._host} ended its answer before it was complete"
             failure = ModelUnavailable(message)
+            failure.maybe_done = True
         except Exception as error:
             failure = self._error(error)
         raise failure

@@ -12,12 +12,13 @@ import pytest
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
-from runtime.clock import milliseconds
 from runtime.crypto import MasterKey
 from runtime.database import outage
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.database.schema import OWNER, usage
+from runtime.database.schema import OWNER, usage, usage_totals
+from runtime.models.budgets.ledger import LEDGER
+from runtime.models.budgets.limits import Used
 from runtime.models.calls import usage as usage_module
 from runtime.models.calls.call import BACKGROUND, Call, CallOwner
 from runtime.models.calls.price import BlockPrice, PublishedPrice
@@ -27,11 +28,12 @@ from runtime.outbound.model_service import OPENAI
 from tests.clocks import ManualClock, until
 
 ADA = CallOwner("ada", "reviewer", "thread-1", "run-1")
+BEGAN_AT = 1_771_065_000_000
 USED = Usage(tokens_in=1000, tokens_out=100, cached=100)
 
 
 def call(model: str = "m-1", owner: CallOwner = ADA) -> Call:
-    return Call(owner, "chat", "quick", model, USED, 530_000, 1.25, "answered")
+    return Call(owner, "chat", "quick", model, USED, 530_000, 1.25, "answered", BEGAN_AT, Used(1100, 530_000))
 
 
 async def stored(database: Database) -> list[Any]:
@@ -57,7 +59,7 @@ async def test_each_call_is_a_row_of_its_owner(database: Database, clock: Manual
     assert (first.user_id, first.agent, first.thread_id, first.run_id) == ADA
     assert (first.purpose, first.model, first.service_model, first.outcome) == ("chat", "quick", "m-1", "answered")
     assert (first.tokens_in, first.tokens_out, first.cached, first.cost) == (1000, 100, 100, 530_000)
-    assert (first.duration, first.created_at) == (1250, milliseconds(clock))
+    assert (first.duration, first.created_at) == (1250, BEGAN_AT)
     assert (second.user_id, second.agent, second.service_model) == (OWNER, None, "nul\ufffd")
     assert (second.tokens_in, second.cost, second.outcome) == (None, None, "refused")
 
@@ -87,11 +89,14 @@ async def test_rows_wait_for_a_database_that_is_away(database: Database, clock: 
 async def test_a_row_whose_commit_was_stored_but_not_answered_is_there_once(
     database: Database, clock: ManualClock
 ) -> None:
-    row = UsageLog(database, clock)._row(call())
-    for _ in range(2):
-        await database.commits.store(usage_module._STAGE, row)
+    ended = UsageLog(database, clock)._ended_call(call())
+    for again in (False, True, True):
+        await database.commits.store(LEDGER, ended._replace(again=again))
 
     assert len(await stored(database)) == 1
+    async with database.read() as connection:
+        totals = (await connection.execute(select(usage_totals).order_by(usage_totals.c.user_id))).all()
+    assert totals == [("", "reviewer", 20498, 1100, 530_000), ("ada", "", 20498, 1100, 530_000)]
 
 
 async def test_rows_that_a_server_does_not_store_are_stored_when_it_does(

@@ -18,7 +18,7 @@ from runtime.switches import AGENTS
 from runtime.threads.content import TextPart
 from runtime.threads.inputs import InputState
 from runtime.threads.messages import Message
-from runtime.threads.run import SWITCHED_OFF, WAITING
+from runtime.threads.run import BUDGET_EXCEEDED, SWITCHED_OFF, WAITING
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
 from runtime.tools.agent.access import model_of
@@ -77,6 +77,9 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     patience = _patience(parameters)
     thread = await talking_thread(context, parameters, agent)
     (await services.own_agent(context.program, agent, thread.user_id)).need_on()
+    refusal = None if context.budgets is None else await context.budgets.refusal(thread.user_id, agent.name)
+    if refusal is not None:
+        raise refusal
     with services.events.watch(thread.id) as events:
         run_id = await services.inputs.send(thread.user_id, agent.name, thread.id, text(parameters, "message"), SCOPES)
         context.on_queued()
@@ -87,7 +90,8 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 async def follow(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Follow the run `run` of a message until it ends, or its model was away for `patience` seconds (0: however long).
 
-    Tells the events of `runtime.agents.loop.events`, `waiting` while the thread has another turn, and `away`. Returns
+    Tells the events of `runtime.agents.loop.events`, `waiting` while the thread has another turn, `away`, and `parked`
+    at a limit of a budget, for which it is not followed any longer if `patience` is given. Returns
     what the agent said and called, and how the run ended: null if it goes on.
     """
     thread, run_id = await thread_of(context, parameters), text(parameters, "run")
@@ -171,6 +175,12 @@ class _Follower:
         if state.state == WAITING and not self._waiting_told:
             self._waiting_told = True
             self._context.tell({"event": "waiting"})
+        if state.run_state == BUDGET_EXCEEDED:
+            if not self._away_told:
+                self._away_told = True
+                self._context.tell({"event": "parked", "error": state.error})
+            # It may take until the next day.
+            return self._patience > 0
         if state.run_state != "model_unavailable" and self._away_since is None:
             return False
         now = self._context.clock.monotonic()

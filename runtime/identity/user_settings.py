@@ -1,0 +1,72 @@
+"""The settings that administrators give users: a row for each user that has any."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from runtime.clock import Clock, milliseconds
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.schema import user_settings
+
+FRESH_SECONDS: Final = 1.0
+"""Seconds for which settings that were read are used: another daemon may change them."""
+_KEPT: Final = 10_000
+
+NO_LIMIT: Final = 0
+"""A limit that is stored for a user who has none, whatever the default of the process is."""
+
+
+class UserSettings(NamedTuple):
+    """Settings of one user. A limit of None is the default of the process, `NO_LIMIT` is none. `cost_per_day`: in 1e-9
+    US dollars."""
+
+    tokens_per_day: int | None = None
+    cost_per_day: int | None = None
+    runs_per_hour: int | None = None
+
+
+_COLUMNS: Final = UserSettings._fields
+
+
+class UserSettingsStore:
+    """The settings of all users in one database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._read: OrderedDict[str, tuple[float, UserSettings]] = OrderedDict()
+
+    async def of(self, user_id: str) -> UserSettings:
+        """Return the settings of a user, at most a second old. Raises `Unavailable`."""
+        now = self._clock.monotonic()
+        at, known = self._read.get(user_id, (-FRESH_SECONDS, UserSettings()))
+        if now - at < FRESH_SECONDS:
+            return known
+        query = select(*(user_settings.c[name] for name in _COLUMNS)).where(user_settings.c.user_id == user_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).first()
+        found = UserSettings() if row is None else UserSettings(*row)
+        self._read[user_id] = now, found
+        self._read.move_to_end(user_id)
+        if len(self._read) > _KEPT:
+            self._read.popitem(last=False)
+        return found
+
+    async def all(self) -> Mapping[str, UserSettings]:
+        """Return the settings of all users that have any, by id. Raises `Unavailable`."""
+        query = select(user_settings.c.user_id, *(user_settings.c[name] for name in _COLUMNS))
+        async with self._database.read() as connection:
+            return {row[0]: UserSettings(*row[1:]) for row in await connection.execute(query)}
+
+    def change(self, connection: Connection, user_id: str, changes: Mapping[str, int | None]) -> None:
+        """Change these settings of a user, in the caller's transaction."""
+        now = milliseconds(self._clock)
+        bulk.insert(connection, user_settings, ("user_id", "updated_at"), [(user_id, now)], ignore=True)
+        row = (user_id, *changes.values(), now)
+        bulk.update(connection, user_settings, ("user_id",), (*changes, "updated_at"), [row])
+        self._read.pop(user_id, None)

@@ -1,0 +1,235 @@
+"""The budgets of agents and users: what a call reserves before it begins, and which runs may begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection
+
+from runtime.clock import Clock, milliseconds, uuid7
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.identity.user_settings import NO_LIMIT, UserSettingsStore
+from runtime.models.budgets.ledger import (
+    LEDGER,
+    Answer,
+    Begun,
+    Busy,
+    Ended,
+    Granted,
+    Wanted,
+    reserved,
+    runs_in,
+    used,
+    used_up,
+)
+from runtime.models.budgets.limits import (
+    HOUR_MS,
+    UNLIMITED,
+    BudgetExceeded,
+    LimitName,
+    Limits,
+    Total,
+    Used,
+    day_of,
+    exceeded,
+    without_price,
+)
+
+BUSY_SECONDS: Final = 30.0
+"""Seconds for which a call waits until others have ended that may use what is left."""
+_LOOK_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
+
+
+class Asked(NamedTuple):
+    """A call that is about to begin. `tokens`: it may use at most. `cost`: in 1e-9 US dollars, by the prices of the
+    program; None without. `model`: as messages name it."""
+
+    tokens: int
+    cost: int | None
+    model: str
+
+
+class Reservation(NamedTuple):
+    """What is reserved for a call. `at`: Unix milliseconds; it counts for the day of this time, whenever it ends."""
+
+    id: str
+    at: int
+
+
+class State(NamedTuple):
+    """How much of its limits a total has used. `reserved`: by calls that have not ended. `runs`: that began in this
+    hour; None without a limit of runs, as they are not counted then."""
+
+    limits: Limits
+    used: Used
+    reserved: Used
+    runs: int | None
+
+
+class Budgets:
+    """The budgets of one database. Agents and users without limits cost no write."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        settings: UserSettingsStore,
+        *,
+        of_agent: Callable[[str], Limits] = lambda agent: UNLIMITED,
+        of_users: Limits = UNLIMITED,
+        waits: Callable[[str], bool] = lambda agent: False,
+    ) -> None:
+        """`of_agent`: returns the limits that the program gives an agent. `of_users`: of users without their own.
+        `waits`: returns True for an agent at whose limits people wait, instead of being refused."""
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._of_agent = of_agent
+        self._of_users = of_users
+        self._waits = waits
+        self._shares: dict[str, tuple[int, float]] = {}
+        self.on_exceeded: Callable[[LimitName], None] = lambda limit: None
+        """Called with the limit when it does not allow a call or a run."""
+
+    async def reserve(self, user_id: str, agent: str | None, asked: Callable[[], Asked]) -> Reservation | None:
+        """Reserve what a call may use; None if nothing limits the call. Its end has to be stored in any case, see
+        `Ended`.
+
+        Waits a while for calls that have not ended, if what they reserved is too much. Raises BudgetExceeded,
+        `Unavailable`.
+        """
+        limits = {total: each for total, each in (await self._limits(user_id, agent)).items() if _of_calls(each)}
+        if not limits:
+            return None
+        call, now = asked(), milliseconds(self._clock)
+        for total, each in limits.items():
+            if call.cost is None and each.cost_per_day is not None:
+                self.on_exceeded("cost_per_day")
+                raise without_price(total, each, call.model, now)
+        return await self._reserved(limits, Used(call.tokens, call.cost or 0))
+
+    async def _reserved(self, limits: Mapping[Total, Limits], most: Used) -> Reservation:
+        reservation = uuid7(self._clock)
+        until, looks = self._clock.monotonic() + BUSY_SECONDS, 0
+        while True:
+            wanted = Wanted(reservation, limits, most, milliseconds(self._clock))
+            try:
+                answer = await self._database.commits.store(LEDGER, wanted)
+            except BudgetExceeded as error:
+                self.on_exceeded(error.limit)
+                raise
+            except BaseException:
+                # It may be stored all the same, and nothing is called. What cannot be taken back counts for its day.
+                with suppress(Unavailable):
+                    self._database.commits.put(LEDGER, Ended(None, reservation=reservation)).add_done_callback(_seen)
+                raise
+            if not isinstance(answer, Busy):
+                self._note(answer, wanted.now)
+                return Reservation(reservation, wanted.now)
+            if self._clock.monotonic() >= until:
+                self.on_exceeded(answer.error.limit)
+                raise answer.error
+            await self._clock.sleep(_LOOK_SECONDS[min(looks, len(_LOOK_SECONDS) - 1)])
+            looks += 1
+
+    def _note(self, answer: Answer, now: int) -> None:
+        assert isinstance(answer, Granted)
+        for total, share in answer.shares.items():
+            if total.agent:
+                self._shares[total.agent] = day_of(now), share
+
+    def shares(self) -> dict[str, float]:
+        """Return the share of its limits per day that each agent had used or reserved at its last call here, if that
+        was today. May be called in another thread."""
+        today = day_of(milliseconds(self._clock))
+        return {agent: share for agent, (day, share) in self._shares.copy().items() if day == today}
+
+    async def begin(self, run_id: str, user_id: str, agent: str, *, calls: bool) -> None:
+        """Count a run that begins, once for all its attempts. `calls`: it calls models, whose limits must not be used
+        up. Raises BudgetExceeded, `Unavailable`."""
+        limits = {
+            total: each
+            for total, each in (await self._limits(user_id, agent)).items()
+            if each.runs_per_hour is not None or (calls and _of_calls(each))
+        }
+        if not limits:
+            return
+        begun = Begun(run_id, limits, milliseconds(self._clock), calls)
+        try:
+            await self._database.commits.store(LEDGER, begun)
+        except BudgetExceeded as error:
+            self.on_exceeded(error.limit)
+            raise
+
+    async def refusal(self, user_id: str, agent: str) -> BudgetExceeded | None:
+        """Return why a message of the user to the agent would be refused now; None if it would not, also because it
+        would wait. Counts nothing. Raises `Unavailable`."""
+        if self._waits(agent):
+            return None
+        now = milliseconds(self._clock)
+        for total, state in (await self.states(await self._limits(user_id, agent))).items():
+            error = used_up(total, state.limits, state.used, now)
+            most = state.limits.runs_per_hour
+            if error is None and most is not None and state.runs is not None and state.runs >= most:
+                error = exceeded(total, state.limits, "runs_per_hour", now)
+            if error is not None:
+                return error
+        return None
+
+    async def states(self, limits: Mapping[Total, Limits]) -> dict[Total, State]:
+        """Return how much of these limits is used now. Raises `Unavailable`."""
+        if not limits:
+            return {}
+        now = milliseconds(self._clock)
+        keys = sorted((*total, day_of(now)) for total in limits)
+
+        def read(connection: Connection) -> dict[Total, State]:
+            done, held = used(connection, keys), reserved(connection, keys)
+            return {
+                total: State(
+                    each,
+                    done[*total, day_of(now)],
+                    held[*total, day_of(now)],
+                    None if each.runs_per_hour is None else runs_in(connection, total, now // HOUR_MS),
+                )
+                for total, each in limits.items()
+            }
+
+        async with self._database.read() as connection:
+            return await connection.run_sync(read)
+
+    def of_agents(self, agents: Sequence[str]) -> dict[Total, Limits]:
+        """Return the limits of those of these agents that have any."""
+        found = {Total.of_agent(agent): self._of_agent(agent) for agent in agents}
+        return {total: limits for total, limits in found.items() if limits}
+
+    async def of_user(self, user_id: str) -> Limits:
+        """Return the limits of a user. Raises `Unavailable`."""
+        own = await self._settings.of(user_id)
+        return Limits(*map(_effective, own[: len(Limits._fields)], self._of_users))
+
+    async def _limits(self, user_id: str, agent: str | None) -> dict[Total, Limits]:
+        found = self.of_agents([agent] if agent else [])
+        if limits := await self.of_user(user_id):
+            found[Total.of_user(user_id)] = limits
+        return found
+
+
+def _of_calls(limits: Limits) -> bool:
+    return limits.tokens_per_day is not None or limits.cost_per_day is not None
+
+
+def _effective(own: int | None, default: int | None) -> int | None:
+    if own is None:
+        return default
+    return None if own == NO_LIMIT else own
+
+
+def _seen(future: asyncio.Future[Answer]) -> None:
+    """Mark the failure of a write as seen."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,267 @@
+"""What counts against limits, as it is stored: totals of each day, reservations of calls, and runs that began.
+
+All writes are items of one stage, which locks the totals of its transaction together, in the order of their keys: so no
+two daemons exceed a limit together, and none waits for another in a circle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, func, select, tuple_
+
+from runtime.database import bulk
+from runtime.database.bulk import Statement
+from runtime.database.group_commit import Plain, Stage
+from runtime.database.schema import reservations, runs, usage, usage_totals
+from runtime.models.budgets.limits import (
+    HOUR_MS,
+    BudgetExceeded,
+    LimitName,
+    Limits,
+    Total,
+    Used,
+    day_of,
+    exceeded,
+    too_large,
+)
+
+USAGE_COLUMNS: Final = (
+    *("id", "user_id", "agent", "thread_id", "run_id", "purpose", "model", "service_model"),
+    *("tokens_in", "tokens_out", "cached", "cost", "duration", "outcome", "created_at"),
+)
+_TOTAL: Final = ("user_id", "agent", "day")
+_RESERVED: Final = ("id", *_TOTAL, "tokens", "cost")
+
+Key = tuple[str, str, int]
+"""Of a total and its day."""
+
+
+class Ended(NamedTuple):
+    """A call that ended, or is known not to have begun. `row`: of the table `usage`; None: nothing was called.
+    `again`: the row may be stored already. `reservation`: of the call, with what it used until then."""
+
+    row: tuple[Any, ...] | None
+    totals: tuple[Total, ...] = ()
+    day: int = 0
+    used: Used = Used()
+    reservation: str | None = None
+    again: bool = False
+
+
+class Wanted(NamedTuple):
+    """A call that is about to begin, at `now` (Unix milliseconds). `most`: what it may use."""
+
+    id: str
+    limits: Mapping[Total, Limits]
+    most: Used
+    now: int
+
+
+class Begun(NamedTuple):
+    """A run that is about to begin, or goes on. `calls`: it calls models, whose limits must not be used up."""
+
+    run_id: str
+    limits: Mapping[Total, Limits]
+    now: int
+    calls: bool
+
+
+class Busy(NamedTuple):
+    """Not granted: only what calls that have not ended may use is too much. They may use less."""
+
+    error: BudgetExceeded
+
+
+class Granted(NamedTuple):
+    """A call may begin. `shares`: what each of its totals has used or reserved of its limits per day, from 0 to 1."""
+
+    shares: Mapping[Total, float]
+
+
+Item = Ended | Wanted | Begun
+Answer = Granted | Busy | None
+"""None: done, or the run may begin."""
+
+
+def _apply(connection: Connection, items: Sequence[Item]) -> list[Answer | Exception]:
+    counted = _lock_runs(connection, [each.run_id for each in items if isinstance(each, Begun)])
+    ended = _insert(connection, [each for each in items if isinstance(each, Ended)])
+    asked = [each for each in items if not isinstance(each, Ended)]
+    # Keys that are only asked for are locked too.
+    _add(connection, _changes(ended), {key for each in asked for key in _keys(each)})
+    bulk.delete(connection, reservations, "id", _reservations(ended))
+    if not asked:
+        return [None] * len(items)
+    book = _Book(connection, asked, counted)
+    answers: list[Answer | Exception] = [None if isinstance(each, Ended) else book.decide(each) for each in items]
+    book.store()
+    return answers
+
+
+def _plainly(items: Sequence[Item]) -> Plain[Answer] | None:
+    """Return the rows of calls that had no reservation as plain statements."""
+    ended = [each for each in items if isinstance(each, Ended) and each.row and not (each.again or each.reservation)]
+    if len(ended) < len(items):
+        return None
+    statements = bulk.inserting("sqlite", usage, USAGE_COLUMNS, [each.row for each in ended if each.row is not None])
+    return Plain([*statements, *_adding("sqlite", _changes(ended))], [None] * len(ended))
+
+
+LEDGER: Final[Stage[Item, Answer]] = Stage(9, _apply, _plainly)
+
+
+class _Book:
+    """The totals, reservations and runs that items ask for, as they are under the locks."""
+
+    def __init__(self, connection: Connection, asked: Sequence[Wanted | Begun], counted: set[str]) -> None:
+        """`counted`: runs that were counted before."""
+        self._connection = connection
+        self._counted = counted
+        self._begun: list[tuple[str, int]] = []
+        self._made: list[tuple[Any, ...]] = []
+        keys = sorted({key for each in asked for key in _keys(each)})
+        self._used = used(connection, keys)
+        self._reserved = reserved(connection, keys)
+        self._runs: Counter[tuple[Total, int]] = Counter()
+        for each in asked:
+            if isinstance(each, Begun):
+                self._count_runs(each)
+
+    def _count_runs(self, item: Begun) -> None:
+        hour = item.now // HOUR_MS
+        for total, limits in item.limits.items():
+            if limits.runs_per_hour is not None and (total, hour) not in self._runs:
+                self._runs[total, hour] = runs_in(self._connection, total, hour)
+
+    def decide(self, item: Wanted | Begun) -> Answer | BudgetExceeded:
+        """Grant an item, or say why not."""
+        return self._reserve(item) if isinstance(item, Wanted) else self._begin(item)
+
+    def _reserve(self, item: Wanted) -> Answer | BudgetExceeded:
+        busy: Busy | None = None
+        for total, limits in item.limits.items():
+            key = (*total, day_of(item.now))
+            for name, most, done, held in zip(_DAILY, item.most, self._used[key], self._reserved[key], strict=True):
+                limit = getattr(limits, name)
+                if limit is None or done + held + most <= limit:
+                    continue
+                if most > limit:
+                    return too_large(total, limits, name, item.most, item.now)
+                error = exceeded(total, limits, name, item.now)
+                if done + most > limit:
+                    return error
+                busy = Busy(error)
+        return busy or self._grant(item)
+
+    def _grant(self, item: Wanted) -> Granted:
+        shares = {}
+        for total, limits in item.limits.items():
+            key = (*total, day_of(item.now))
+            self._reserved[key] = self._reserved[key].plus(item.most)
+            self._made.append((item.id, *key, *item.most))
+            counted = zip(limits, self._used[key].plus(self._reserved[key]), strict=False)
+            shares[total] = max(number / limit for limit, number in counted if limit is not None)
+        return Granted(shares)
+
+    def _begin(self, item: Begun) -> BudgetExceeded | None:
+        hour = item.now // HOUR_MS
+        for total, limits in item.limits.items():
+            if item.calls and (error := used_up(total, limits, self._used[*total, day_of(item.now)], item.now)):
+                return error
+            if limits.runs_per_hour is None or item.run_id in self._counted:
+                continue
+            if self._runs[total, hour] >= limits.runs_per_hour:
+                return exceeded(total, limits, "runs_per_hour", item.now)
+        limited = any(limits.runs_per_hour is not None for limits in item.limits.values())
+        if limited and item.run_id not in self._counted:
+            self._counted.add(item.run_id)
+            self._begun.append((item.run_id, item.now))
+            self._runs.update((total, hour) for total in item.limits)
+        return None
+
+    def store(self) -> None:
+        """Store what was granted."""
+        bulk.insert(self._connection, reservations, _RESERVED, self._made)
+        bulk.update(self._connection, runs, ("id",), ("begun_at",), self._begun)
+
+
+_DAILY: Final[tuple[LimitName, ...]] = ("tokens_per_day", "cost_per_day")
+
+
+def used_up(total: Total, limits: Limits, used: Used, now: int) -> BudgetExceeded | None:
+    """Return the error of a total that allows no call any more at `now` (Unix milliseconds); None if it does."""
+    for name, number in zip(_DAILY, used, strict=True):
+        limit = getattr(limits, name)
+        if limit is not None and number >= limit:
+            return exceeded(total, limits, name, now)
+    return None
+
+
+def used(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Used]:
+    """Return what calls used that have ended, by total and day."""
+    found = bulk.find(connection, usage_totals, _TOTAL, ("tokens", "cost"), keys)
+    return defaultdict(Used, {(row[0], row[1], row[2]): Used(*row[3:]) for row in found})
+
+
+def reserved(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Used]:
+    """Return what calls may use that have not ended, by total and day."""
+    key = [reservations.c[name] for name in _TOTAL]
+    sums = [func.sum(reservations.c[name]) for name in ("tokens", "cost")]
+    query = select(*key, *sums).where(tuple_(*key).in_(keys)).group_by(*key)
+    found = connection.execute(query) if keys else ()
+    return defaultdict(Used, {(row[0], row[1], row[2]): Used(int(row[3]), int(row[4])) for row in found})
+
+
+def runs_in(connection: Connection, total: Total, hour: int) -> int:
+    """Return how many runs of a total were counted in an hour (of those since 1970)."""
+    whose = runs.c.agent == total.agent if total.agent else runs.c.user_id == total.user_id
+    within = runs.c.begun_at.between(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
+    return int(connection.execute(select(func.count()).where(whose, within)).scalar_one())
+
+
+def _keys(item: Wanted | Begun) -> Iterable[Key]:
+    return ((*total, day_of(item.now)) for total in item.limits)
+
+
+def _lock_runs(connection: Connection, run_ids: Sequence[str]) -> set[str]:
+    """Lock these runs; return those that were counted before."""
+    keys = [(each,) for each in sorted(set(run_ids))]
+    found = bulk.find(connection, runs, ("id",), ("begun_at",), keys, lock="NO KEY UPDATE")
+    return {row[0] for row in found if row[1] is not None}
+
+
+def _insert(connection: Connection, ended: Sequence[Ended]) -> list[Ended]:
+    """Insert the rows of these calls; return the calls whose end was not stored before."""
+    new = [each for each in ended if not each.again]
+    bulk.insert(connection, usage, USAGE_COLUMNS, [each.row for each in new if each.row is not None])
+    for each in ended:
+        if each.again and (each.row is None or bulk.insert(connection, usage, USAGE_COLUMNS, [each.row], ignore=True)):
+            new.append(each)
+    return new
+
+
+def _reservations(ended: Iterable[Ended]) -> list[str]:
+    return [each.reservation for each in ended if each.reservation is not None]
+
+
+def _changes(ended: Iterable[Ended]) -> dict[Key, Used]:
+    changes: defaultdict[Key, Used] = defaultdict(Used)
+    for each in ended:
+        if any(each.used):
+            for total in each.totals:
+                changes[*total, each.day] = changes[*total, each.day].plus(each.used)
+    return changes
+
+
+def _add(connection: Connection, changes: Mapping[Key, Used], locked: Iterable[Key]) -> None:
+    for statement in _adding(connection.dialect.name, {**dict.fromkeys(locked, Used()), **changes}):
+        connection.exec_driver_sql(statement.sql, statement.parameters)
+
+
+def _adding(dialect: str, changes: Mapping[Key, Used]) -> list[Statement]:
+    """Return the statements that add to totals, in the order of their keys, and make those that are missing."""
+    rows = [(*key, *changes[key]) for key in sorted(changes)]
+    return bulk.adding(dialect, usage_totals, _TOTAL, ("tokens", "cost"), rows)
