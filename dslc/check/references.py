@@ -187,6 +187,10 @@ class References:
             self._used["name", kind, name].pop(old.file, None)
             if not self._used["name", kind, name]:
                 del self._used["name", kind, name]
+        self._remove_from_models(old)
+
+    def _remove_from_models(self, old: FileDeclarations) -> None:
+        """Remove what the blocks of a file need of models."""
         for name, *_ in old.replies:
             _forget(self._replies, name, old.file)
         for name, _ in old.cost_limits:

@@ -61,9 +61,10 @@ class Wanted(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A run that is about to begin, or goes on. `calls`: it calls models, whose limits must not be used up."""
+    """A run, by its id, that is about to begin, or goes on. `calls`: it calls models, whose limits must not be used
+    up."""
 
-    run_id: str
+    id: str
     limits: Mapping[Total, Limits]
     now: int
     calls: bool
@@ -87,16 +88,20 @@ Answer = Granted | Busy | None
 
 
 def _apply(connection: Connection, items: Sequence[Item]) -> list[Answer | Exception]:
-    counted = _lock_runs(connection, [each.run_id for each in items if isinstance(each, Begun)])
+    counted = _lock_runs(connection, [each.id for each in items if isinstance(each, Begun)])
     ended = _insert(connection, [each for each in items if isinstance(each, Ended)])
-    asked = [each for each in items if not isinstance(each, Ended)]
+    over = {each.reservation for each in ended}
+    # A call that was cancelled meanwhile is in the same transaction as its end, and reserves nothing.
+    asked = [each for each in items if not isinstance(each, Ended) and each.id not in over]
     # Keys that are only asked for are locked too.
     _add(connection, _changes(ended), {key for each in asked for key in _keys(each)})
     bulk.delete(connection, reservations, "id", _reservations(ended))
     if not asked:
         return [None] * len(items)
     book = _Book(connection, asked, counted)
-    answers: list[Answer | Exception] = [None if isinstance(each, Ended) else book.decide(each) for each in items]
+    answers: list[Answer | Exception] = [
+        None if isinstance(each, Ended) or each.id in over else book.decide(each) for each in items
+    ]
     book.store()
     return answers
 
@@ -171,14 +176,14 @@ class _Book:
         for total, limits in item.limits.items():
             if item.calls and (error := used_up(total, limits, self._used[*total, day_of(item.now)], item.now)):
                 return error
-            if limits.runs_per_hour is None or item.run_id in self._counted:
+            if limits.runs_per_hour is None or item.id in self._counted:
                 continue
             if self._runs[total, hour] >= limits.runs_per_hour:
                 return exceeded(total, limits, "runs_per_hour", item.now)
         limited = any(limits.runs_per_hour is not None for limits in item.limits.values())
-        if limited and item.run_id not in self._counted:
-            self._counted.add(item.run_id)
-            self._begun.append((item.run_id, item.now))
+        if limited and item.id not in self._counted:
+            self._counted.add(item.id)
+            self._begun.append((item.id, item.now))
             self._runs.update((total, hour) for total in item.limits)
         return None
 
@@ -237,10 +242,11 @@ def _insert(connection: Connection, ended: Sequence[Ended]) -> list[Ended]:
     """Insert the rows of these calls; return the calls whose end was not stored before."""
     new = [each for each in ended if not each.again]
     bulk.insert(connection, usage, USAGE_COLUMNS, [each.row for each in new if each.row is not None])
-    for each in ended:
-        if each.again and (each.row is None or bulk.insert(connection, usage, USAGE_COLUMNS, [each.row], ignore=True)):
-            new.append(each)
-    return new
+
+    def was_missing(row: tuple[Any, ...]) -> bool:
+        return bulk.insert(connection, usage, USAGE_COLUMNS, [row], ignore=True) > 0
+
+    return new + [each for each in ended if each.again and (each.row is None or was_missing(each.row))]
 
 
 def _reservations(ended: Iterable[Ended]) -> list[str]:
