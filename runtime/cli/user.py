@@ -50,16 +50,92 @@ def add(name: str, root: Path | None, as_json: bool) -> None:
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """List every user and the number of its valid tokens."""
+    """List every user, the number of its valid tokens, and the limits that are set for it."""
     answer = call(find_root(root), "users.list")
     if as_json:
         print_json(answer)
         return
     rows = [
-        (row["user"], row["id"], local_time(row["created_at"]) if row["created_at"] else "-", str(row["tokens"]))
+        (
+            row["user"],
+            row["id"],
+            local_time(row["created_at"]) if row["created_at"] else "-",
+            str(row["tokens"]),
+            _shown_limits(row["limits"]),
+        )
         for row in answer["users"]
     ]
-    print_table(("user", "id", "since", "tokens"), rows, empty="There are no users.")
+    print_table(("user", "id", "since", "tokens", "limits"), rows, empty="There are no users.")
+
+
+@user.command()
+@click.argument("name")
+@root_option
+@json_option
+def show(name: str, root: Path | None, as_json: bool) -> None:
+    """Show the user NAME, its limits, and how much of them is used."""
+    answer = call(find_root(root), "users.show", {"name": name})
+    if as_json:
+        print_json(answer)
+    else:
+        _print_user(answer)
+
+
+@user.command("set", short_help="Limit what the agents of a user may use.")
+@click.argument("name")
+@click.option("--tokens-per-day", metavar="N", help="Maximum tokens of requests and replies per day (UTC).")
+@click.option("--cost-per-day", metavar="DOLLARS", help="Maximum cost per day (UTC) in US dollars.")
+@click.option("--runs-per-hour", metavar="N", help="Maximum number of runs that begin per hour.")
+@root_option
+@json_option
+def set_(
+    name: str,
+    tokens_per_day: str | None,
+    cost_per_day: str | None,
+    runs_per_hour: str | None,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Limit what all agents together may use for the user NAME.
+
+    A limit is a number, `none` for no limit, or `default` for that of the daemon (SYMBIONT_USER_TOKENS_PER_DAY,
+    SYMBIONT_USER_COST_PER_DAY, SYMBIONT_USER_RUNS_PER_HOUR). Runs that wait because of a limit are tried again.
+    """
+    limits = {"tokens_per_day": tokens_per_day, "cost_per_day": cost_per_day, "runs_per_hour": runs_per_hour}
+    answer = call(find_root(root), "users.set", {"name": name, **limits})
+    if as_json:
+        print_json(answer)
+    else:
+        _print_user(answer)
+
+
+def _print_user(answer: Mapping[str, Any]) -> None:
+    click.echo(f"{answer['user']}, {answer['id']}, {counted(answer['tokens'], 'token')}")
+    used, reserved = answer["used"], answer["reserved"]
+    rows = []
+    for name, key in (("tokens_per_day", "tokens"), ("cost_per_day", "cost"), ("runs_per_hour", "runs")):
+        limit = answer["limits"][name]
+        source = "default" if limit["set"] is None else "set"
+        most = "none" if limit["most"] is None else f"{_number(name, limit['most'])} ({source})"
+        spent = "-" if used[key] is None else _number(name, used[key])
+        rows.append((_LIMITS[name], most, spent, "-" if key == "runs" else _number(name, reserved[key])))
+    print_table(("limit", "most", "used", "reserved"), rows, empty="")
+
+
+_LIMITS = {"tokens_per_day": "tokens per day", "cost_per_day": "cost per day", "runs_per_hour": "runs per hour"}
+
+
+def _number(name: str, number: float) -> str:
+    return f"${number:,.4f}" if name == "cost_per_day" else f"{number:,.0f}"
+
+
+def _shown_limits(limits: Mapping[str, Any]) -> str:
+    shown = (
+        f"{_LIMITS[name]}: {limit if limit == 'none' else _number(name, limit)}"
+        for name, limit in limits.items()
+        if limit is not None
+    )
+    return ", ".join(shown) or "-"
 
 
 @user.command(short_help="Remove a user and, without --keep, all its data.")

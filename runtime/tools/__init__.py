@@ -23,6 +23,7 @@ from runtime.tools.agent.conversations import (
 from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
+from runtime.tools.agent.usage import agent_usage
 from runtime.tools.archival.memory import archival_forget, archival_insert, archival_replace, archival_search
 from runtime.tools.collection.items import forget, get, update
 from runtime.tools.collection.overview import get_collections, metrics, new_collection
@@ -199,6 +200,7 @@ TOOLS = table_of(
             stopped_by=AGENTS,
             example={"query": "which restaurant did they like", "limit": 5},
         ),
+        Tool(agent_usage, "read", indexes=False, example={"by": "model", "since": "7d"}),
         Tool(agent_block_list, "read", stopped_by=AGENTS, indexes=False, example={"agent": "assistant"}),
         Tool(
             agent_block_show,

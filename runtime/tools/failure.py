@@ -11,6 +11,7 @@ from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, Retry, SymbiontError, UsageError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported
+from runtime.models.budgets.limits import BudgetExceeded
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.switches import SwitchedOff
 from runtime.tools.tool import Tool, WrongParameters
@@ -62,7 +63,7 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
     if isinstance(error, WrongParameters) and error.problems:
         return _of_parameters(error, tool)
     code, hint = code_of(error, tool), error.hint
-    hidden = code != "invalid_params" and not isinstance(error, SwitchedOff)
+    hidden = code != "invalid_params" and not isinstance(error, SwitchedOff | BudgetExceeded)
     if hidden and caller is not None and not caller.may("admin"):
         return Failure(code, _UNTOLD[code], hint="try again later; see the daemon's log")
     return Failure(code, str(error), getattr(error, "field", None), hint)
@@ -70,7 +71,7 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
 
 def code_of(error: SymbiontError, tool: Tool | None) -> Code:
     """Return the kind of failure of an error."""
-    if isinstance(error, EmbeddingMismatch | SwitchedOff):
+    if isinstance(error, EmbeddingMismatch | SwitchedOff | BudgetExceeded):
         return "provider_unavailable"
     if isinstance(error, _ASKED_WRONGLY):
         return "invalid_params"

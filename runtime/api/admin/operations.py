@@ -45,6 +45,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "users.add": users.add,
         "users.list": users.list_users,
         "users.remove": users.remove,
+        "users.set": users.change,
+        "users.show": users.show,
         "webhooks.list": webhooks.list_webhooks,
         "webhooks.log": webhooks.log,
         "webhooks.sample": webhooks.sample,

@@ -11,6 +11,7 @@ from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.identity.caller import Caller
 from runtime.identity.tokens import Tokens
+from runtime.identity.user_settings import UserSettingsStore
 from runtime.models.client import ModelClient
 from runtime.models.model import ModelUnavailable
 from runtime.secrets.backend import SecretContext
@@ -55,6 +56,7 @@ class AdminContext(Context):
     """Returns the context of an agent as it is for a caller. Raises ModelUnavailable."""
     follow_secrets: Callable[[], Awaitable[None]]
     """Serves with the generated secrets as they are now, after a rotation."""
+    user_settings: UserSettingsStore
     state: Path
     """The state folder."""
     key_from: str

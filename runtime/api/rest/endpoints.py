@@ -221,6 +221,7 @@ ENDPOINTS: Final = (
     Endpoint("DELETE", _ITEM, TOOLS["forget"]),
     Endpoint("GET", "/v1/agents", TOOLS["agent_list"]),
     *_of_agents(_AGENT_ROWS),
+    Endpoint("GET", "/v1/usage", TOOLS["agent_usage"]),
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),

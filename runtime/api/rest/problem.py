@@ -11,6 +11,7 @@ from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported
+from runtime.models.budgets.limits import BudgetExceeded
 from runtime.switches import SwitchedOff
 from runtime.threads.events import told
 from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
@@ -32,6 +33,7 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "misdirected": (421, "This host name is not served"),
         "wrong_parameters": (422, "The parameters are invalid"),
         "too_many_streams": (429, "Too many requests wait for agents"),
+        "budget_exceeded": (429, "A limit is reached"),
         "internal": (500, "Internal error"),
         told.RUN_FAILED[0]: told.RUN_FAILED[1:],
         "upsert_failed": (500, "The data could not be stored"),
@@ -144,6 +146,8 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
         return Problem(kind, detail, code=code)
     if kind == "unavailable":
         return Problem(kind, "try again", code=code, headers=_LATER)
+    if isinstance(error, BudgetExceeded):
+        return Problem(kind, detail, hint=hint, code=code, headers=(("Retry-After", str(error.retry_after)),))
     # Only a person turns a switch.
     again = TITLES[kind][0] == 503 and kind != "switched_off"
     return Problem(kind, detail, hint=hint, code=code, errors=_field(failure), headers=_LATER if again else ())
@@ -156,6 +160,8 @@ def _kind(error: SymbiontError, code: Code) -> str:
     match error:
         case Forbidden():
             return "forbidden"
+        case BudgetExceeded():
+            return "budget_exceeded"
         case NotFound() | NoSuchItem():
             return "not_found"
         case Conflict() | Unsupported():

@@ -12,6 +12,7 @@ COMMANDS = {
     "context": "runtime.cli.agent.context:context",
     "runs": "runtime.cli.agent.runs:runs",
     "cancel": "runtime.cli.agent.runs:cancel",
+    "usage": "runtime.cli.agent.usage:usage",
     "undo": "runtime.cli.agent.undo:undo",
     "block": "runtime.cli.agent.block:block",
     "config": "runtime.cli.agent.config:config",

@@ -272,6 +272,7 @@ class App:
             services=self.services,
             agent_context=self.agent_context,
             follow_secrets=self.follow_secrets,
+            user_settings=self.user_settings,
             state=self.root.state,
             key_from=master_key.place(self.root, self.settings.master_key),
             models=self.models,

@@ -18,6 +18,7 @@ from runtime.memory.succession import HiddenItems, changes_among
 from runtime.memory.summary.abstractive import Written, bounded, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key
+from runtime.models.budgets.limits import BudgetExceeded
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
 from runtime.models.model import ModelRefused, ModelUnavailable
@@ -106,7 +107,7 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime, *, owne
 
     An existing one is returned however it was made, unless an item has changed since, or the call asks for another
     strategy, provider, model or number of words: then its text is made again, and its id stays. Raises
-    NothingToSummarise, ModelUnavailable, ModelRefused, StoreError.
+    NothingToSummarise, ModelUnavailable, ModelRefused, BudgetExceeded, StoreError.
     """
     items = [item async for item in _sources(memory, wanted)]
     left_out = len(items) > wanted.limit
@@ -210,7 +211,7 @@ class _Written(NamedTuple):
 
 
 async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_words: int, owner: CallOwner) -> _Written:
-    """Raises ModelUnavailable, ModelRefused if a model is required."""
+    """Raises ModelUnavailable, ModelRefused, BudgetExceeded if a model is required."""
     fell_back = None
     if not wanted.without_model:
         try:
@@ -219,7 +220,7 @@ async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_wo
                 text, author = await _abstract(chosen, items, wanted, max_words, owner)
                 provider, _, model = author.partition("/")
                 return _Written(text, MadeSummary(provider, model))
-        except (ModelUnavailable, ModelRefused) as error:
+        except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
             if wanted.strategy == "abstractive":
                 raise
             fell_back = error.line()
@@ -256,7 +257,7 @@ def _chosen(memory: OpenMemory, wanted: Wanted) -> ModelClient | None:
 
 
 async def _abstract(model: ModelClient, items: list[Item], wanted: Wanted, max_words: int, owner: CallOwner) -> Written:
-    """Return the model's summary of the items. Raises ModelUnavailable, ModelRefused."""
+    """Return the model's summary of the items. Raises ModelUnavailable, ModelRefused, BudgetExceeded."""
     if not await model.reachable():
         raise ModelUnavailable(f"the model {model.name} does not answer", hint="check that it is running")
     written = await write(

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.identity.user_settings import NO_LIMIT, UserSettingsStore
+from runtime.database.schema import usage_totals
+from runtime.identity.user_settings import NO_LIMIT, UserSettings, UserSettingsStore
 from runtime.models.budgets.ledger import (
     LEDGER,
     Answer,
@@ -207,9 +208,21 @@ class Budgets:
         found = {Total.of_agent(agent): self._of_agent(agent) for agent in agents}
         return {total: limits for total, limits in found.items() if limits}
 
+    async def of_users(self) -> dict[Total, Limits]:
+        """Return the limits of the users who have limits of their own, or who used something today. Raises
+        `Unavailable`."""
+        settings, today = await self._settings.all(), day_of(milliseconds(self._clock))
+        query = select(usage_totals.c.user_id).where(usage_totals.c.agent == "", usage_totals.c.day == today)
+        async with self._database.read() as connection:
+            ids = {*settings, *(await connection.execute(query)).scalars()}
+        found = {Total.of_user(each): self._of(settings.get(each, UserSettings())) for each in sorted(ids)}
+        return {total: limits for total, limits in found.items() if limits}
+
     async def of_user(self, user_id: str) -> Limits:
         """Return the limits of a user. Raises `Unavailable`."""
-        own = await self._settings.of(user_id)
+        return self._of(await self._settings.of(user_id))
+
+    def _of(self, own: UserSettings) -> Limits:
         return Limits(*map(_effective, own[: len(Limits._fields)], self._of_users))
 
     async def _limits(self, user_id: str, agent: str | None) -> dict[Total, Limits]:

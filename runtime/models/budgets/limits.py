@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal, NamedTuple
+from decimal import Decimal, InvalidOperation
+from typing import Final, Literal, NamedTuple, get_args
 
 from dslc.blocks.agent import Agent
 from runtime.clock import rfc3339
-from runtime.errors import GiveUp
+from runtime.errors import GiveUp, UsageError
 
 NANO: Final = 1_000_000_000
 """Parts of a US dollar in which costs are stored."""
@@ -15,6 +16,7 @@ DAY_MS: Final = 86_400_000
 HOUR_MS: Final = 3_600_000
 
 LimitName = Literal["tokens_per_day", "cost_per_day", "runs_per_hour"]
+LIMITS: Final[tuple[LimitName, ...]] = get_args(LimitName)
 
 
 class Limits(NamedTuple):
@@ -30,11 +32,28 @@ class Limits(NamedTuple):
 
 UNLIMITED: Final = Limits()
 
+LARGEST: Final = Limits(1_000_000_000_000, 1_000_000 * NANO, 1_000_000)
+"""The largest limits."""
+SMALLEST: Final = Limits(1, NANO // 10_000, 1)
+
 
 def limits_of(agent: Agent) -> Limits:
     """Return the limits that a program gives an agent."""
     given = agent.limits
     return Limits(given.tokens_per_day, in_nano(given.cost_per_day), given.runs_per_hour)
+
+
+def read_limit(name: LimitName, text: str) -> int:
+    """Return a limit that a person writes: a number of tokens or runs, or US dollars. Raises UsageError."""
+    try:
+        number = Decimal(text.replace("_", "").replace(",", "").removeprefix("$"))
+        limit = number * (NANO if name == "cost_per_day" else 1)
+        if number.is_finite() and limit == int(limit) and getattr(SMALLEST, name) <= limit <= getattr(LARGEST, name):
+            return int(limit)
+    except InvalidOperation:
+        pass
+    low, high = (shown(name, getattr(bounds, name)) for bounds in (SMALLEST, LARGEST))
+    raise UsageError(f"{name}: {text[:80]!r} is no limit", hint=f"write a number from {low} to {high}")
 
 
 def in_nano(dollars: float | None) -> int | None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from runtime.clock import Clock, uuid7
 from runtime.database.connection import Database

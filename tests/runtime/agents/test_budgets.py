@@ -1,0 +1,150 @@
+"""Agents at their limits: people are refused, deliveries wait and go on, and everything that a model is asked counts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from runtime.database.schema import OWNER, reservations, usage_totals
+from tests.runtime.agents.loop.acting import Acting, acting, program
+from tests.runtime.agents.scripted import ScriptedModel, says
+from tests.runtime.daemon.running import write_program
+
+DAY_MS = 86_400_000
+
+
+def limited(model: ScriptedModel, limits: str, *, more: str = "", models: str = "") -> str:
+    """Return the program of an agent whose replies have 200 tokens at most."""
+    return program(model, f"limits {{ {limits} }} context {{ reply_tokens 200 }} {more}", models)
+
+
+async def used(agent: Acting) -> tuple[int, int]:
+    """Return the tokens that count for the agent, and those that are reserved."""
+    async with agent.app.database.read() as connection:
+        totals = await connection.execute(select(usage_totals.c.tokens).where(usage_totals.c.agent == "helper"))
+        held = await connection.execute(select(reservations.c.tokens).where(reservations.c.agent == "helper"))
+        return sum(totals.scalars()), sum(held.scalars())
+
+
+async def idle(agent: Acting) -> None:
+    async with asyncio.timeout(60):
+        while agent.dispatcher.running or agent.app.database.commits._task is not None:
+            await asyncio.sleep(0.02)
+
+
+async def reload(agent: Acting, folder: Path, text: str) -> None:
+    write_program(folder, text)
+    assert await agent.app.reload()
+
+
+async def test_people_are_refused_at_a_limit_and_deliveries_wait_for_the_next_day(tmp_path: Path) -> None:
+    with ScriptedModel(says("Yes.")) as model:
+        async with acting(tmp_path, limited(model, "tokens_per_day 7000")) as agent:
+            answered = 0
+            while await agent.ask("Are you there?") == "answered":
+                answered += 1
+            last = (await agent.messages())[-1]
+            assert answered
+            assert last.text.startswith("The turn failed. the limit of the agent helper, 7,000 tokens per day, is used up")
+
+            delivery = await agent.deliver({"number": 1})
+            row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
+            assert row.ended is None
+            asked = len(model.bodies)
+            total, held = await used(agent)
+            assert total <= 7000
+            assert held == 0
+
+            # A raised limit wakes it.
+            await reload(agent, tmp_path, limited(model, "tokens_per_day 100000"))
+            assert await agent.end(delivery) == "answered"
+            assert len(model.bodies) == asked + 1
+
+
+async def test_a_delivery_at_a_limit_leaves_its_thread_to_people_and_goes_on_from_its_steps(tmp_path: Path) -> None:
+    with ScriptedModel(says(archival_insert={"content": "Step one."}), says("Done.")) as model:
+        async with acting(tmp_path, limited(model, "tokens_per_day 5500")) as agent:
+            delivery = await agent.deliver({"number": 1})
+            await agent.until(delivery, lambda row: row.state == "budget_exceeded")
+            assert len(model.bodies) == 1
+            # A person is told at once, although the delivery is in the middle of its turn in the same thread.
+            assert await agent.ask("Are you there?") == "failed"
+
+            await reload(agent, tmp_path, limited(model, "tokens_per_day 100000"))
+            assert await agent.end(delivery) == "answered"
+            assert len(model.bodies) == 2
+            assert [name for name, status, _ in await agent.outputs()] == ["archival_insert"]
+
+
+@pytest.mark.parametrize(("at_limit", "asked", "delivered"), [("wait", "wait", "wait"), ("refuse", "dead", "dead")])
+async def test_at_limit_decides_for_messages_and_deliveries(
+    tmp_path: Path, at_limit: str, asked: str, delivered: str
+) -> None:
+    states = {"wait": "budget_exceeded", "dead": "dead"}
+    with ScriptedModel(says("Yes.")) as model:
+        async with acting(tmp_path, limited(model, f"runs_per_hour 1 at_limit {at_limit}")) as agent:
+            assert await agent.ask("One.") == "answered"
+            message, delivery = await agent.send("Two."), await agent.deliver({"number": 1})
+            for turn, state in ((message, asked), (delivery, delivered)):
+                row = await agent.until(turn, lambda row, state=state: row.state == states[state])
+                assert "1 run per hour" in row.error
+        assert len(model.bodies) == 1
+
+
+async def test_a_run_that_is_tried_again_begins_once(tmp_path: Path) -> None:
+    with ScriptedModel(503, 503, 503, 503, 503, says("Yes.")) as model:
+        async with acting(tmp_path, limited(model, "runs_per_hour 2")) as agent:
+            assert await agent.ask("One.") == "answered"
+            row = (await agent.run((await agent.inputs_of())[0])) if hasattr(agent, "inputs_of") else None
+            assert await agent.ask("Two.") == "answered"
+            assert await agent.ask("Three.") == "failed"
+            assert row is None
+
+
+async def test_a_call_that_can_never_fit_ends_a_delivery_that_would_wait(tmp_path: Path) -> None:
+    with ScriptedModel(says("Yes.")) as model:
+        async with acting(tmp_path, limited(model, "tokens_per_day 300")) as agent:
+            delivery = await agent.deliver({"number": 1})
+            row = await agent.until(delivery, lambda row: row.state == "dead")
+            assert "is less than one call of the model may take" in row.error
+        assert not model.bodies
+
+
+async def test_corrections_and_summaries_count(tmp_path: Path) -> None:
+    """And what the service tells counts, not what was reserved."""
+
+    def answer(body: Any) -> Any:
+        return says("Fine.") if len(model.bodies) % 2 == 0 else '{"messages": [], "tool_calls": [{"name": 7}]}'
+
+    with ScriptedModel(answer) as model:
+        async with acting(tmp_path, limited(model, "tokens_per_day 1000000")) as agent:
+            assert await agent.ask("One.") == "answered"
+            await idle(agent)
+            assert len(model.bodies) > 1
+            told = sum(sum(len(str(m["content"])) for m in body["messages"]) // 4 for body in model.bodies)
+            total, held = await used(agent)
+            assert told <= total <= told + 100 * len(model.bodies)
+            assert held == 0
+
+
+async def test_a_limit_of_a_user_holds_over_agents_and_is_lifted_for_what_waits(tmp_path: Path) -> None:
+    with ScriptedModel(says("Yes.")) as model:
+        async with acting(tmp_path, program(model)) as agent:
+            settings, database = agent.app.user_settings, agent.app.database
+            await database.transact(lambda connection: settings.change(connection, OWNER, {"tokens_per_day": 500}))
+            delivery = await agent.deliver({"number": 1})
+            row = await agent.until(delivery, lambda row: row.state == "dead")
+            assert "the limit of the user, 500 tokens per day," in row.error
+
+
+async def test_a_service_that_does_not_say_what_it_used_counts_what_was_reserved(tmp_path: Path) -> None:
+    with ScriptedModel(says("Yes.")) as model:
+        model.tells = False
+        async with acting(tmp_path, limited(model, "tokens_per_day 1000000")) as agent:
+            assert await agent.ask("One.") == "answered"
+            await idle(agent)
+            assert (await used(agent))[0] > 200
