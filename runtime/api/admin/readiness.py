@@ -24,6 +24,7 @@ from runtime.models.model import ModelUnavailable, Problem
 from runtime.switches import AGENTS, SWITCHES
 from runtime.threads.turns.backlog import Backlog, BacklogReader
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
+from runtime.tools.agent.access import model_of
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 from runtime.webhooks.routing.route import MountedWebhook
 
@@ -83,6 +84,8 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
         yield check
     async for check in _agents(context):
         yield check
+    if (costs := await _costs(context)) is not None:
+        yield costs
     for name, memory in sorted(context.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
@@ -292,6 +295,21 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
     if memory.for_tests:
         return Check(check, "YELLOW", f"{memory.embedding}, which is for tests: its vectors have no meaning")
     return Check(check, "GREEN", memory.embedding)
+
+
+async def _costs(context: AdminContext) -> Check | None:
+    """Return what agents cannot do because costs of users are limited and their models have no prices; None if all have
+    prices, or no costs are limited."""
+    models = context.program.models
+    agents = ((each.name, model_of(each)) for each in context.program.agents.values() if each.enabled)
+    priced = {name for name, each in models.items() if None not in (each.input_price, each.output_price)}
+    missing = [f"{model} ({agent})" for agent, model in agents if model is not None and model not in priced]
+    try:
+        if not missing or context.budgets is None or not await context.budgets.limits_costs():
+            return None
+    except Unavailable:
+        return None
+    return Check("limits of costs", "YELLOW", _listed("models without prices are not called for some users", missing))
 
 
 async def model_checks(models: Sequence[ModelStatus]) -> list[Check]:

@@ -218,6 +218,11 @@ class Budgets:
         found = {Total.of_user(each): self._of(settings.get(each, UserSettings())) for each in sorted(ids)}
         return {total: limits for total, limits in found.items() if limits}
 
+    async def limits_costs(self) -> bool:
+        """True if the costs of any user are limited. Raises `Unavailable`."""
+        found = [self._of_users, *map(self._of, (await self._settings.all()).values())]
+        return any(limits.cost_per_day is not None for limits in found)
+
     async def of_user(self, user_id: str) -> Limits:
         """Return the limits of a user. Raises `Unavailable`."""
         return self._of(await self._settings.of(user_id))

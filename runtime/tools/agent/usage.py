@@ -74,7 +74,7 @@ class AgentUsage(BaseModel):
 async def agent_usage(
     context: Context, by: Grouping = "agent", since: Since = None, agent: OfAgent = None, user: User = None
 ) -> AgentUsage:
-    """Show what the calls of models and embeddings used and cost, and how much of the limits is left.
+    """Show what models and embeddings used and cost, and how much of limits is left.
 
     Without the scope `admin` these are the caller's own calls and limits; with it those of all users, unless `user` is
     given. Limits count calls of language models at the prices of the program alone, from the begin of a day (UTC).

@@ -57,6 +57,8 @@ class ScriptedModel:
         self.replies = list(replies)
         self.bodies: list[dict[str, Any]] = []
         self.port = 0
+        self.tells = True
+        """False: it does not say what its replies used."""
         self.letters = 4
         """Characters of a token in the usage of its replies."""
         self._loop = asyncio.new_event_loop()
@@ -118,6 +120,8 @@ class ScriptedModel:
             "choices": [{"index": 0, **reply}],
             "usage": {"prompt_tokens": size // self.letters, "completion_tokens": len(str(reply)) // 4},
         }
+        if not self.tells:
+            answer["usage"] = None
         if body.get("stream"):
             return await _streamed(request, reply, answer["usage"])
         return web.json_response(answer)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from runtime.api.admin import readiness, users
+from runtime.api.admin.agents import chat
+from runtime.api.rest.problem import problem_of
 from runtime.database.schema import OWNER, reservations, usage_totals
+from runtime.models.budgets.limits import BudgetExceeded
+from tests.lanes import LONG
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.daemon.running import write_program
-
-DAY_MS = 86_400_000
+from tests.runtime.daemon.running import running, until, write_program
 
 
 def limited(model: ScriptedModel, limits: str, *, more: str = "", models: str = "") -> str:
@@ -49,7 +54,9 @@ async def test_people_are_refused_at_a_limit_and_deliveries_wait_for_the_next_da
                 answered += 1
             last = (await agent.messages())[-1]
             assert answered
-            assert last.text.startswith("The turn failed. the limit of the agent helper, 7,000 tokens per day, is used up")
+            assert last.text.startswith(
+                "The turn failed. the limit of the agent helper, 7,000 tokens per day, is used up"
+            )
 
             delivery = await agent.deliver({"number": 1})
             row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
@@ -96,13 +103,13 @@ async def test_at_limit_decides_for_messages_and_deliveries(
 
 
 async def test_a_run_that_is_tried_again_begins_once(tmp_path: Path) -> None:
-    with ScriptedModel(503, 503, 503, 503, 503, says("Yes.")) as model:
+    with ScriptedModel(503, 503, 503, says("Yes.")) as model:
         async with acting(tmp_path, limited(model, "runs_per_hour 2")) as agent:
-            assert await agent.ask("One.") == "answered"
-            row = (await agent.run((await agent.inputs_of())[0])) if hasattr(agent, "inputs_of") else None
+            first = await agent.send("One.")
+            assert await agent.end(first) == "answered"
+            assert (await agent.run(first)).attempt > 1
             assert await agent.ask("Two.") == "answered"
             assert await agent.ask("Three.") == "failed"
-            assert row is None
 
 
 async def test_a_call_that_can_never_fit_ends_a_delivery_that_would_wait(tmp_path: Path) -> None:
@@ -131,14 +138,57 @@ async def test_corrections_and_summaries_count(tmp_path: Path) -> None:
             assert held == 0
 
 
-async def test_a_limit_of_a_user_holds_over_agents_and_is_lifted_for_what_waits(tmp_path: Path) -> None:
+async def test_a_limit_of_a_user_holds_and_is_lifted_for_what_waits(tmp_path: Path) -> None:
+    with ScriptedModel(says("Yes.")) as model:
+        async with acting(tmp_path, program(model, "context { reply_tokens 200 }")) as agent:
+            context = agent.app.admin_context()
+            await users.change(context, {"name": OWNER, "tokens_per_day": "6000"})
+            while await agent.ask("Are you there?") == "answered":
+                pass
+            delivery = await agent.deliver({"number": 1})
+            row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
+            assert "the limit of the user, 6,000 tokens per day," in row.error
+            shown = await users.show(context, {"name": OWNER})
+            assert shown["limits"]["tokens_per_day"] == {"set": 6000, "most": 6000}
+            assert 0 < shown["used"]["tokens"] <= 6000
+
+            await users.change(context, {"name": OWNER, "tokens_per_day": "none"})
+            assert await agent.end(delivery) == "answered"
+
+
+async def test_a_person_is_told_before_a_message_is_stored(tmp_path: Path) -> None:
+    with ScriptedModel(says("Yes.")) as model:
+        async with acting(tmp_path, limited(model, "runs_per_hour 1")) as agent:
+            assert await agent.ask("One.") == "answered"
+            refusal = await agent.app.budgets.refusal(OWNER, "helper")
+            assert refusal is not None
+            problem = problem_of(refusal)
+            assert (problem.status, problem.kind) == (429, "budget_exceeded")
+            assert problem.headers == (("Retry-After", str(refusal.retry_after)),)
+            assert 0 < refusal.retry_after <= 3600
+            with pytest.raises(BudgetExceeded):
+                await chat.send(agent.app.admin_context(), {"agent": "helper", "message": "Two."})
+
+            await reload(agent, tmp_path, limited(model, "runs_per_hour 1 at_limit wait"))
+            assert await agent.app.budgets.refusal(OWNER, "helper") is None
+
+
+async def test_agents_of_users_with_a_limit_of_costs_need_prices_and_readiness_says_so(tmp_path: Path) -> None:
     with ScriptedModel(says("Yes.")) as model:
         async with acting(tmp_path, program(model)) as agent:
-            settings, database = agent.app.user_settings, agent.app.database
-            await database.transact(lambda connection: settings.change(connection, OWNER, {"tokens_per_day": 500}))
+            await users.change(agent.app.admin_context(), {"name": OWNER, "cost_per_day": "1.50"})
             delivery = await agent.deliver({"number": 1})
-            row = await agent.until(delivery, lambda row: row.state == "dead")
-            assert "the limit of the user, 500 tokens per day," in row.error
+            row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
+            assert "the model scripted has no prices" in row.error
+            found = await readiness.readiness(agent.app.admin_context(), {})
+            (check,) = [each for each in found["checks"] if each["check"] == "limits of costs"]
+            assert (check["status"], "scripted (helper)" in check["text"]) == ("YELLOW", True)
+
+            priced = program(model).replace('model "m" } }', 'model "m" } input_price 0.4 output_price 1.6 }')
+            await reload(agent, tmp_path, priced)
+            assert await agent.end(delivery) == "answered"
+            found = await readiness.readiness(agent.app.admin_context(), {})
+            assert "limits of costs" not in {each["check"] for each in found["checks"]}
 
 
 async def test_a_service_that_does_not_say_what_it_used_counts_what_was_reserved(tmp_path: Path) -> None:
@@ -147,4 +197,35 @@ async def test_a_service_that_does_not_say_what_it_used_counts_what_was_reserved
         async with acting(tmp_path, limited(model, "tokens_per_day 1000000")) as agent:
             assert await agent.ask("One.") == "answered"
             await idle(agent)
-            assert (await used(agent))[0] > 200
+            total, held = await used(agent)
+            assert total > 200
+            assert held == 0
+
+
+@LONG
+def test_a_call_in_which_the_daemon_is_killed_counts_with_what_was_reserved(tmp_path: Path) -> None:
+    """The run goes on and asks again, which counts too."""
+    asked = threading.Event()
+    killed = threading.Event()
+
+    def answer(_: Any) -> Any:
+        asked.set()
+        killed.wait(60)
+        return says("Yes.")
+
+    def limit() -> dict[str, Any]:
+        answer = daemon.symbi("agent", "usage", "--json")
+        (found,) = json.loads(answer.stdout)["limits"]
+        return dict(found)
+
+    with ScriptedModel(answer) as model:
+        write_program(tmp_path, limited(model, "tokens_per_day 20000"))
+        with running(tmp_path, "program") as daemon:
+            assert daemon.request("POST", "/w", b"{}").status == 202
+            assert asked.wait(60)
+            daemon.kill()
+        killed.set()
+        with running(tmp_path, "program") as daemon:
+            until(lambda: limit()["used"] > 0)
+            assert limit()["used"] < limit()["reserved"] < 20000
+        assert len(model.bodies) == 2
