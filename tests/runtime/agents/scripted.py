@@ -116,7 +116,7 @@ class ScriptedModel:
         if isinstance(reply, str):
             reply = {"message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}
         size = sum(len(str(message["content"])) for message in body["messages"])
-        answer = {
+        answer: dict[str, Any] = {
             "choices": [{"index": 0, **reply}],
             "usage": {"prompt_tokens": size // self.letters, "completion_tokens": len(str(reply)) // 4},
         }
