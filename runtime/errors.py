@@ -67,7 +67,10 @@ class Parked(Away):
 
 
 class GiveUp(SymbiontError):  # noqa: N818
-    """A retry cannot succeed: the work becomes a dead letter at once."""
+    """A retry cannot succeed: the work becomes a dead letter at once. `cause`: the kind of problem, where clients
+    distinguish it from others."""
+
+    cause: str | None = None
 
 
 class NotFound(UsageError):  # noqa: N818

@@ -40,7 +40,7 @@ def outcome_of(turn: ClaimedTurn, error: Exception, *, quiet: bool = False) -> O
             return Outcome(AGENT_GONE, str(error))
         case GiveUp():
             log.error("dead_letter", agent=turn.agent, error=error.line())
-            return Outcome(DEAD, error.line())
+            return Outcome(DEAD, error.line(), cause=error.cause)
         case Parked():
             if not quiet:
                 log.info("run_parked", agent=turn.agent, state=error.state, reason=str(error))

@@ -87,7 +87,7 @@ class AgentServices:
 
     def _last_event(self, run: EndedRun, ended: str) -> RunEvent:
         if ended == "failed":
-            return told.error(run.run_id, told.run_failed(run.error or _EMPTY))
+            return told.error(run.run_id, told.run_failed(run.error or _EMPTY, run.cause))
         return told.done(run.run_id, partial(self.totals, user_id=run.user_id, run_id=run.run_id), ended)
 
     def totals(self, connection: Connection, *, user_id: str, run_id: str) -> dict[str, object]:

@@ -154,7 +154,7 @@ _AGENT_ROWS: Final = (
         TOOLS["agent_chat"],
         location=_RUN,
         largest=LARGEST_ITEMS,
-        more=_WATCHED,
+        more=(*_WATCHED, "budget_exceeded"),
         watch=watch_run,
         unfinished=True,
     ),
@@ -225,7 +225,7 @@ ENDPOINTS: Final = (
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),
-    Endpoint("POST", "/summarize", TOOLS["summarize"], more=_ABSENT),
+    Endpoint("POST", "/summarize", TOOLS["summarize"], more=(*_ABSENT, "budget_exceeded")),
     *_mirrors(TOOLS),
 )
 

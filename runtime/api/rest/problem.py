@@ -33,7 +33,7 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "misdirected": (421, "This host name is not served"),
         "wrong_parameters": (422, "The parameters are invalid"),
         "too_many_streams": (429, "Too many requests wait for agents"),
-        "budget_exceeded": (429, "A limit is reached"),
+        told.LIMIT_REACHED[0]: told.LIMIT_REACHED[1:],
         "internal": (500, "Internal error"),
         told.RUN_FAILED[0]: told.RUN_FAILED[1:],
         "upsert_failed": (500, "The data could not be stored"),

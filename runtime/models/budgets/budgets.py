@@ -181,6 +181,13 @@ class Budgets:
                 return error
         return None
 
+    async def check(self, user_id: str, agent: str) -> None:
+        """Raise what `refusal` returns."""
+        refusal = await self.refusal(user_id, agent)
+        if refusal is not None:
+            self.on_exceeded(refusal.limit)
+            raise refusal
+
     async def states(self, limits: Mapping[Total, Limits]) -> dict[Total, State]:
         """Return how much of these limits is used now. Raises `Unavailable`."""
         if not limits:

@@ -92,6 +92,8 @@ class BudgetExceeded(GiveUp):
     `until`: Unix milliseconds of the next period. `limit`: its name. `fits_never`: not in the next period either.
     """
 
+    cause = "budget_exceeded"
+
     def __init__(
         self, message: str, *, limit: LimitName, until: int, now: int, fits_never: bool = False, hint: str | None = None
     ) -> None:

@@ -23,6 +23,8 @@ PROBLEMS: Final = "urn:symbiont:problem:"
 """Prefix of the type of every problem (RFC 9457)."""
 RUN_FAILED: Final = ("run_failed", 500, "The run failed")
 """Kind, status and title of the problem of a run that failed."""
+LIMIT_REACHED: Final = ("budget_exceeded", 429, "A limit is reached")
+"""The same for one that a budget did not allow."""
 
 STARTED: Final = "started"
 """State of a call that has no output yet; later it is the status of the output."""
@@ -55,7 +57,7 @@ def error(run_id: str, problem: Mapping[str, Any]) -> RunEvent:
     return RunEvent(run_id, ERROR, {"problem": problem})
 
 
-def run_failed(detail: str) -> dict[str, Any]:
-    """Return the problem of a run that failed."""
-    kind, status, title = RUN_FAILED
+def run_failed(detail: str, cause: str | None = None) -> dict[str, Any]:
+    """Return the problem of a run that failed. `cause`: see `Outcome.cause`."""
+    kind, status, title = LIMIT_REACHED if cause == LIMIT_REACHED[0] else RUN_FAILED
     return {"type": f"{PROBLEMS}{kind}", "title": title, "status": status, "detail": detail}

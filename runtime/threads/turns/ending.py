@@ -44,6 +44,8 @@ class EndedRun(NamedTuple):
     """How, see `run.End`."""
     error: str | None
     at: int
+    cause: str | None = None
+    """Why it failed, see `Outcome.cause`."""
 
 
 OnEnded = Callable[[Connection, Sequence[EndedRun]], None]
@@ -87,7 +89,16 @@ def is_stored(current: tuple[int, str] | None, turn: ClaimedTurn, outcome: Outco
 def ended_runs(endings: Sequence[Ending[Any]], held: dict[str, Held]) -> list[EndedRun]:
     """Return the runs that these outcomes end. `held`: the places of the turns on their threads."""
     return [
-        EndedRun(turn.run_id, turn.user_id, turn.agent, _thread(turn, held), how_ended(outcome), _error(outcome), at)
+        EndedRun(
+            run_id=turn.run_id,
+            user_id=turn.user_id,
+            agent=turn.agent,
+            thread_id=_thread(turn, held),
+            ended=how_ended(outcome),
+            error=_error(outcome),
+            at=at,
+            cause=outcome.cause,
+        )
         for turn, outcome, at in endings
         if _RUN_STATES[outcome.state] in run.ENDED
     ]

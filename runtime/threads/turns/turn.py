@@ -92,6 +92,8 @@ class Outcome(NamedTuple):
     """State of the run while it waits, see `Away.state`; None: the usual one."""
     until: int | None = None
     """Unix milliseconds of the next attempt, in place of `wait`."""
+    cause: str | None = None
+    """Kind of the problem of a run that failed, see `GiveUp.cause`."""
     frees_thread: bool = False
     """Later turns of its thread run while it waits."""
 

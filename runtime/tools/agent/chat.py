@@ -134,6 +134,8 @@ async def agent_chat(
     """
     found, text = talking_agent(context, agent), text_of_input(input)
     _need_daemon(context)
+    if context.budgets is not None:
+        await context.budgets.check(context.caller.user_id, found.name)
     place = await _place(context, found, thread, subject)
     caller, inputs = context.caller, Inputs(context.database, context.clock)
     run_id = await inputs.send(caller.user_id, found.name, place.id, text, caller.scopes, metadata)

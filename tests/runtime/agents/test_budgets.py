@@ -15,7 +15,9 @@ from runtime.api.admin import readiness, users
 from runtime.api.admin.agents import chat
 from runtime.api.rest.problem import problem_of
 from runtime.database.schema import OWNER, reservations, usage_totals
+from runtime.identity.caller import OWNER_CALLER
 from runtime.models.budgets.limits import BudgetExceeded
+from runtime.tools import TOOLS
 from tests.lanes import LONG
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel, says
@@ -52,8 +54,10 @@ async def test_people_are_refused_at_a_limit_and_deliveries_wait_for_the_next_da
             answered = 0
             while await agent.ask("Are you there?") == "answered":
                 answered += 1
-            last = (await agent.messages())[-1]
+            last, event = (await agent.messages())[-1], (await agent.services.event_log.page(OWNER, 0)).events[-1]
             assert answered
+            assert event.name == "agent.error"
+            assert event.data["problem"]["type"] == "urn:symbiont:problem:budget_exceeded"
             assert last.text.startswith(
                 "The turn failed. the limit of the agent helper, 7,000 tokens per day, is used up"
             )
@@ -167,8 +171,13 @@ async def test_a_person_is_told_before_a_message_is_stored(tmp_path: Path) -> No
             assert (problem.status, problem.kind) == (429, "budget_exceeded")
             assert problem.headers == (("Retry-After", str(refusal.retry_after)),)
             assert 0 < refusal.retry_after <= 3600
+            stored = len(await agent.messages())
             with pytest.raises(BudgetExceeded):
                 await chat.send(agent.app.admin_context(), {"agent": "helper", "message": "Two."})
+            with pytest.raises(BudgetExceeded):
+                await TOOLS["agent_chat"].call(agent.app.context(OWNER_CALLER), {"input": "Two."})
+            await idle(agent)
+            assert len(await agent.messages()) == stored
 
             await reload(agent, tmp_path, limited(model, "runs_per_hour 1 at_limit wait"))
             assert await agent.app.budgets.refusal(OWNER, "helper") is None

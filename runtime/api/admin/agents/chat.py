@@ -77,9 +77,8 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     patience = _patience(parameters)
     thread = await talking_thread(context, parameters, agent)
     (await services.own_agent(context.program, agent, thread.user_id)).need_on()
-    refusal = None if context.budgets is None else await context.budgets.refusal(thread.user_id, agent.name)
-    if refusal is not None:
-        raise refusal
+    if context.budgets is not None:
+        await context.budgets.check(thread.user_id, agent.name)
     with services.events.watch(thread.id) as events:
         run_id = await services.inputs.send(thread.user_id, agent.name, thread.id, text(parameters, "message"), SCOPES)
         context.on_queued()
