@@ -23,7 +23,7 @@ from runtime.tools.agent.conversations import (
 from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
-from runtime.tools.agent.usage import agent_usage
+from runtime.tools.usage import agent_usage
 from runtime.tools.archival.memory import archival_forget, archival_insert, archival_replace, archival_search
 from runtime.tools.collection.items import forget, get, update
 from runtime.tools.collection.overview import get_collections, metrics, new_collection

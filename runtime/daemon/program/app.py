@@ -124,10 +124,7 @@ class App:
         """Called with the reason when the process must stop."""
         self._watched_stores: WeakSet[Store] = WeakSet()
         self.metrics = Metrics(REASONS)
-        self.budgets.on_exceeded = self.metrics.budget_exceeded.add
-        self.metrics.agent_budget_used.ask = self.budgets.shares
-        self.metrics.model_waiting.ask = self.pools.calls.services.waiting
-        self.metrics.model_available.ask = self.pools.calls.services.available
+        self._connect_metrics()
         self.services = AgentServices(database, clock)
         self.tokens = Tokens(database, clock)
         self.dynamic_webhooks = DynamicWebhooks(database, clock)
@@ -148,6 +145,12 @@ class App:
         self._loading = asyncio.Lock()
         self._start: Start | None = None
         self._searching = True
+
+    def _connect_metrics(self) -> None:
+        self.budgets.on_exceeded = self.metrics.budget_exceeded.add
+        self.metrics.agent_budget_used.ask = self.budgets.shares
+        self.metrics.model_waiting.ask = self.pools.calls.services.waiting
+        self.metrics.model_available.ask = self.pools.calls.services.available
 
     @classmethod
     @asynccontextmanager

@@ -27,10 +27,13 @@ from runtime.database.schema import (
     meta,
     rates,
     replay_keys,
+    reservations,
     runs,
     steps,
     usage,
+    usage_totals,
 )
+from runtime.models.budgets.limits import DAY_MS
 from runtime.threads import run
 from runtime.threads.turns.backoff import TRIES, delay
 from runtime.threads.turns.claimable import DATABASE_NOW
@@ -148,6 +151,9 @@ class Retention:
 
     def _tidy(self, connection: Connection, now: int) -> None:
         connection.execute(delete(rates).where(rates.c.newest < (now - KEY_MARGIN_MS) // 1000))
+        # A reservation counts for its day only. A clock that is set back by less than a day finds it still.
+        connection.execute(delete(reservations).where(reservations.c.day < now // DAY_MS - 1))
+        connection.execute(delete(usage_totals).where(usage_totals.c.day < (now - self._keep_ms) // DAY_MS))
         # No turn waits longer than the last backoff, unless it is parked or the clock was set back.
         wall = milliseconds(self._clock)
         late = wall + int(delay(TRIES - 1, spread=1) * 1000)

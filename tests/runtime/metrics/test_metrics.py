@@ -30,6 +30,8 @@ def complete() -> Metrics:
         gauge.ask = lambda: 1
     metrics.connections.ask = metrics.storage_up.ask = lambda: 1
     metrics.model_called("quick", "answered", 1.5, (31, 11, None))
+    metrics.model_cost.add("quick", "chat", 0.25)
+    metrics.agent_budget_used.ask = lambda: {"helper": 0.5}
     metrics.model_waiting.ask = metrics.model_available.ask = lambda: {"quick": 1, "embedding/openai": 1}
     return metrics
 
@@ -165,4 +167,6 @@ def test_calls_of_a_model_are_counted_by_outcome_with_their_tokens() -> None:
     assert value(metrics, "symbiont_model_tokens_total", model="quick", kind="cached") == 0
     assert value(metrics, "symbiont_model_tokens_total", model="embedding/openai", kind="in") == 8
     assert value(metrics, "symbiont_model_call_seconds_count") == 3
+    assert value(metrics, "symbiont_model_cost_dollars_total", model="quick", purpose="chat") == 0.25
+    assert value(metrics, "symbiont_agent_budget_used_ratio", agent="helper") == 0.5
     assert value(metrics, "symbiont_model_available", model="quick") == 1

@@ -16,7 +16,19 @@ from structlog.testing import capture_logs
 from runtime.clock import milliseconds
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.schema import bodies, deliveries, inputs, rates, replay_keys, runs, thread_turns, usage
+from runtime.database.schema import (
+    bodies,
+    deliveries,
+    inputs,
+    rates,
+    replay_keys,
+    reservations,
+    runs,
+    thread_turns,
+    usage,
+    usage_totals,
+)
+from runtime.models.budgets.limits import Limits, Used
 from runtime.models.calls.call import BACKGROUND, Call
 from runtime.models.calls.usage import UsageLog
 from runtime.models.request import Usage
@@ -29,8 +41,9 @@ from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention, forget
 from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, StorageUsage
 from runtime.webhooks.receiving.admission import Admission, Full
-from tests.clocks import ManualClock, until
+from tests.clocks import START, ManualClock, until
 from tests.lanes import LONG
+from tests.runtime.models.budgets.spending import Spending
 from tests.runtime.threads.turns.sending import send
 from tests.runtime.webhooks.candidates import candidate, rows, verdicts
 
@@ -380,13 +393,23 @@ def test_time_for_forgetting_goes_on_from_before_a_step_and_believes_it_after_a_
 async def test_rows_of_calls_are_deleted_with_the_deliveries_of_their_time(
     kept: Kept, database: Database, clock: ManualClock
 ) -> None:
-    log = UsageLog(database, clock)
-    call = Call(BACKGROUND, "chat", "quick", "m-1", Usage(), None, 1.0, "answered")
-    log.add(call._replace(model="old"))
+    """And so are their totals, and what is reserved for calls of which nothing was heard any more."""
+    log, spending = UsageLog(database, clock), Spending(database, clock, {"helper": Limits(tokens_per_day=100)})
+
+    def call(model: str) -> Call:
+        now = milliseconds(clock)
+        return Call(BACKGROUND, "chat", "quick", model, Usage(), None, 1.0, "answered", now, Used(7))
+
+    log.add(call("old"))
+    await spending.reserve(Used(50))
     clock.advance(2 * DAY)
-    log.add(call._replace(model="new"))
+    log.add(call("new"))
     await until(lambda: database.commits.depth == 0)
     clock.advance(KEEP - DAY)
+    await spending.reserve(Used(60))
     await kept.retention.prune()
 
     assert [row.service_model for row in await rows(database, usage)] == ["new"]
+    days = {row.day for row in await rows(database, usage_totals) if row.tokens}
+    assert days == {START // DAY + 2}
+    assert [row.tokens for row in await rows(database, reservations)] == [60]
