@@ -1,0 +1,137 @@
+"""The daemon that is attacked: its agents, its secrets, and another user with data of their own."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.runtime.attacks.wire import github_headers, operate
+from tests.runtime.daemon.running import SECRET, Daemon
+from tests.runtime.daemon.v1 import ask, make_token, make_webhook
+
+WORD: Final = "quillonberyl"
+"""In every text of the other user, and in no payload."""
+USER: Final = "adelheid"
+MODEL_KEY: Final = "sk-live-4f1c9e7ab2d84c0e9b7a"
+LISTED: Final = frozenset(
+    {
+        *("memory_replace", "memory_append", "memory_insert", "archival_insert", "archival_search"),
+        *("archival_replace", "conversation_search", "memory_search", "memory_list", "webhook_list"),
+    }
+)
+"""The tools of the agents."""
+PROGRAM: Final = """\
+model scripted {{ window 100000 service openai {{ url "{url}" model "m" api_key "secret://env/MODEL_KEY" }} }}
+memory notes {{ store collection embedding hashing }}
+webhook inbox {{ path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" agent clerk }}
+webhook customers {{ path "/hooks/customers" provider github secret "secret://env/GITHUB_SECRET" agent keeper }}
+agent clerk {{ memory notes model scripted thread delivery max_steps 12 tools [{tools}] }}
+agent keeper {{
+    memory notes
+    model scripted
+    thread keyed {{ json_path "$.customer" }}
+    tool_calling native
+    max_steps 12
+    tools [{tools}]
+}}
+"""
+
+
+@dataclass
+class Victim:
+    """`known`: what the other user has, as an attacker may know it. `secrets`: what must be said nowhere."""
+
+    daemon: Daemon
+    token: str
+    known: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def deliver(self, webhook: str, name: str, **more: str) -> None:
+        """Send a delivery to an agent."""
+        path = {"inbox": "/hooks/github", "customers": "/hooks/customers"}[webhook]
+        body = json.dumps({"run": f"RUN-{name}", **more}, ensure_ascii=False).encode()
+        assert self.daemon.request("POST", path, body, github_headers(body, name)).status == 202
+
+    def say(self, agent: str, message: str) -> None:
+        """Send a message to an agent in a new conversation, and wait for the end of its run."""
+        thread = operate(self.daemon, "chat.open", {"agent": agent, "new": True}).json()["thread"]
+        sent = operate(self.daemon, "chat.send", {"agent": agent, "thread": thread, "message": message})
+        assert sent.status == 200, sent
+
+    def tool(self, name: str, /, **given: Any) -> Any:
+        """Return the result of a tool that the user calls."""
+        answer = ask(self.daemon, self.token, "POST", f"/v1/tools/{name}", given)
+        assert answer.status == 200, (name, answer)
+        return answer.json()
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """Return the runs of both agents by id."""
+        found = operate(self.daemon, "agents.runs", {"limit": 1000}).json()["runs"]
+        return {row["run"]: row for row in found}
+
+    def messages(self, thread: str) -> list[dict[str, Any]]:
+        """Return the messages of a thread, oldest first."""
+        answer = operate(self.daemon, "threads.messages", {"thread": thread, "limit": 1000})
+        assert answer.status == 200, answer
+        found: list[dict[str, Any]] = answer.json()["messages"]
+        return found
+
+    def foreign(self) -> Mapping[str, Any]:
+        """Return everything that no agent may change: what the other user has, and who may do what."""
+        with closing(sqlite3.connect(f"file:{self.daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
+            names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            found: dict[str, Any] = {}
+            for name in sorted({*names} - {"tokens"}):
+                if any(row[1] == "user_id" for row in database.execute(f"PRAGMA table_info({name})")):
+                    query = f"SELECT * FROM {name} WHERE user_id = ? ORDER BY 1, 2"
+                    found[name] = database.execute(query, [self.known["ID"]]).fetchall()
+            for name in ("agent_settings", "secrets", "users", "webhooks"):
+                found[f"all {name}"] = database.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
+            query = "SELECT id, user_id, scopes, revoked_at FROM tokens ORDER BY 1"
+            found["all tokens"] = database.execute(query).fetchall()
+        return found
+
+
+def make_victim(daemon: Daemon) -> Victim:
+    """Return the daemon with another user who has something of everything."""
+    assert operate(daemon, "users.add", {"name": USER}).status == 200
+    theirs = make_token(daemon, "--user", USER, "--scope", "write")
+    victim = Victim(daemon, make_token(daemon, "--scope", "write"))
+
+    def made(tool: str, **given: Any) -> Any:
+        answer = ask(daemon, theirs, "POST", f"/v1/tools/{tool}", given)
+        assert answer.status == 200, (tool, answer)
+        return answer.json()
+
+    hook = make_webhook(daemon, theirs, f"{WORD} hook", agent="clerk")
+    assert hook.post(json.dumps({"text": f"RUN-theirs {WORD}"}).encode()).status == 202
+    item = made("archival_insert", agent="clerk", content=f"zaphodquartz is {WORD}", tags=["zaphodquartz"])
+    for agent, subject in (("clerk", None), ("keeper", "zaphod")):
+        made("archival_insert", agent=agent, content=f"zaphodquartz and {WORD}", subject=subject)
+        block = {"agent": agent, "label": "human", "subject": subject}
+        version = made("agent_block_show", **block)["version"]
+        made("agent_block_edit", **block, value=f"zaphodquartz {WORD}", version=version)
+    sent = operate(daemon, "chat.send", {"agent": "clerk", "user": USER, "message": f"RUN-theirs zaphodquartz {WORD}"})
+    ids = {row["user"]: row["id"] for row in operate(daemon, "users.list", {}).json()["users"]}
+    victim.known = {
+        "USER": USER,
+        "ID": str(ids[USER]),
+        "THREAD": sent.json()["thread"],
+        "RUN": sent.json()["run"],
+        "ITEM": item["memory_id"],
+        "HOOK": hook.id,
+    }
+    victim.secrets = {
+        "another user's data": WORD,
+        "the key of the model": MODEL_KEY,
+        "the secret of the webhooks": SECRET,
+        "the secret of another user's webhook": hook.secret or "",
+        "a token": victim.token,
+        "another user's token": theirs,
+        "the master key": (daemon.root / ".symbi/master.key").read_text().strip(),
+    }
+    return victim
