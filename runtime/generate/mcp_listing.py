@@ -57,7 +57,9 @@ def _with_error(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema that accepts `schema` or an error. Clients in TypeScript validate the structured content of
     errors too, and would otherwise show the model a validation error instead of ours."""
     needed = schema.get("required", [])
-    properties = {**schema.get("properties", {}), "error": _ERROR}
+    own = schema.get("properties", {})
+    # A result may say itself why something failed.
+    properties = {**own, "error": {"anyOf": [own["error"], _ERROR]} if "error" in own else _ERROR}
     rest = {key: value for key, value in schema.items() if key not in {"required", "properties"}}
     return {**rest, "properties": properties, "anyOf": [{"required": needed}, {"required": ["error"]}]}
 

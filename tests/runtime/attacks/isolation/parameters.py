@@ -21,6 +21,7 @@ def _memory_id(world: World, tool: Tool) -> str:
 
 NAMING: Final[Mapping[str, Named]] = {
     "conversation_id": lambda world, _: world.ids["thread"],
+    "item_id": lambda world, _: world.ids["item"],
     "memory_id": _memory_id,
     "project": lambda *_: PROJECT,
     "project_id": lambda *_: PROJECT,
@@ -38,26 +39,17 @@ NAMING: Final[Mapping[str, Named]] = {
 
 PLAIN: Final = frozenset(
     {
-        *(
-            "agent",
-            "all_tags",
-            "author",
-            "collection",
-            "confidence",
-            "content",
-            "cursor",
-            "day",
-            "dimension",
-            "dry_run",
-        ),
-        *("gates", "git_commit", "insecure_allow_unverified", "is_active", "items", "label", "limit", "line"),
-        *("max_words", "memory", "memory_type", "model", "name", "new", "old", "overlap", "provider", "query"),
-        *("query_text", "replace", "risk_tier", "score_threshold", "session_id", "since", "sources", "source_memory"),
-        *("strategy", "tags_all", "target", "task", "text", "time_range", "title", "type", "until", "value", "version"),
+        *("after", "agent", "all_tags", "author", "collection", "compaction_threshold", "confidence"),
+        *("content", "cursor", "day", "dimension", "dry_run", "enabled", "force", "gates", "git_commit"),
+        *("input", "insecure_allow_unverified", "is_active", "items", "label", "limit", "line", "max_tokens"),
+        *("max_words", "memory", "memory_type", "metadata", "model", "name", "new", "old", "order", "overlap"),
+        *("preferences", "provider", "query", "query_text", "replace", "risk_tier", "score_threshold"),
+        *("session_id", "since", "source_memory", "sources", "strategy", "system_prompt", "tags_all", "target"),
+        *("task", "text", "time_range", "title", "tokens", "type", "until", "value", "version", "wait"),
     }
 )
 """Parameters that name nothing of one user: agents, memories and collections belong to the program. A cursor is
-looked at by itself."""
+looked at by itself, and so is the number of an event."""
 
 
 def base_of(tool: Tool) -> dict[str, Any]:
@@ -77,3 +69,16 @@ def base_of(tool: Tool) -> dict[str, Any]:
 def names_of(tool: Tool) -> list[str]:
     """Return the parameters of a tool that name something of a user."""
     return [name for name in tool.parameters.model_fields if name in NAMING]
+
+
+def needed_by(world: World, tool: Tool) -> dict[str, Any]:
+    """Return what the first user has for the parameters without which a call finds nothing."""
+    fields = tool.parameters.model_fields
+    return {name: NAMING[name](world, tool) for name in names_of(tool) if fields[name].is_required()}
+
+
+def cases(world: World, tool: Tool) -> list[dict[str, Any]]:
+    """Return what to call a tool with: nothing of the first user, each of their names, and all that it needs."""
+    each = [{name: NAMING[name](world, tool)} for name in names_of(tool)]
+    needed = needed_by(world, tool)
+    return [{}, *each, *([needed] if len(needed) > 1 else [])]

@@ -15,7 +15,7 @@ from runtime.identity.caller import SCOPES, Scope
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES, Resource
 from runtime.tools.tool import Tool
-from tests.runtime.attacks.isolation.parameters import NAMING, base_of, names_of
+from tests.runtime.attacks.isolation.parameters import base_of, cases
 from tests.runtime.attacks.isolation.world import NEW, OTHER, OWNER, PROJECT, TWIN, World, unknown
 from tests.runtime.daemon.running import Answer
 from tests.runtime.daemon.v1 import ask
@@ -45,12 +45,11 @@ def called(client: Connected, tool: Tool, given: Mapping[str, Any]) -> Answer:
 @pytest.mark.parametrize("tool", FOR_USERS)
 def test_what_another_user_has_is_like_what_nobody_has(world: World, clients: Clients, tool: Tool) -> None:
     before, base = world.fingerprint(), base_of(tool)
-    for name in names_of(tool):
-        theirs = NAMING[name](world, tool)
-        answer = called(clients[OTHER, "write"], tool, {**base, name: theirs})
-        other = called(clients[TWIN, "write"], tool, {**base, name: unknown(theirs)})
-        assert world.leaks(answer, theirs, *base.values()) == set(), name
-        assert world.shape(answer) == world.shape(other), name
+    for named in cases(world, tool):
+        answer = called(clients[OTHER, "write"], tool, base | named)
+        other = called(clients[TWIN, "write"], tool, base | {name: unknown(value) for name, value in named.items()})
+        assert world.leaks(answer, *(base | named).values()) == set(), named
+        assert world.shape(answer) == world.shape(other), named
     assert world.fingerprint() == before
 
 

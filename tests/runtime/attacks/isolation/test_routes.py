@@ -6,7 +6,7 @@ import pytest
 
 from runtime.api.rest.endpoints import ENDPOINTS, Endpoint
 from runtime.identity.caller import SCOPES
-from tests.runtime.attacks.isolation.parameters import NAMING, PLAIN, base_of, names_of
+from tests.runtime.attacks.isolation.parameters import NAMING, PLAIN, base_of, cases, names_of, needed_by
 from tests.runtime.attacks.isolation.world import NEW, OTHER, OWNER, SCOPED, TWIN, World, unknown
 
 ROWS = pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ENDPOINTS])
@@ -18,9 +18,6 @@ READING = pytest.mark.parametrize(
     "row", [pytest.param(row, id=row.name) for row in ENDPOINTS if row.tool.scope == "read"]
 )
 
-NEEDED = frozenset({"memory_id", "webhook_id"})
-"""Parameters without which a call finds nothing."""
-
 
 @ROWS
 def test_every_parameter_is_known_to_the_matrix(row: Endpoint) -> None:
@@ -30,28 +27,24 @@ def test_every_parameter_is_known_to_the_matrix(row: Endpoint) -> None:
 @FOR_USERS
 def test_what_another_user_has_is_like_what_nobody_has(world: World, row: Endpoint) -> None:
     before, base = world.fingerprint(), base_of(row.tool)
-    for name in [None, *names_of(row.tool)]:
-        theirs, absent = dict(base), dict(base)
-        if name is not None:
-            theirs[name] = NAMING[name](world, row.tool)
-            absent[name] = unknown(theirs[name])
-        answer, other = world.call(row, theirs, user=OTHER), world.call(row, absent, user=TWIN)
-        assert world.leaks(answer, *theirs.values()) == set(), name
-        assert world.shape(answer) == world.shape(other), name
+    for named in cases(world, row.tool):
+        answer = world.call(row, base | named, user=OTHER)
+        other = world.call(row, base | {name: unknown(value) for name, value in named.items()}, user=TWIN)
+        assert world.leaks(answer, *(base | named).values()) == set(), named
+        assert world.shape(answer) == world.shape(other), named
     assert world.fingerprint() == before
 
 
 @READING
 def test_a_user_who_has_nothing_finds_nothing(world: World, row: Endpoint) -> None:
-    base = base_of(row.tool)
-    for name in [None, *names_of(row.tool)]:
-        given = base if name is None else {**base, name: NAMING[name](world, row.tool)}
-        assert world.leaks(world.call(row, given, user=NEW, scope="read"), *given.values(), user=NEW) == set(), name
+    for named in cases(world, row.tool):
+        given = base_of(row.tool) | named
+        assert world.leaks(world.call(row, given, user=NEW, scope="read"), *given.values(), user=NEW) == set(), named
 
 
 @READING
 def test_the_first_user_finds_what_is_theirs(world: World, row: Endpoint) -> None:
-    given = base_of(row.tool) | {name: NAMING[name](world, row.tool) for name in NEEDED & {*names_of(row.tool)}}
+    given = base_of(row.tool) | needed_by(world, row.tool)
     answer = world.call(row, given, user=OWNER, scope="read")
     assert answer.status == 200, answer
     nothing = world.call(row, given, user=NEW)
@@ -76,7 +69,7 @@ def test_a_route_needs_exactly_its_scope(world: World, row: Endpoint) -> None:
     "row", [pytest.param(row, id=row.name) for row in ENDPOINTS if "cursor" in row.tool.parameters.model_fields]
 )
 def test_a_cursor_of_the_first_user_shows_nothing_of_theirs(world: World, row: Endpoint) -> None:
-    given = base_of(row.tool) | {name: NAMING[name](world, row.tool) for name in NEEDED & {*names_of(row.tool)}}
+    given = base_of(row.tool) | needed_by(world, row.tool)
     first = world.call(row, {**given, "limit": 1}, user=OWNER)
     cursor = first.json()["next_cursor"]
     assert cursor is not None

@@ -38,11 +38,13 @@ PROGRAM: Final = """\
 {model}
 memory notes {{ path "notes" embedding hashing }}
 memory archive {{ path "archive" embedding hashing }}
-agent reviewer {{ memory notes model scripted }}
+agent reviewer {{ memory notes model scripted main true }}
+agent planner {{ memory notes model scripted }}
 """
 _VECTORS: Final = re.compile(r'"\d+ of \d+ items ha[^"]* no vector[^"]*",?')
 _DIFFERING: Final = {
     "SECRET": re.compile(r'"secret":"[^"]*"'),
+    "VERSION": re.compile(r'"version":1\d{12}\b'),
     "ID": re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
     "TIME": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"),
 }
@@ -79,8 +81,9 @@ class World:
     def call(self, row: Endpoint, given: Mapping[str, Any], *, user: str = OTHER, scope: Scope = "write") -> Answer:
         """Return the answer of a route for these parameters of its tool."""
         token = self.tokens[user, scope]
+        given = {"agent": "reviewer"} | dict(given)
         path = row.path.format_map({name: quote(str(given[name]), safe="") for name in row.in_path})
-        rest = {name: value for name, value in given.items() if name not in row.in_path}
+        rest = {name: value for name, value in given.items() if name in row.others}
         if row.body:
             return ask(self.daemon, token, row.method, path, rest)
         query = urlencode({name: _in_query(value) for name, value in rest.items()}, doseq=True)
@@ -122,27 +125,33 @@ class World:
             assert hooks[0].post(json.dumps({"text": WORD, "number": number}).encode()).status == 202
         kept = {"tags": [TAG], "source_uri": SOURCE, "subject": SUBJECT}
         items = [
-            self._made("memory_write", agent="reviewer", text=f"{WORD} number {number}", project=PROJECT, **kept)
+            self.made("memory_write", agent="reviewer", text=f"{WORD} number {number}", project=PROJECT, **kept)
             for number in range(3)
         ]
-        archived = self._made("archival_insert", agent="reviewer", content=f"{WORD} in the archive", tags=[TAG])
-        self._made("push", text=f"{WORD} in the collection", project_id=PROJECT, **kept)
+        archived = self.made("archival_insert", agent="reviewer", content=f"{WORD} in the archive", tags=[TAG])
+        self.made("push", text=f"{WORD} in the collection", project_id=PROJECT, **kept)
         for subject in (None, SUBJECT):
             block = {"agent": "reviewer", "label": "human", "subject": subject}
-            version = self._made("agent_block_show", **block)["version"]
-            self._made("agent_block_edit", **block, value=WORD, version=version)
-        sent = operate(self.daemon, "chat.send", {"agent": "reviewer", "user": OWNER, "message": f"I am {WORD}."})
+            version = self.made("agent_block_show", **block)["version"]
+            self.made("agent_block_edit", **block, value=WORD, version=version)
+        self.made("agent_config_edit", agent="reviewer", preferences={"likes": WORD})
+        self.made("agent_config_edit", agent="planner", enabled=False)
+        thread = self.made("agent_conversation_create", agent="reviewer", title=WORD)["conversation_id"]
+        self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", subject=SUBJECT)
+        turn = self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", thread=thread)
+        told = self.made("agent_conversation_items", conversation_id=thread, agent="reviewer")
         until(self._ended, what="the runs")
         self.ids = {
             "webhook_id": hooks[0].id,
             "memory_id": items[0]["item"]["memory_id"],
             "archived": archived["memory_id"],
-            "collected": self._made("search", query_text=WORD)["hits"][0]["memory_id"],
-            "thread": sent.json()["thread"],
-            "run": sent.json()["run"],
+            "collected": self.made("search", query_text=WORD)["hits"][0]["memory_id"],
+            "thread": thread,
+            "run": turn["run"],
+            "item": told["data"][0]["id"],
         }
 
-    def _made(self, tool: str, **given: Any) -> Any:
+    def made(self, tool: str, **given: Any) -> Any:
         """Return the result of a tool for the first user."""
         answer = ask(self.daemon, self.tokens[OWNER, "write"], "POST", f"/v1/tools/{tool}", given)
         assert answer.status == 200, (tool, answer)
