@@ -200,7 +200,7 @@ TOOLS = table_of(
             stopped_by=AGENTS,
             example={"query": "which restaurant did they like", "limit": 5},
         ),
-        Tool(agent_usage, "read", indexes=False, example={"by": "model", "since": "7d"}),
+        Tool(agent_usage, "read", stopped_by=AGENTS, indexes=False, example={"by": "model", "since": "7d"}),
         Tool(agent_block_list, "read", stopped_by=AGENTS, indexes=False, example={"agent": "assistant"}),
         Tool(
             agent_block_show,

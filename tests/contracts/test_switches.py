@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack
 from pathlib import Path
@@ -60,7 +61,7 @@ STOPPED: Final[dict[str, set[str]]] = {
 }
 """Every task of a daemon with one memory that runs without an event, and the switches of which each stops it. A new one
 fails the tests below until it is here."""
-PARTS: Final = {"database transaction", "embedding"}
+PARTS: Final = {"database transaction", "dispatcher clock", "embedding"}
 """Tasks that a task of the table, or a request, waits for."""
 WITHOUT_SWITCH: Final = ("runtime.tools.collection.", "runtime.tools.memory.", "runtime.tools.webhooks.")
 """Packages of the tools that do not belong to agents."""
@@ -174,6 +175,12 @@ async def test_the_refusal_names_the_setting_to_every_caller(app: App) -> None:
     assert reply.status == 503
     assert "SYMBIONT_AGENTS" in told(reply)["detail"]
     assert "Retry-After" not in dict(reply.headers)
+
+
+def test_every_switch_stands_on_the_page_with_what_it_stops() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(SYMBIONT_AGENT\w*)` \| ([^`|]*) \| (.*) \|$", page, re.MULTILINE)
+    assert rows == [(switch.setting, switch.stops, switch.waits) for switch in SWITCHES.values()]
 
 
 def test_every_switch_is_a_setting_of_the_process() -> None:

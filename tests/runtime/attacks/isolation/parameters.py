@@ -39,7 +39,7 @@ NAMING: Final[Mapping[str, Named]] = {
 
 PLAIN: Final = frozenset(
     {
-        *("after", "agent", "all_tags", "author", "collection", "compaction_threshold", "confidence"),
+        *("after", "agent", "all_tags", "author", "by", "collection", "compaction_threshold", "confidence"),
         *("content", "cursor", "day", "dimension", "dry_run", "enabled", "force", "gates", "git_commit"),
         *("input", "insecure_allow_unverified", "is_active", "items", "label", "limit", "line", "max_tokens"),
         *("max_words", "memory", "memory_type", "metadata", "model", "name", "new", "old", "order", "overlap"),
