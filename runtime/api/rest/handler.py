@@ -243,7 +243,8 @@ def _not_allowed(allowed: set[str]) -> Problem:
 
 def _problem(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
     problem = problem_of(error, tool, caller)
-    if problem.status >= 500:
+    # The log says once that something is switched off.
+    if problem.status >= 500 and problem.kind != "switched_off":
         log.warning("request_unavailable", path=call.path, reason=error.line())
     return problem
 

@@ -91,6 +91,14 @@ def test_the_tools_of_the_list_did_run(attacked: Attacked) -> None:
     }
 
 
+def test_no_secret_is_in_the_events(attacked: Attacked) -> None:
+    events = attacked.victim.events()
+    runs = {payload.name: attacked.messages[payload.name][0]["run"] for payload in PAYLOADS}
+    assert {*runs.values()} <= {event["data"]["run"] for event in events}
+    text = json.dumps(events, ensure_ascii=False)
+    assert {what for what, secret in attacked.victim.secrets.items() if secret in text} == set()
+
+
 def test_no_secret_is_in_the_log(attacked: Attacked) -> None:
     log = attacked.victim.daemon.log.read_text()
     assert {what for what, secret in attacked.victim.secrets.items() if secret in log} == set()

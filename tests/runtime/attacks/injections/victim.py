@@ -80,6 +80,17 @@ class Victim:
         found: list[dict[str, Any]] = answer.json()["messages"]
         return found
 
+    def events(self) -> list[dict[str, Any]]:
+        """Return what the log of runs tells the user."""
+        found: list[dict[str, Any]] = []
+        after = 0
+        while True:
+            page = self.tool("agent_events", after=after, limit=200)
+            if not page["events"]:
+                return found
+            found += page["events"]
+            after = page["next"]
+
     def foreign(self) -> Mapping[str, Any]:
         """Return everything that no agent may change: what the other user has, and who may do what."""
         with closing(sqlite3.connect(f"file:{self.daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
