@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dslc.blocks.agent import Agent
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from dslc.catalog import Catalog
@@ -17,6 +18,7 @@ from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
 from dslc.source import Source
+from runtime.agents.answer import declared_blocks
 from runtime.agents.prompt_context import build_prompt
 from runtime.agents.services import AgentServices
 from runtime.api.rest.authentication import Authenticator
@@ -81,6 +83,7 @@ class App:
             public_url="https://hooks.example.com{}".format,
             progress=progress,
             switches=self.switches,
+            declared_blocks=lambda agent: declared_blocks(self.program.agents.get(agent) or Agent(name=agent)),
             program=self.program,
             on_queued=lambda: self.queued.append(None),
             build_prompt=partial(build_prompt, AgentServices(self.database, self.clock)),

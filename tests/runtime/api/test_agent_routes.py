@@ -1,0 +1,187 @@
+"""`/v1/agent` and `/v1/agents/{agent}`: one list of routes, for the main agent and for an agent by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from runtime.api.rest.endpoints import ENDPOINTS, Endpoint
+from runtime.api.rest.handler import ApiResponse
+from runtime.api.rest.openapi import describe
+from runtime.tools.toolset import ALL_TOOLS
+from tests.runtime.api.agents import PROGRAM, talked, with_agents
+from tests.runtime.api.app import App, program_of, told
+
+DOCUMENT: dict[str, Any] = json.loads(describe(ENDPOINTS))
+OF_AGENTS = [row for row in ENDPOINTS if row.path.startswith(("/v1/agent/", "/v1/agents"))]
+ROWS = [row for row in OF_AGENTS if row.tool.result.__name__ != "ChatAnswer"]
+"""Those whose tool answers by itself."""
+BOTH = pytest.mark.parametrize("path", ["/v1/agent", "/v1/agents/assistant"])
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    async with with_agents(tmp_path) as one:
+        yield one
+
+
+def refused(reply: ApiResponse, status: int) -> str:
+    assert reply.status == status, reply
+    problem = told(reply)
+    return json.dumps([problem["detail"], problem.get("hint"), problem.get("errors")])
+
+
+def test_each_route_is_there_for_the_main_agent_and_by_name() -> None:
+    main = {(row.method, row.path.removeprefix("/v1/agent")) for row in OF_AGENTS if row.path.startswith("/v1/agent/")}
+    named = {(row.method, row.path.removeprefix("/v1/agents/{agent}")) for row in OF_AGENTS if row.in_path}
+    assert main <= named
+    assert {("GET", "/config"), ("PUT", "/memory/blocks/{label}"), ("GET", "/context")} <= main
+    for row in OF_AGENTS:
+        assert ("agent" in row.others) is False
+
+
+def sent(row: Endpoint, ids: dict[str, str]) -> tuple[str, str, Any]:
+    """Return the path, query and body of the example in the document, with ids that there are."""
+    operation = DOCUMENT["paths"][row.path][row.method.lower()]
+    parameters = {each["name"]: each.get("example") for each in operation.get("parameters", ())}
+    body = operation["requestBody"]["content"]["application/json"]["example"] if row.body else None
+    path = row.path.format_map({name: ids.get(name, parameters[name]) for name in row.in_path})
+    query = {name: value for name, value in parameters.items() if name not in row.in_path and value is not None}
+    return path, urlencode(query, doseq=True), body
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=f"{row.method} {row.path}") for row in ROWS])
+async def test_the_example_of_each_route_is_answered_as_described(row: Endpoint, app: App) -> None:
+    token, ada = await app.token("ada"), await app.user("ada")
+    thread, _ = await talked(app, ada)
+    await app.ask(token, "PUT", "/v1/agent/memory/blocks/human", {"value": "Ada", "version": 1})
+    await app.ask(token, "PUT", "/v1/agent/memory/blocks/human", {"value": "Ada, Lyon", "version": 2})
+    kept = told(await app.ask(token, "POST", "/v1/agent/memory/archival", {"content": "Ada lives in Lyon."}))
+    item = f"msg_{UUID(thread.id).hex}_0_0"
+    ids = {"conversation_id": thread.id, "item_id": item, "memory_id": kept["memory_id"]}
+    path, query, body = sent(row, ids)
+    reply = await app.ask(token, row.method, path, body, query=query)
+    assert reply.status == row.status, reply
+    content = DOCUMENT["paths"][row.path][row.method.lower()]["responses"][str(row.status)]["content"]
+    schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+    Draft202012Validator(schema).validate(told(reply))
+    for name, location in reply.headers:
+        if name == "Location":
+            assert told(await app.ask(token, "GET", location))
+
+
+async def test_the_main_agent_is_the_one_that_says_so_else_the_only_one_with_a_model(app: App) -> None:
+    token = await app.token()
+    for program, answer in (
+        (PROGRAM, "assistant"),
+        ("agent a { model ollama } agent recorder {}", "a"),
+        ("agent a { model ollama enabled false } agent b { model ollama }", "b"),
+        ("agent a { model ollama enabled false }", "a"),
+        ("agent a { model ollama enabled false main true } agent b { model ollama }", "a"),
+    ):
+        app.program = program_of(program)
+        assert told(await app.ask(token, "GET", "/v1/agent/config"))["agent"] == answer
+        main = [each["agent"] for each in told(await app.ask(token, "GET", "/v1/agents"))["agents"] if each["main"]]
+        assert main == [answer]
+    app.program = program_of("agent recorder {}")
+    assert "no agent has a model" in refused(await app.ask(token, "GET", "/v1/agent/config"), 404)
+    app.program = program_of("agent writer { model ollama } agent helper { model ollama }")
+    told_apart = refused(await app.ask(token, "GET", "/v1/agent/config"), 409)
+    assert "helper, writer" in told_apart
+    assert "main true" in told_apart
+    assert not any(each["main"] for each in told(await app.ask(token, "GET", "/v1/agents"))["agents"])
+
+
+async def test_the_path_says_whose_agent_it_is(app: App) -> None:
+    token = await app.token()
+    for method, path, given in (
+        ("GET", "/v1/agent/config", "agent=researcher"),
+        ("GET", "/v1/agent/conversations", "agent=researcher"),
+    ):
+        assert "/agent" in refused(await app.ask(token, method, path, query=given), 422)
+    body = {"agent": "researcher", "max_tokens": 2000}
+    assert "/agent" in refused(await app.ask(token, "PUT", "/v1/agent/config", body), 422)
+    assert (await app.ask(token, "GET", "/v1/agents/assistant/config", query="agent=researcher")).status == 400
+
+
+@BOTH
+async def test_a_block_is_put_with_the_version_that_it_replaces(path: str, app: App) -> None:
+    token, block = await app.token("ada"), f"{path}/memory/blocks/human"
+    for body in ({"value": "x"}, {"value": "x", "version": None}):
+        assert "/version" in refused(await app.ask(token, "PUT", block, body), 422)
+    version = told(await app.ask(token, "GET", block))["version"]
+    done = told(await app.ask(token, "PUT", block, {"value": "Name: Ada", "version": version}))
+    assert (done["version"], done["changed"]) == (version + 1, True)
+    refused(await app.ask(token, "PUT", block, {"value": "Name: Bob", "version": version}), 409)
+    assert told(await app.ask(token, "GET", block))["value"] == "Name: Ada"
+    restored = told(await app.ask(token, "POST", f"{block}/restore", {"version": version}))
+    assert restored["version"] == version + 2
+    history = told(await app.ask(token, "GET", f"{block}/history", query="limit=2"))["versions"]
+    assert [each["value"] for each in history] == ["", "Name: Ada"]
+
+
+async def test_a_label_is_a_name_and_nothing_else(app: App) -> None:
+    token = await app.token()
+    for label in ("", "..", "%2e%2e", "a%2Fb", "a/b/c", "x" * 65, "%F0%9F%98%80", "a%00", "human%20", "; id"):
+        assert (await app.ask(token, "GET", f"/v1/agent/memory/blocks/{label}")).status in {404, 422}, label
+        body = {"value": "x", "version": 1}
+        assert (await app.ask(token, "PUT", f"/v1/agent/memory/blocks/{label}", body)).status in {404, 405, 422}, label
+    assert len(told(await app.ask(token, "GET", "/v1/agent/memory/blocks"))["blocks"]) == 3
+
+
+async def test_archival_memory_and_conversations_are_the_users_own(app: App) -> None:
+    ada, bob = await app.token("ada"), await app.token("bob")
+    insert = {"content": "Ada lives in Lyon.", "tags": ["home"]}
+    kept = told(await app.ask(ada, "POST", "/v1/agent/memory/archival", insert))["memory_id"]
+    for subject in (None, "s1"):
+        body = {"content": f"About {subject}.", **({"subject": subject} if subject else {})}
+        assert (await app.ask(ada, "POST", "/v1/agent/memory/archival", body)).status == 200
+
+    async def found(token: str, **given: Any) -> list[str]:
+        body = {"query": "where does Ada live, about s1", **given}
+        reply = told(await app.ask(token, "POST", "/v1/agent/memory/search", body))
+        return sorted(hit["content"] for hit in reply["archival"])
+
+    assert await found(ada) == ["About None.", "Ada lives in Lyon."]
+    assert await found(ada, tags=["home"]) == ["Ada lives in Lyon."]
+    assert await found(ada, subject="s1") == ["About s1."]
+    assert await found(bob) == []
+    absent = "00000000-0000-7000-8000-000000000000"
+    theirs, none = [
+        refused(await app.ask(bob, "DELETE", f"/v1/agent/memory/archival/{each}"), 404) for each in (kept, absent)
+    ]
+    assert theirs == none.replace(absent, kept)
+    # Another agent's item is not one of the agent's, nor is one of a subject.
+    refused(await app.ask(ada, "DELETE", f"/v1/agents/researcher/memory/archival/{kept}"), 404)
+    refused(await app.ask(ada, "DELETE", f"/v1/agent/memory/archival/{kept}", query="subject=s1"), 404)
+    assert (await app.ask(ada, "DELETE", f"/v1/agent/memory/archival/{kept}")).status == 200
+    refused(await app.ask(ada, "DELETE", f"/v1/agent/memory/archival/{kept}"), 404)
+    assert await found(ada) == ["About None."]
+
+
+async def test_looking_needs_read_and_changing_needs_write(app: App) -> None:
+    reader = await app.token("ada", "read")
+    for row in ROWS:
+        values = {
+            "agent": "assistant",
+            "label": "human",
+            "memory_id": str(UUID(int=1)),
+            "conversation_id": str(UUID(int=1)),
+        }
+        path = row.path.format_map({**values, "item_id": f"msg_{UUID(int=1).hex}_0_0"})
+        reply = await app.ask(reader, row.method, path, dict(row.given) if row.body else None)
+        looks = row.method == "GET" or row.tool.name == "agent_memory_search"
+        assert (reply.status == 403) is not looks, (row, reply)
+
+
+def test_tools_for_people_are_no_tools_of_agents() -> None:
+    for row in OF_AGENTS:
+        own = row.tool.name.startswith(("agent_block_", "archival_"))
+        assert own or ALL_TOOLS[row.tool.name].people, row
