@@ -46,6 +46,11 @@ class Acting:
         self.inputs = Inputs(app.database, app.clock)
         self._deliveries = 0
 
+    async def reload(self, text: str) -> None:
+        """Load another program, as when its file has changed."""
+        self.app.paths[0].write_text(text)
+        assert await self.app.reload()
+
     async def main(self, user_id: str = OWNER) -> Thread:
         return await self.services.threads.main(user_id, "helper")
 
@@ -121,12 +126,12 @@ def program(model: ScriptedModel, more: str = "", models: str = "", chosen: str 
 
 
 @asynccontextmanager
-async def acting(folder: Path, text: str) -> AsyncIterator[Acting]:
-    """Run the agents of a program until the end of the block."""
+async def acting(folder: Path, text: str, *, kept: bool = False) -> AsyncIterator[Acting]:
+    """Run the agents of a program until the end of the block. `kept`: the program is loaded as by a daemon."""
     file = write_program(folder, text)
     (folder / ".symbi").mkdir(0o700, exist_ok=True)
     async with App.open(Root(folder), ProcessSettings.read({})) as app:
-        await app.load([file])
+        await (app.start if kept else app.load)([file])
         dispatcher = Daemon(app, Notifier({}))._dispatcher
         task = asyncio.create_task(dispatcher.run())
         try:
