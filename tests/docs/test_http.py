@@ -25,6 +25,8 @@ def test_every_resource_stands_on_the_page_with_its_scope() -> None:
     tools = {row for row in ENDPOINTS if row.path == f"/v1/tools/{row.tool.name}"}
     assert {row.tool.name for row in tools} == set(TOOLS)
     for_all = {("POST", "/v1/tools/{tool}", "the tool's"), ("GET", "/v1/{resource}", "read")}
+    # The routes of the main agent are those of an agent by name.
+    rows |= {(method, path.replace("/v1/agents/{agent}/", "/v1/agent/"), scope) for method, path, scope in rows}
     assert rows - for_all == {
         (row.method, row.path.replace("webhook_id", "id"), row.tool.scope) for row in ENDPOINTS if row not in tools
     }

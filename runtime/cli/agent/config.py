@@ -64,7 +64,8 @@ def set_(agent: str, setting: str, value: str, user: str | None, root: Path | No
         if name == _PREFERENCES and preference:
             own[name] = {**own.get(name, {}), preference: text}
         else:
-            own[_known(setting)] = _READ[setting](text)
+            known = _known(setting)
+            own[known] = _READ[known](text)
 
     _change(root, agent, user, change, as_json=as_json)
 

@@ -81,6 +81,20 @@ PARAMETERS = {
     "agent_run_cancel": ("run", "agent"),
     "agent_run_show": ("run", "agent"),
     "agent_usage": ("by", "since", "agent", "user"),
+    "agent_config_edit": (
+        *("agent", "enabled", "model", "max_tokens", "compaction_threshold", "system_prompt", "preferences", "version"),
+        "user",
+    ),
+    "agent_config_show": ("agent", "user"),
+    "agent_context": ("query", "thread", "tokens", "agent", "subject"),
+    "agent_conversation_create": ("title", "agent", "user"),
+    "agent_conversation_delete": ("conversation_id", "force", "agent", "user"),
+    "agent_conversation_item_delete": ("conversation_id", "item_id", "agent", "user"),
+    "agent_conversation_items": ("conversation_id", "limit", "order", "after", "agent", "user"),
+    "agent_conversation_list": ("agent", "subject", "limit", "cursor", "user"),
+    "agent_conversation_show": ("conversation_id", "agent", "user"),
+    "agent_list": ("user",),
+    "agent_memory_search": ("query", "tags", "limit", "agent", "subject"),
     "agents.cancel": ("run", "user"),
     "agents.context": ("agent", "thread", "user"),
     "agents.list": ("user",),
@@ -92,6 +106,7 @@ PARAMETERS = {
     "chat.send": ("agent", "thread", "message", "user", "patience"),
     "agent_block_restore": ("agent", "label", "version", "subject", "user"),
     "agent_block_show": ("agent", "label", "subject", "user"),
+    "archival_forget": ("memory_id", "agent", "subject"),
     "archival_insert": ("agent", "content", "tags", "subject"),
     "archival_replace": ("agent", "memory_id", "content", "tags", "subject"),
     "archival_search": ("agent", "query", "tags", "limit", "subject"),
@@ -164,6 +179,8 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
     "text": "x",
     "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "memory_id": ID,
+    "conversation_id": ID,
+    "item_id": f"msg_{ID.replace('-', '')}_0_0",
     "items": [],
     "label": "human",
     "value": "x",
@@ -176,7 +193,7 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
 def structure(daemon: Daemon) -> dict[str, int]:
     """Return the number of rows of each table that no query may change."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
-    changing |= {"items", "item_parts", "blocks", "block_versions"}
+    changing |= {"items", "item_parts", "blocks", "block_versions", "threads"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 
 

@@ -1,0 +1,85 @@
+"""`symbi agent config`: with and without a daemon."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+from runtime.daemon.process.root import make
+from tests.runtime.cli.agent.test_block import Symbi
+from tests.runtime.cli.memory.test_commands import good
+from tests.runtime.daemon.running import environment, running, symbi, write_program
+
+PROGRAM = """\
+memory notes { path "notes" embedding hashing }
+model fast { service ollama }
+model strong { service ollama }
+agent assistant { memory notes model fast main true instruction "Help." lock [enabled] }
+agent other { memory notes model fast }
+"""
+
+
+def shown(config: Symbi, *arguments: str) -> dict[str, tuple[str, str]]:
+    """Return value and source of each setting in the table."""
+    lines = [line.split("  ") for line in good(config("show", *arguments)).splitlines()]
+    rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3}
+
+
+def all_of_it(config: Symbi, root: Path) -> None:
+    before = shown(config)
+    assert before["model"] == ("fast", "the program")
+    assert before["enabled"] == ("true", "the program, locked")
+    assert "strong" in good(config("set", "assistant", "model", "strong"))
+    good(config("set", "assistant", "max_tokens", "16000"))
+    good(config("set", "assistant", "compaction_threshold", "0.5"))
+    good(config("set", "assistant", "preferences.language", "Italian"))
+    good(config("set", "assistant", "preferences.style", "brief"))
+    (root / "prompt.md").write_text("You teach.\n")
+    good(config("set", "assistant", "system_prompt", "@prompt.md"))
+    assert shown(config, "assistant") == {
+        "setting": ("value", "from"),
+        "enabled": ("true", "the program, locked"),
+        "model": ("strong", "the user"),
+        "max_tokens": ("16000", "the user"),
+        "compaction_threshold": ("0.5", "the user"),
+        "system_prompt": ("You teach.", "the user"),
+        "preferences": ('{"language": "Italian", "style": "brief"}', "the user"),
+    }
+    assert shown(config, "other")["model"] == ("fast", "the program")
+    good(config("unset", "assistant", "model", "preferences.language", "compaction_threshold"))
+    done = json.loads(good(config("show", "--json")))
+    assert done["overridden"] == ["max_tokens", "system_prompt", "preferences"]
+    assert done["preferences"] == {"style": "brief"}
+    good(config("set", "assistant", "preferences", '{"language": "German"}'))
+    good(config("unset", "assistant", "preferences", "max_tokens", "system_prompt"))
+    assert shown(config) == before
+    for arguments, why in (
+        (("set", "assistant", "enabled", "off"), "the program locks enabled"),
+        (("set", "assistant", "enabled", "perhaps"), "is not true or false"),
+        (("set", "assistant", "model", "stong"), "did you mean strong"),
+        (("set", "assistant", "max_tokens", "many"), "is not a number"),
+        (("set", "assistant", "max_tokens", "0"), "max_tokens"),
+        (("set", "assistant", "modle", "fast"), "did you mean model"),
+        (("set", "assistant", "preferences", "x"), "not JSON"),
+        (("set", "assistant", "system_prompt", "@nothing.md"), "no such file"),
+        (("unset", "assistant", "colour"), "no setting"),
+        (("show", "asistant"), "did you mean assistant"),
+    ):
+        failed = config(*arguments)
+        assert failed.returncode in {1, 2}, arguments
+        assert why in failed.stderr, (arguments, failed.stderr)
+        assert "Traceback" not in failed.stderr
+
+
+def test_settings_are_shown_changed_and_taken_back_with_a_daemon(tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM)
+    with running(tmp_path, "program") as daemon:
+        all_of_it(partial(daemon.symbi, "agent", "config"), tmp_path)
+
+
+def test_settings_are_shown_changed_and_taken_back_without_a_daemon(tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM)
+    make(tmp_path, environment(), tmp_path)
+    all_of_it(partial(symbi, "agent", "config", root=tmp_path), tmp_path)
