@@ -7,8 +7,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from runtime.database.connection import Database
-from runtime.threads.content import DataPart, EventPart, Part, TextPart, ToolCallPart, ToolOutputPart
-from runtime.threads.messages import Message, MessageKind, Messages, NewMessage, Role
+from runtime.threads.content import (
+    DataPart,
+    EventPart,
+    MessageKind,
+    Part,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolOutputPart,
+)
+from runtime.threads.messages import Message, Messages, NewMessage
 from runtime.threads.thread import Thread, Threads
 from tests.clocks import ManualClock
 from tests.conftest import KEY

@@ -38,6 +38,20 @@ PROGRAMS = {
 }
 
 
+WRONG: list[tuple[str, list[Any]]] = [
+    ("max_tokens", [0, -1, 10**30, 1.5, "9", True, 500, 499]),
+    ("compaction_threshold", [0.09, 1.01, "x", -1]),
+    ("system_prompt", ["", "  \n", 1, "x" * 100_001]),
+    ("preferences", [[], "x", {"": 1}, {"a\nb": 1}, {"x" * 101: 1}, {"a": {}}, {"a": [1]}, {"a": "x" * 2001}]),
+    ("preferences", [{str(number): 1 for number in range(101)}]),
+    ("enabled", ["false"]),
+    ("model", ["../x"]),
+    ("version", [-1]),
+    ("timezone", ["UTC"]),
+]
+"""Values that are refused. A reply of the agent has 500 tokens."""
+
+
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[App]:
     async with with_agents(tmp_path) as one:
@@ -106,17 +120,7 @@ async def test_a_model_that_is_offered_no_more_is_the_programs_again_with_a_note
 
 async def test_values_have_the_bounds_of_the_language(app: App) -> None:
     token = await app.token("ada")
-    for name, wrong in (
-        *(("max_tokens", each) for each in (0, -1, 10**30, 1.5, "9", True, 500, 499)),
-        *(("compaction_threshold", each) for each in (0.09, 1.01, "x", -1)),
-        *(("system_prompt", each) for each in ("", "  \n", 1, "x" * 100_001)),
-        *(("preferences", each) for each in ([], "x", {"": 1}, {"a\nb": 1}, {"a": {}}, {"a": [1]}, {"x" * 101: 1})),
-        ("preferences", {str(number): 1 for number in range(101)}),
-        ("enabled", "false"),
-        ("model", "../x"),
-        ("version", -1),
-        ("timezone", "UTC"),
-    ):
+    for name, wrong in ((name, each) for name, values in WRONG for each in values):
         assert f"/{name}" in refused(await app.ask(token, "PUT", CONFIG, {name: wrong}), 422), (name, wrong)
     assert told(await app.ask(token, "GET", CONFIG))["version"] == 0
     for right in ({"max_tokens": 501, "compaction_threshold": 0.1}, {"compaction_threshold": 1}):

@@ -21,8 +21,8 @@ from tests.runtime.api.app import App, program_of, told
 
 DOCUMENT: dict[str, Any] = json.loads(describe(ENDPOINTS))
 OF_AGENTS = [row for row in ENDPOINTS if row.path.startswith(("/v1/agent/", "/v1/agents"))]
-ROWS = [row for row in OF_AGENTS if row.tool.result.__name__ != "ChatAnswer"]
-"""Those whose tool answers by itself."""
+ROWS = [row for row in OF_AGENTS if row.watch is None and "run" not in row.tool.parameters.model_fields]
+"""Those for which no agent runs."""
 BOTH = pytest.mark.parametrize("path", ["/v1/agent", "/v1/agents/assistant"])
 
 
