@@ -13,13 +13,6 @@ from runtime.tools.agent.blocks import (
 )
 from runtime.tools.agent.chat import agent_chat, agent_run_cancel, agent_run_show
 from runtime.tools.agent.config import agent_config_edit, agent_config_show, agent_list
-from runtime.tools.agent.conversation_items import agent_conversation_item_delete, agent_conversation_items
-from runtime.tools.agent.conversations import (
-    agent_conversation_create,
-    agent_conversation_delete,
-    agent_conversation_list,
-    agent_conversation_show,
-)
 from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
@@ -30,6 +23,13 @@ from runtime.tools.collection.overview import get_collections, metrics, new_coll
 from runtime.tools.collection.push import push
 from runtime.tools.collection.search import search
 from runtime.tools.collection.summarize import summarize
+from runtime.tools.conversations.items import agent_conversation_item_delete, agent_conversation_items
+from runtime.tools.conversations.overview import (
+    agent_conversation_create,
+    agent_conversation_delete,
+    agent_conversation_list,
+    agent_conversation_show,
+)
 from runtime.tools.knowledge.context import agent_context
 from runtime.tools.knowledge.search import agent_memory_search
 from runtime.tools.memory.export_items import memory_export

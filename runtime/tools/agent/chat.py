@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dslc.blocks.agent import Agent
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, SymbiontError
+from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.events.log import changes_of
 from runtime.threads.inputs import Inputs
 from runtime.threads.run import PARKED
@@ -18,6 +19,7 @@ from runtime.threads.thread import Thread, Threads, not_found
 from runtime.threads.turns.named_run import NamedRun, named_run
 from runtime.tools.agent.access import talking_agent
 from runtime.tools.agent.input_items import Input, text_of_input
+from runtime.tools.agent.overrides import read_own_agent
 from runtime.tools.agent.turn_answer import AnsweredRun, answer_of
 from runtime.tools.agent.types import AgentName
 from runtime.tools.context import Context
@@ -134,6 +136,8 @@ async def agent_chat(
     """
     found, text = talking_agent(context, agent), text_of_input(input)
     _need_daemon(context)
+    stored = AgentSettings(context.database, context.clock)
+    (await read_own_agent(stored, context.program, found, context.caller.user_id)).need_on()
     if context.budgets is not None:
         await context.budgets.check(context.caller.user_id, found.name)
     place = await _place(context, found, thread, subject)

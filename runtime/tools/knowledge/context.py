@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from runtime.errors import SymbiontError
 from runtime.tools.agent.access import named_agent
-from runtime.tools.agent.conversations import own_threads
 from runtime.tools.agent.types import AgentOrMain
 from runtime.tools.context import Context, PromptRequest
+from runtime.tools.conversations.overview import own_threads
 from runtime.tools.failure import wrong
 from runtime.tools.knowledge.types import AgentPrompt, PromptMessage, PromptPartCost, Subject, ThreadId, Tokens, WhatFor
 

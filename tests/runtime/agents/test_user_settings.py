@@ -10,6 +10,7 @@ import pytest
 
 from runtime.api.admin.agents.chat import open_conversation
 from runtime.api.admin.agents.context import show
+from runtime.api.rest.problem import problem_of
 from runtime.crypto import Unsealable
 from runtime.database.schema import OWNER, agent_settings, deliveries
 from runtime.identity import users
@@ -81,6 +82,10 @@ async def test_turns_of_a_user_who_switched_the_agent_off_wait_and_go_on(tmp_pat
             async with agent.app.pinned():
                 with pytest.raises(SwitchedOff):
                     await open_conversation(agent.app.admin_context(), {"user": "ada"})
+            async with agent.app.open_context(Caller(ada, frozenset({"write"}))) as context:
+                with pytest.raises(SwitchedOff) as refused:
+                    await ALL_TOOLS.call("agent_chat", context, {"input": "Hello?"})
+            assert problem_of(refused.value).status == 503
             # Another setting alone does not switch it on.
             await configure(agent, ada, enabled=False, max_tokens=8000)
             assert (await agent.run(message)).state == SWITCHED_OFF

@@ -13,7 +13,7 @@ from runtime.database.schema import messages, summaries
 from runtime.threads.content import TextPart
 from runtime.threads.summaries import NewSummary, Summaries
 from runtime.threads.thread import Threads
-from runtime.tools.agent import conversation_items
+from runtime.tools.conversations import items
 from tests.runtime.api.agents import CONVERSATION, said, talked, with_agents
 from tests.runtime.api.app import App, told
 from tests.runtime.webhooks.candidates import rows
@@ -136,7 +136,7 @@ async def test_pages_have_each_item_once_even_while_items_are_deleted(order: str
 
 
 async def test_a_page_is_bounded_by_its_size_and_goes_on(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation_items, "LARGEST_PAGE", 1000)
+    monkeypatch.setattr(items, "LARGEST_PAGE", 1000)
     token, ada = await app.token("ada"), await app.user("ada")
     thread, _ = await talked(app, ada, new=[said("user", TextPart("x" * size)) for size in (400, 500, 400, 5000, 1)])
     sizes, after, more = [], "", True

@@ -8,7 +8,11 @@ from typing import Final
 from runtime.errors import NotFound
 from runtime.threads.messages import Messages
 from runtime.threads.thread import Thread
-from runtime.tools.agent.conversation_types import (
+from runtime.tools.agent.types import AgentOrMain, User
+from runtime.tools.context import Context
+from runtime.tools.conversations.overview import own_threads
+from runtime.tools.conversations.response_items import Item, ItemPlace, items_of, place_of
+from runtime.tools.conversations.types import (
     After,
     ConversationId,
     ConversationItems,
@@ -17,10 +21,6 @@ from runtime.tools.agent.conversation_types import (
     ItemLimit,
     Order,
 )
-from runtime.tools.agent.conversations import own_threads
-from runtime.tools.agent.response_items import Item, ItemPlace, items_of, place_of
-from runtime.tools.agent.types import AgentOrMain, User
-from runtime.tools.context import Context
 
 LARGEST_PAGE: Final = 4 * 1024 * 1024
 """Characters of messages after which a page ends."""

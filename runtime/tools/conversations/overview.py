@@ -9,7 +9,9 @@ from runtime.errors import NotFound
 from runtime.suggestions import unknown_name
 from runtime.threads.thread import KINDS, MAIN, Thread, ThreadPosition, Threads, position_of
 from runtime.tools.agent.access import main_agent
-from runtime.tools.agent.conversation_types import (
+from runtime.tools.agent.types import AgentOrMain, User
+from runtime.tools.context import Context
+from runtime.tools.conversations.types import (
     LONGEST_CURSOR,
     Conversation,
     ConversationId,
@@ -21,8 +23,6 @@ from runtime.tools.agent.conversation_types import (
     OfSubject,
     Title,
 )
-from runtime.tools.agent.types import AgentOrMain, User
-from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory.access import asked_user
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.threads.thread import ThreadKind
-from runtime.tools.agent.response_items import ITEM_ID, Item
+from runtime.tools.conversations.response_items import ITEM_ID, Item
 from runtime.tools.patterns import UUID
 
 LONGEST_CURSOR = 200
