@@ -81,8 +81,8 @@ class McpServer(Block):
     token: Annotated[SecretReference | None, Relation(needs=("url",))] = Field(
         default=None,
         repr=False,
-        description="A reference to the token that is sent to the service, if it wants one. For a service with OAuth use "
-        "`symbi mcp-server login NAME` instead.",
+        description="A reference to the token that is sent to the service, if it wants one. For a service with OAuth "
+        "use `symbi mcp-server login NAME` instead.",
         examples=["secret://env/MCP_TOKEN"],
     )
     headers: Annotated[Mapping[HeaderName, HeaderValue], Relation(needs=("url",))] = Field(

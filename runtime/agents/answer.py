@@ -173,7 +173,7 @@ class _Answering:
         self._place = place
         self._context = replace(context.tool_context, acting=acting)
         self._tools = AgentToolset.for_agent(
-            self._agent.tools or None, self._context.caller, AgentIdentity(turn.agent, place.subject)
+            self._agent.tools or None, self._context.caller, AgentIdentity(turn.agent, place.subject), context.tools
         )
         switches = self._context.switches
         self._refused = None if switches.on(TOOLS) else SwitchedOff.by(SWITCHES[TOOLS])

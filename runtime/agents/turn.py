@@ -13,6 +13,7 @@ from runtime.models.budgets.budgets import Budgets
 from runtime.models.client import ModelClient
 from runtime.threads.inputs import ClaimedInput
 from runtime.tools.context import Context
+from runtime.tools.toolset import Toolset
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 
 Turn: TypeAlias = ClaimedDelivery | ClaimedInput
@@ -40,3 +41,5 @@ class AgentContext:
     """The context of its tools: the turn's user is the caller, and the agent, run and thread are `acting`."""
     seconds: float
     """Seconds that one attempt of an agent with a model may take."""
+    tools: Toolset
+    """The tools that the program has: those of the table, and of its servers."""

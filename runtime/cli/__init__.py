@@ -20,6 +20,7 @@ COMMANDS = {
     "readiness": ("runtime.cli.readiness:readiness", "Check that everything the daemon needs is ready."),
     "agent": ("runtime.cli.agent:agent", "List agents and their runs; edit their core memory."),
     "thread": ("runtime.cli.thread:thread", "List, show, export and delete the threads of agents."),
+    "mcp-server": ("runtime.cli.mcp_server:mcp_server", "List, approve and test MCP servers with tools for agents."),
     "memory": ("runtime.cli.memory:memory", "Search, write, export, move and maintain memories."),
     "push": ("runtime.cli.collection.push:push", "Store files, folders or text in a collection."),
     "collection": ("runtime.cli.collection:collection", "List, search, summarize and edit collections."),

@@ -91,13 +91,14 @@ TASKS: Final = table_of(
         BackgroundTask("removed users", lambda parts: Removal(parts.app).run()),
         *_secrets(),
         BackgroundTask("watchdog", lambda parts: parts.notifier.watch()),
-        # Of memories, started with their generation.
+        # Of memories and servers, started with their generation.
         BackgroundTask(f"index of {RECALLED}", stopped_by=_AGENTS),
         BackgroundTask(f"embedding of {RECALLED}", stopped_by=(switches.AGENTS, switches.EMBEDDING)),
         BackgroundTask("index of *"),
         # The memories of agents wait by themselves while `agent_embedding` is off.
         BackgroundTask("embedding of *"),
         BackgroundTask("edits in *"),
+        BackgroundTask("mcp server *", stopped_by=(switches.AGENTS, switches.TOOLS)),
         # Started by an event.
         BackgroundTask("reload"),
         # Of a process that is no daemon.

@@ -16,7 +16,6 @@ from runtime.tools.agent.config import agent_config_edit, agent_config_show, age
 from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
-from runtime.tools.usage import agent_usage
 from runtime.tools.archival.memory import archival_forget, archival_insert, archival_replace, archival_search
 from runtime.tools.collection.items import forget, get, update
 from runtime.tools.collection.overview import get_collections, metrics, new_collection
@@ -40,6 +39,7 @@ from runtime.tools.memory.move import memory_move
 from runtime.tools.memory.read import memory_inspect, memory_search
 from runtime.tools.memory.write import memory_write
 from runtime.tools.tool import Tool
+from runtime.tools.usage import agent_usage
 from runtime.tools.webhooks.manage import (
     webhook_create,
     webhook_delete,

@@ -14,6 +14,7 @@ from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupport
 from runtime.models.budgets.limits import BudgetExceeded
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.switches import SwitchedOff
+from runtime.tool_servers.errors import CallUncertain, ServerAway
 from runtime.tools.tool import Tool, WrongParameters
 
 Code = Literal["invalid_params", "provider_unavailable", "upsert_failed"]
@@ -29,6 +30,8 @@ _UNTOLD: Final[Mapping[Code, str]] = {
     "provider_unavailable": "a required service does not answer",
     "upsert_failed": "the data could not be stored",
 }
+# What they say concerns the caller, and names no more than a block of the program.
+_TOLD = (SwitchedOff, BudgetExceeded, ServerAway, CallUncertain)
 _ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
 
 
@@ -63,15 +66,15 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
     if isinstance(error, WrongParameters) and error.problems:
         return _of_parameters(error, tool)
     code, hint = code_of(error, tool), error.hint
-    hidden = code != "invalid_params" and not isinstance(error, SwitchedOff | BudgetExceeded)
-    if hidden and caller is not None and not caller.may("admin"):
+    told = code == "invalid_params" or isinstance(error, _TOLD)
+    if not told and caller is not None and not caller.may("admin"):
         return Failure(code, _UNTOLD[code], hint="try again later; see the daemon's log")
     return Failure(code, str(error), getattr(error, "field", None), hint)
 
 
 def code_of(error: SymbiontError, tool: Tool | None) -> Code:
     """Return the kind of failure of an error."""
-    if isinstance(error, EmbeddingMismatch | SwitchedOff | BudgetExceeded):
+    if isinstance(error, EmbeddingMismatch | SwitchedOff | BudgetExceeded | CallUncertain):
         return "provider_unavailable"
     if isinstance(error, _ASKED_WRONGLY):
         return "invalid_params"

@@ -140,6 +140,11 @@ class Tool:
         config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
         return create_model(title, __config__=config, __doc__=None, **fields)
 
+    @property
+    def parameter_names(self) -> Collection[str]:
+        """The full names of the parameters."""
+        return self.parameters.model_fields
+
     @cached_property
     def aliases(self) -> Mapping[str, str]:
         """Full names of parameters by their other names."""
@@ -176,11 +181,14 @@ class Tool:
             context.caller.need(self.scope)
             if self.people and context.acting is not None:
                 raise UsageError(f"{self.name} is for people, and an agent cannot call it")
-            read = self._read(given)
-            return await self.function(context, **_values(read), **self._bound)
+            return await self._run(context, given)
         except BaseException:
             counts.failures += 1
             raise
+
+    async def _run(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
+        """Call the function with `given`, JSON values by name."""
+        return await self.function(context, **_values(self._read(given)), **self._bound)
 
     def _read(self, given: Mapping[str, Any]) -> BaseModel:
         """Return the parameters by full name. Raises WrongParameters.

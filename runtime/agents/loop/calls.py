@@ -16,6 +16,7 @@ from runtime.identity.caller import Caller
 from runtime.memory.errors import FsyncFailed
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import StepUncertain, Superseded
+from runtime.tool_servers.errors import CallUncertain
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool
 
@@ -31,6 +32,8 @@ UNKNOWN: Final = (
     "The daemon or its database stopped while this call was running, so it is not known whether it happened. It is not "
     "repeated. Check before you call it again."
 )
+
+_UNCERTAIN: Final = "so it is not known whether it happened. Check before you repeat it."
 
 
 class Call(Struct, frozen=True):
@@ -127,16 +130,22 @@ class Runner:
             raise
         except (Superseded, FsyncFailed):
             raise
-        except NotFound as error:
-            return CallOutput("error", error.line())
         except SymbiontError as error:
-            failure = failure_of(error, tool, self._caller)
-            return CallOutput("error", msgspec.json.encode(failure.json()).decode())
+            return self._failed(error, tool)
         except TimeoutError:
             late = f"{call.name} did not answer within {seconds:g} seconds"
             if tool is None or tool.read_only:
                 return CallOutput("error", late)
-            return CallOutput("unknown", f"{late}, so it is not known whether it happened. Check before you repeat it.")
+            return CallOutput("unknown", f"{late}, {_UNCERTAIN}")
         except Exception:
             log.exception("tool_failed", tool=call.name)
             return CallOutput("error", f"{call.name} failed because of an error of the program; it is in the log")
+
+    def _failed(self, error: SymbiontError, tool: Tool | None) -> CallOutput:
+        """Return the output of a call that raised `error`."""
+        if isinstance(error, NotFound):
+            return CallOutput("error", error.line())
+        if isinstance(error, CallUncertain) and tool is not None and not tool.repeatable:
+            return CallOutput("unknown", f"{error}, {_UNCERTAIN}")
+        failure = failure_of(error, tool, self._caller)
+        return CallOutput("error", msgspec.json.encode(failure.json()).decode())

@@ -6,7 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
+from runtime.api.admin import (
+    deliveries,
+    filter_explanation,
+    mcp_servers,
+    readiness,
+    secrets,
+    tokens,
+    users,
+    webhooks,
+)
 from runtime.api.admin.agents import chat, context, overview, threads, undo
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
@@ -33,6 +42,13 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "deliveries.select": deliveries.select,
         "deliveries.show": deliveries.show,
         "filters.explain": filter_explanation.explain_delivery,
+        "mcp_servers.approve": mcp_servers.approve,
+        "mcp_servers.inspect": mcp_servers.inspect,
+        "mcp_servers.list": mcp_servers.list_servers,
+        "mcp_servers.login_begin": mcp_servers.login_begin,
+        "mcp_servers.login_end": mcp_servers.login_end,
+        "mcp_servers.show": mcp_servers.show,
+        "mcp_servers.test": mcp_servers.test,
         "readiness": readiness.readiness,
         "secrets.show": secrets.show,
         "threads.delete": threads.delete,

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from dslc.blocks.agent import Agent
+from dslc.blocks.values.tool import matches, server_of
+from dslc.program import Program
 from runtime import extras
 from runtime.agents.context.build import NoRoom
 from runtime.api.admin.agents.first_context import first_context
@@ -24,6 +26,7 @@ from runtime.models.model import ModelUnavailable, Problem
 from runtime.switches import AGENTS, SWITCHES
 from runtime.threads.turns.backlog import Backlog, BacklogReader
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
+from runtime.tool_servers.server import ProgramServer, ProgramServers
 from runtime.tools.agent.access import model_of
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 from runtime.webhooks.routing.route import MountedWebhook
@@ -86,6 +89,8 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
         yield check
     if (costs := await _costs(context)) is not None:
         yield costs
+    for check in server_checks(context.servers, context.program):
+        yield check
     for name, memory in sorted(context.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
@@ -349,6 +354,42 @@ def _model(model: ModelStatus, problems: Sequence[Problem | None]) -> Check:
                 return Check(check, "YELLOW", f"{said}; its fallback {name} answers")
             said = f"{said}; its fallback {name}: {other.text}"
     return Check(check, missing, said + concerned)
+
+
+def server_checks(servers: ProgramServers, program: Program) -> list[Check]:
+    """Return the readiness of the program's MCP servers as they are known. Asks nothing."""
+    named: dict[str, set[str]] = {}
+    for agent in program.agents.values():
+        for pattern in agent.tools if agent.enabled else ():
+            if (server := server_of(pattern)) is not None:
+                named.setdefault(server, set()).add(pattern)
+    return [_server(name, server, sorted(named.get(name, ()))) for name, server in sorted(servers.items())]
+
+
+def _server(name: str, server: ProgramServer, patterns: Sequence[str]) -> Check:
+    """Return the readiness of a server: never RED, because its tools fail alone. `patterns`: by which agents name its
+    tools."""
+    check, approve = f"mcp {name}", f"`symbi mcp-server approve {name}`"
+    tools = [f"{name}.{tool.name}" for tool in server.offered]
+    nothing = [each for each in patterns if not any(matches(each, tool) for tool in tools)]
+    match server.state:
+        case "unapproved":
+            return Check(check, "YELLOW", f"not approved, so it is not started: {approve} shows it")
+        case "changed":
+            changed = _listed("changed since it was approved, so it is not started", server.differences)
+            return Check(check, "YELLOW", f"{changed}; {approve} shows it")
+        case "no secret":
+            return Check(check, "YELLOW", _listed("not started, without a secret", server.missing))
+        case "away":
+            problem = "" if server.connection is None else server.connection.problem or ""
+            return Check(check, "YELLOW", f"away, calls of its {_count(len(tools), 'tool')} fail: {problem}")
+        case "connecting":
+            return Check(check, "GREEN", f"{_count(len(tools), 'tool')}; not connected yet")
+    changes = [] if server.changes is None else server.changes.lines
+    said = [_listed(f"changed since they were approved, so not offered ({approve})", changes)] if changes else []
+    said += [_listed("not offered", server.refused)] if server.refused else []
+    said += [_listed("no tool matches", nothing)] if nothing else []
+    return Check(check, "YELLOW" if said else "GREEN", "; ".join([_count(len(tools), "tool"), *said]))
 
 
 async def _agent(context: AdminContext, agent: Agent) -> Check | None:

@@ -18,6 +18,8 @@ from runtime.secrets.backend import SecretContext
 from runtime.switches import AGENTS
 from runtime.threads.run import SWITCHED_OFF
 from runtime.threads.turns.turn import LIVING, RUNNING
+from runtime.tool_servers.registry import ServerRegistry
+from runtime.tool_servers.server import ProgramServers
 from runtime.tools.agent.overrides import OwnAgent
 from runtime.tools.context import Acting, Context
 from runtime.webhooks.routing.route import MountedWebhook
@@ -57,6 +59,12 @@ class AdminContext(Context):
     follow_secrets: Callable[[], Awaitable[None]]
     """Serves with the generated secrets as they are now, after a rotation."""
     user_settings: UserSettingsStore
+    servers: ProgramServers
+    """The MCP servers of the program."""
+    registry: ServerRegistry
+    """Approvals of servers, and logins to them."""
+    follow_approvals: Callable[[], Awaitable[None]]
+    """Serves with the approvals as they are now."""
     state: Path
     """The state folder."""
     key_from: str

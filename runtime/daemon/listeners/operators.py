@@ -15,7 +15,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api.admin.operations import OPERATIONS, Operation, error_json
 from runtime.api.admin.protocol import CLIENT_HEADER, LINES, ROOT_HEADER
-from runtime.api.admin.readiness import known_model_checks, not_mounted
+from runtime.api.admin.readiness import known_model_checks, not_mounted, server_checks
 from runtime.api.admin.state import Event
 from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Authenticator
@@ -120,17 +120,21 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
         if not detailed:
             # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
             return web.json_response({"ready": state["ready"]}, status=status)
-        # Deliveries are stored while a model is away, so it is only a warning here.
-        state["warnings"] += [*app.switches.reasons, *_model_warnings(app)]
+        # Deliveries are stored while a model is away, and calls fail alone while a server is: only warnings here.
+        state["warnings"] += [*app.switches.reasons, *_known_warnings(app)]
         return web.json_response(state, status=status)
 
     return readyz
 
 
-def _model_warnings(app: App) -> list[str]:
-    """Return the checks of models that are not GREEN, as lines. Those that could not be opened are among the warnings
-    of the generation. No model is asked for a probe: `runtime.daemon.program.upkeep.look_at_models` does that."""
+def _known_warnings(app: App) -> list[str]:
+    """Return the checks of models and MCP servers that are not GREEN, as lines.
+
+    Models that could not be opened are among the warnings of the generation. Nothing is asked for a probe:
+    `runtime.daemon.program.upkeep.look_at_models` does that.
+    """
     checks = known_model_checks([model for model in app.models if model.client is not None])
+    checks += server_checks(app.generation.servers, app.generation.program)
     return [f"{each.check}: {each.text}" for each in checks if each.status != "GREEN"]
 
 

@@ -27,13 +27,14 @@ from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import SYSTEM, Clock, milliseconds
 from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
-from runtime.daemon.process.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
+from runtime.daemon.process.root import APPROVALS_FILE, DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.daemon.program.reload import Compiled, ReloadError, compile_paths, compile_sources, nothing
+from runtime.daemon.program.server_opening import ServerOpener
 from runtime.daemon.program.waking import wake_after
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
@@ -60,6 +61,9 @@ from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
 from runtime.threads.run import BUDGET_EXCEEDED
 from runtime.threads.turns import parking
+from runtime.tool_servers.approvals import Approvals
+from runtime.tool_servers.logins import Logins
+from runtime.tool_servers.registry import ServerRegistry
 from runtime.tools.agent.overrides import OwnAgent
 from runtime.tools.context import Acting, Context, no_progress
 from runtime.webhooks.audit.audit import Audit
@@ -127,6 +131,10 @@ class App:
         self._connect_metrics()
         self.services = AgentServices(database, clock)
         self.tokens = Tokens(database, clock)
+        approvals = Approvals(
+            lambda: root.read(APPROVALS_FILE), lambda content: root.write(APPROVALS_FILE, content), key
+        )
+        self.servers = ServerRegistry(approvals, Logins(database, clock))
         self.dynamic_webhooks = DynamicWebhooks(database, clock)
         self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks, on_change=self._join)
         self.table: RouteTable = EMPTY_TABLE
@@ -168,6 +176,7 @@ class App:
             yield app
 
     async def _retire(self) -> None:
+        await self.servers.close()
         await self.generation.retire()
         self.usage.store_kept()
 
@@ -248,6 +257,7 @@ class App:
             budgets=self.budgets,
             tool_context=self.context(caller, acting=acting),
             seconds=self.settings.run_seconds,
+            tools=self.generation.tools(),
         )
 
     def _limits_of(self, agent: str) -> Limits:
@@ -276,6 +286,9 @@ class App:
             agent_context=self.agent_context,
             follow_secrets=self.follow_secrets,
             user_settings=self.user_settings,
+            servers=self.generation.servers,
+            registry=self.servers,
+            follow_approvals=self.follow_approvals,
             state=self.root.state,
             key_from=master_key.place(self.root, self.settings.master_key),
             models=self.models,
@@ -423,6 +436,12 @@ class App:
         if emptied:
             raise UsageError(f"{emptied[0]}: the file is empty now", hint="remove it to remove what it declared")
 
+    async def follow_approvals(self) -> None:
+        """Serve with the approvals of servers as they are now. The program remains the running one."""
+        async with self._loading:
+            if self.generation.number:
+                await self._replace(self.generation.program, again=lambda _text: False)
+
     async def follow_secrets(self) -> None:
         """Serve with the current generated secrets after a rotation, by this or another daemon on the database. The
         program remains the running one, whatever its files contain. Raises `Unavailable`."""
@@ -510,6 +529,7 @@ class App:
             program,
             previous,
             opening=self._opening(),
+            servers=ServerOpener(self.pools.servers, self.servers, self.root.state, self.root.folder),
             again=again,
             activate=self._activate_one,
             lock=self._loading,
@@ -543,19 +563,24 @@ class App:
         return MemoryOpener(self.root.folder, index_folder, self.secrets, self.pools, environment, self.switches)
 
     async def start_background(self, start: Start) -> None:
-        """Keep indexes in step in the background from now on, in tasks that `start` creates, also after a reload."""
+        """Keep indexes in step and servers connected in the background from now on, in tasks that `start` creates, also
+        after a reload."""
         self._start = start
         async with self._loading:
             await self._activate(self.generation, None)
 
     async def _activate(self, generation: Generation, previous: Generation | None) -> None:
-        """Activate the memories of `generation`; stop the background tasks of memories that only `previous` has."""
+        """Activate the memories and the servers of `generation`; stop the background tasks of memories that only
+        `previous` has."""
         used = {memory.indexer for memory in generation.opened}
         for memory in previous.opened if previous else ():
             if memory.indexer not in used:
                 await memory.indexer.stop_background()
         for memory in generation.opened:
             await self._activate_one(memory)
+        for server in generation.servers.values():
+            if server.connection is not None and self._start is not None:
+                server.connection.start(self._start)
 
     async def _activate_one(self, memory: OpenMemory) -> None:
         if memory.store not in self._watched_stores:

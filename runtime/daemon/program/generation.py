@@ -19,6 +19,7 @@ from runtime.daemon.program.memory_opening import MemoryOpener
 from runtime.daemon.program.model_opening import ProgramModels
 from runtime.daemon.program.resource_pool import Lease
 from runtime.daemon.program.secret_resolution import Resolution, resolve
+from runtime.daemon.program.server_opening import ServerOpener
 from runtime.errors import SymbiontError
 from runtime.memory import path_of
 from runtime.memory.collection.options import STORE
@@ -26,6 +27,9 @@ from runtime.memory.collection.row_codec import holds
 from runtime.memory.memories import DEFAULT_MEMORY, Memories, declared_memory
 from runtime.memory.open_memory import OpenMemory
 from runtime.models.client import ModelClient
+from runtime.tool_servers.server import ProgramServers
+from runtime.tools.server_tool import with_servers
+from runtime.tools.toolset import Toolset
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable, build_route
 
 COLLECTION = Memory(name=STORE, store=Variant(name=STORE))
@@ -52,6 +56,7 @@ class Generation:
     recall: OpenMemory | None
     """Searches what was said in threads; None if no agent has a model."""
     models: ProgramModels
+    servers: ProgramServers
     folders: tuple[Path, ...]
     """Folders of memories, which are never watched as programs."""
     agents: frozenset[str]
@@ -100,6 +105,10 @@ class Generation:
         """Return the model that a setting of the program names; None if there is none (`models` has the reason)."""
         return self.models.of(choice).client
 
+    def tools(self) -> Toolset:
+        """Return the tools for agents: those of the table, and those that servers offer now."""
+        return with_servers(self.servers.values())
+
     def agent(self, name: str) -> Agent | None:
         """Return the agent `name`: declared, or the recorder that a webhook runs without a declaration; else None."""
         declared = self.program.agents.get(name)
@@ -134,6 +143,7 @@ def nothing_loaded() -> Generation:
         memories=Memories(Program(), {}, fallback=None, open_collection=open_collection, lock=asyncio.Lock()),
         recall=None,
         models=ProgramModels(Program(), {}),
+        servers=MappingProxyType({}),
         folders=(),
         agents=frozenset(),
         resolution=Resolution(),
@@ -149,6 +159,7 @@ async def build(
     previous: Generation | None,
     *,
     opening: MemoryOpener,
+    servers: ServerOpener,
     again: Callable[[str], bool] = lambda _: True,
     activate: Activate = OpenMemory.activate,
     lock: asyncio.Lock | None = None,
@@ -175,6 +186,7 @@ async def build(
         }
         recall = await opening.recall(program, resolution, held)
         models = await opening.models.opened(program, resolution, held)
+        opened_servers = await servers.opened(program, resolution, held)
     except BaseException:
         await held.give_back()
         raise
@@ -195,6 +207,7 @@ async def build(
         memories=memories,
         recall=recall,
         models=models,
+        servers=MappingProxyType(opened_servers),
         folders=tuple(memory.folder for memory in memories.values() if memory.folder is not None),
         agents=agents,
         resolution=resolution,

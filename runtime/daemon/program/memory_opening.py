@@ -30,6 +30,7 @@ from runtime.search.embedding.embedder import Embedder
 from runtime.search.index import DEFAULT as INDEX
 from runtime.secrets.backend import SecretContext
 from runtime.switches import AGENTS, ALL_ON, EMBEDDING, Switches
+from runtime.tool_servers.connection import ServerConnection
 
 RECALL: Final = Memory(name="recall", store=Variant(name="recall"))
 """The search of what was said in threads. No program can name it."""
@@ -37,12 +38,13 @@ RECALL: Final = Memory(name="recall", store=Variant(name="recall"))
 
 @dataclass(frozen=True, slots=True)
 class ResourcePools:
-    """Open resources of memories, by their identity."""
+    """Open resources of a program, by their identity."""
 
     stores: Pool[Store] = field(default_factory=Pool)
     indexers: Pool[Indexer] = field(default_factory=Pool)
     embedders: Pool[Embedder] = field(default_factory=Pool)
     models: Pool[Model] = field(default_factory=Pool)
+    servers: Pool[ServerConnection] = field(default_factory=Pool)
     calls: CallContext = field(default_factory=CallContext)
     """What all calls of models and embeddings share."""
 

@@ -17,6 +17,7 @@ from runtime.memory.secret_options import secrets_in, secrets_of
 from runtime.secrets import backend_of
 from runtime.secrets.backend import BackendUnavailable, SecretContext, Unresolved
 from runtime.secrets.secret import Secret
+from runtime.tool_servers.approvals import secrets_of as secrets_of_server
 from runtime.webhooks.providers import PROVIDERS
 
 AT_A_TIME = 64
@@ -66,8 +67,8 @@ async def resolve(
     services: Iterable[Variant] = (),
     again: Callable[[str], bool] = lambda _: True,
 ) -> Resolution:
-    """Resolve every secret of the webhooks of `program`, of `memories` and of the `services` of models once. Those that
-    are not to be read `again` are reused from `previous`."""
+    """Resolve every secret of the webhooks and servers of `program`, of `memories` and of the `services` of models
+    once. Those that are not to be read `again` are reused from `previous`."""
     # In a thread: a program may have thousands of webhooks.
     references = await asyncio.to_thread(_all_references, program)
     wanted = await asyncio.to_thread(_all_wanted, program, references, tuple(memories), tuple(services))
@@ -111,10 +112,11 @@ def _all_wanted(
     memories: Iterable[Memory],
     services: Iterable[Variant],
 ) -> list[str]:
-    """Return every secret reference of the webhooks, memories and models once."""
+    """Return every secret reference of the webhooks, memories, servers and models once."""
     blocks = program.webhooks.values()
     wanted = dict.fromkeys(text for block in blocks for text in (*_own(block), *references[block.name].values()))
     wanted |= dict.fromkeys(text for memory in memories for text in secrets_of(memory))
+    wanted |= dict.fromkeys(text for server in program.mcp_servers.values() for text in secrets_of_server(server))
     wanted |= dict.fromkeys(text for service in services for text in secrets_in(service, "model"))
     return list(wanted)
 

@@ -23,9 +23,9 @@ from pydantic_ai.exceptions import (
 )
 
 from runtime.errors import SymbiontError
-from runtime.models.direct.http_client import TooLarge
 from runtime.models.model import AccessRefused, ModelRefused, ModelUnavailable, NoSuchModel, WindowExceeded
 from runtime.models.window_errors import exceeds_window
+from runtime.outbound.bounded_client import TooLarge
 from runtime.outbound.http import LARGEST_ANSWER, explanation, may_pass
 
 # Amazon's library does not compare an answer with its announced length: one that broke off is only incomplete.

@@ -16,12 +16,12 @@ from pydantic_ai.settings import ModelSettings
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import SymbiontError
 from runtime.models.direct.failures import Asked, error_of, not_text
-from runtime.models.direct.http_client import OPENED
 from runtime.models.direct.messages import messages_of, parameters_of, reply_of, settings_of
 from runtime.models.model import ModelRefused, ModelUnavailable, Problem
 from runtime.models.reachability import LOOK_SECONDS, Reachability, WatchedModel
 from runtime.models.remote import STREAM_FACTOR
 from runtime.models.request import Reply, Request
+from runtime.outbound.bounded_client import OPENED
 from runtime.outbound.http import CallFailed, HttpCaller
 
 

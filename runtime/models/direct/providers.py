@@ -108,7 +108,7 @@ def _anthropic(options: AnthropicOptions, keys: Mapping[str, str]) -> _Library:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    from runtime.models.direct.http_client import http_client
+    from runtime.outbound.bounded_client import http_client
 
     client = http_client(httpx2, options.timeout.total_seconds())
     library = AsyncAnthropic(api_key=keys["api_key"], base_url=options.url, http_client=client, max_retries=0)
@@ -121,7 +121,7 @@ def _google(options: GoogleOptions, keys: Mapping[str, str]) -> _Library:
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    from runtime.models.direct.http_client import http_client
+    from runtime.outbound.bounded_client import http_client
 
     client = http_client(httpx2, options.timeout.total_seconds())
     provider = GoogleProvider(api_key=keys["api_key"], base_url=options.url, http_client=client)
@@ -134,7 +134,7 @@ def _groq(options: GroqOptions, keys: Mapping[str, str]) -> _Library:
     from pydantic_ai.models.groq import GroqModel
     from pydantic_ai.providers.groq import GroqProvider
 
-    from runtime.models.direct.http_client import http_client
+    from runtime.outbound.bounded_client import http_client
 
     client = http_client(httpx, options.timeout.total_seconds())
     library = AsyncGroq(api_key=keys["api_key"], base_url=options.url, http_client=client, max_retries=0)
@@ -148,7 +148,7 @@ def _cohere(options: CohereOptions, keys: Mapping[str, str]) -> _Library:
     from pydantic_ai.models.cohere import CohereModel
     from pydantic_ai.providers.cohere import CohereProvider
 
-    from runtime.models.direct.http_client import http_client
+    from runtime.outbound.bounded_client import http_client
 
     client = http_client(httpx, options.timeout.total_seconds())
     library = AsyncClientV2(

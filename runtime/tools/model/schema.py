@@ -17,8 +17,8 @@ def model_schema(tool: Tool, name: str) -> ToolSchema:
     """Return the schema of a tool with this name: the first paragraph of its description, and its parameters by their
     full names, without null for optional ones."""
     schema = tool.schema
-    fields = tool.parameters.model_fields
-    properties = {each: part for each, part in schema["properties"].items() if each in fields}
+    names = tool.parameter_names
+    properties = {each: part for each, part in schema["properties"].items() if each in names}
     parameters = _plain({**schema, "properties": properties})
     return ToolSchema(name, first_paragraph(tool.doc), parameters | {"additionalProperties": False})
 

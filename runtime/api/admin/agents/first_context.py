@@ -39,7 +39,7 @@ async def first_context(context: AdminContext, agent: Agent) -> FirstContext | N
     if about.client is None:
         return None
     blocks = await context.services.blocks.blocks(BlockScope(caller.user_id, agent.name), declared_blocks(agent))
-    tools = AgentToolset.for_agent(agent.tools or None, caller, AgentIdentity(agent.name))
+    tools = AgentToolset.for_agent(agent.tools or None, caller, AgentIdentity(agent.name), about.tools)
     time = rfc3339(utc(context.clock.now()))
     fields = fixed_fields(agent, about.client, ordered_tools(tools), blocks, own.settings, time=time)
     budget = await budget_of(agent, about.client)

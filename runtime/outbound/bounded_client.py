@@ -1,4 +1,4 @@
-"""HTTP clients for the providers' libraries, with the limits of our own calls.
+"""HTTP clients for libraries that bring their own: providers' of models, and the SDK of the Model Context Protocol.
 
 Like `runtime.outbound.http`, they follow no redirects, keep no cookies between hosts, ignore the environment's proxies,
 and read no answer beyond `LARGEST_ANSWER`, whichever library reads it.
@@ -6,7 +6,7 @@ and read no answer beyond `LARGEST_ANSWER`, whichever library reads it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
@@ -22,8 +22,15 @@ class TooLarge(Exception):  # noqa: N818 - named for what happened
     """An answer has more bytes than are read."""
 
 
-def http_client(library: ModuleType, seconds: float) -> Any:
-    """Return an `AsyncClient` of httpx or httpx2. `seconds`: at most for each part of an answer."""
+def http_client(
+    library: ModuleType,
+    seconds: float,
+    *,
+    wrapped: Callable[[Any], Any] = lambda transport: transport,
+    auth: Any = None,
+) -> Any:
+    """Return an `AsyncClient` of httpx or httpx2. `seconds`: at most for each part of an answer. `wrapped` returns the
+    transport that is used in place of the client's."""
 
     class BoundedStream(library.AsyncByteStream):  # type: ignore[name-defined,misc]
         def __init__(self, inner: Any, most: int) -> None:
@@ -49,9 +56,11 @@ def http_client(library: ModuleType, seconds: float) -> Any:
             return response
 
     return library.AsyncClient(
-        transport=BoundedTransport(trust_env=False),
+        transport=wrapped(BoundedTransport(trust_env=False)),
         trust_env=False,
         follow_redirects=False,
+        max_redirects=0,
+        auth=auth,
         timeout=library.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
         headers={"User-Agent": "symbiont", "Accept-Encoding": "identity"},
     )

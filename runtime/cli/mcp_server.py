@@ -1,0 +1,215 @@
+"""`symbi mcp-server`: the servers of the Model Context Protocol whose tools agents use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import RootClient, call, find_root
+from runtime.cli.terminal.output import (
+    confirm,
+    counted,
+    json_option,
+    local_time,
+    one_line,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+)
+from runtime.cli.terminal.progress import no_progress
+
+_INDENT = "    "
+
+
+@click.group("mcp-server")
+def mcp_server() -> None:
+    """List, approve and test the MCP servers of the program, whose tools agents use.
+
+    A server that a program declares is not started before `symbi mcp-server approve NAME`, and not any more when its
+    command, its variables or its address change.
+    """
+
+
+@mcp_server.command("list")
+@root_option
+@json_option
+def list_(root: Path | None, as_json: bool) -> None:
+    """List the servers of the program, and the state of each."""
+    answer = call(find_root(root), "mcp_servers.list")
+    if as_json:
+        print_json(answer)
+        return
+    rows = [
+        (row["server"], row["kind"], row["state"], str(row["offered"]), one_line(_remarks(row)))
+        for row in answer["servers"]
+    ]
+    print_table(("server", "kind", "state", "tools", ""), rows, empty="The program declares no servers.")
+
+
+@mcp_server.command(short_help="Show the tools of the server NAME.")
+@click.argument("name")
+@root_option
+@json_option
+def tools(name: str, root: Path | None, as_json: bool) -> None:
+    """Show the tools of the server NAME that agents may call, and those that are not offered, with the reason."""
+    answer = call(find_root(root), "mcp_servers.show", {"server": name})
+    if as_json:
+        print_json({"server": name, "tools": answer["tools"], "not_offered": answer["not_offered"]})
+        return
+    for tool in answer["tools"]:
+        _print_tool(tool)
+    if not answer["tools"]:
+        click.echo(f"no tools of {name} are offered: it is {answer['state']}")
+    for each in answer["not_offered"]:
+        what = f"{each['name']}: {each['reason']} since it was approved" if each["name"] else each["reason"]
+        click.secho(printable(f"not offered: {what}"), fg="yellow")
+
+
+@mcp_server.command(short_help="Connect to the approved server NAME and list its tools.")
+@click.argument("name")
+@root_option
+@json_option
+def test(name: str, root: Path | None, as_json: bool) -> None:
+    """Start the approved server NAME, or connect to it, list its tools, and end it again.
+
+    Exit code 0 if it answers, else 1. Tools that have changed are named.
+    """
+    answer = call(find_root(root), "mcp_servers.test", {"server": name}, progress=no_progress)
+    if as_json:
+        print_json(answer)
+        return
+    says = f" ({answer['says']})" if answer["says"] else ""
+    click.echo(printable(f"{name}{says} answers: {counted(answer['tools'], 'tool')} after {answer['seconds']:g} s"))
+    for line in (*answer["differences"], *answer["refused"]):
+        click.secho(printable(f"not offered: {line}"), fg="yellow")
+
+
+@mcp_server.command(short_help="Approve the server NAME and its tools.")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@root_option
+@json_option
+def approve(name: str, yes: bool, root: Path | None, as_json: bool) -> None:
+    """Show what the server NAME is (command, variables or address), start it, show its tools, and approve both.
+
+    Only what was approved is started, and only tools that are as they were approved are offered to agents. With
+    another approval only the differences are shown.
+    """
+    with RootClient(find_root(root)) as client:
+        shown = client.call("mcp_servers.show", {"server": name})
+        if not as_json:
+            _print_block(shown)
+        if not yes:
+            confirm(f"{_starts(shown)} to list its tools?", undone="nothing was started or approved")
+        seen = {"server": name, "digest": shown["digest"]}
+        found = client.call("mcp_servers.inspect", seen, progress=no_progress)
+        if not as_json:
+            _print_inspected(shown, found)
+        if not yes:
+            confirm(f"Approve {name} with {counted(len(found['tools']), 'tool')}?", undone="nothing was approved")
+        answer = client.call("mcp_servers.approve", {"server": name, "identity": found["identity"]})
+    if as_json:
+        print_json({"server": name, "block": shown["block"], **found})
+    else:
+        click.echo(f"approved {name} with {counted(answer['tools'], 'tool')}")
+
+
+@mcp_server.command(short_help="Log in to the server NAME in a browser.")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask before an address that is not approved is called.")
+@root_option
+def login(name: str, yes: bool, root: Path | None) -> None:
+    """Log in to the server NAME, which wants OAuth: open the printed address in a browser on this machine.
+
+    The tokens are stored encrypted in the database, and refreshed by the daemon.
+    """
+    from runtime.cli.login_listener import LoginListener
+
+    with RootClient(find_root(root)) as client, LoginListener() as listener:
+        shown = client.call("mcp_servers.show", {"server": name})
+        if shown["approved_at"] is None or shown["differences"]:
+            _print_block(shown)
+            if not yes:
+                confirm("Log in there?", undone="nothing was called")
+        asked = {"server": name, "digest": shown["digest"], "redirect_uri": listener.redirect_uri}
+        begun = client.call("mcp_servers.login_begin", asked, progress=no_progress)
+        click.echo(f"Open this address in a browser on this machine:\n\n{printable(begun['address'])}\n")
+        came = listener.wait()
+        client.call("mcp_servers.login_end", {"server": name, **came}, progress=no_progress)
+    click.echo(f"logged in to {name}")
+
+
+def _starts(shown: Mapping[str, Any]) -> str:
+    return "Start this command" if shown["kind"] == "command" else "Call this address"
+
+
+def _remarks(row: Mapping[str, Any]) -> str:
+    """Return what needs attention, in one line."""
+    if row["state"] == "unapproved":
+        return f"symbi mcp-server approve {row['server']}"
+    return "; ".join(filter(None, (row["problem"], *row["missing_secrets"], *row["differences"])))
+
+
+def _print_block(shown: Mapping[str, Any]) -> None:
+    """Print what is approved of a block, and how it differs from what was."""
+    from shlex import join
+
+    block = shown["block"]
+    lines = []
+    if "command" in block:
+        lines.append(("command", join(block["command"])))
+        lines += [("variable", f"{name}={value}") for name, value in block["env"].items()]
+    else:
+        lines.append(("address", block["url"]))
+        lines += [("token", block["token"])] if "token" in block else []
+        lines += [("header", f"{name}: {value}") for name, value in block["headers"].items()]
+    for what, value in lines:
+        click.echo(f"{what:10}{one_line(value)}")
+    if shown["approved_at"] is not None:
+        click.echo(f"{'approved':10}{local_time(shown['approved_at'])}")
+    for line in shown["differences"]:
+        click.secho(f"{'changed':10}{one_line(line)}", fg="yellow")
+
+
+def _print_inspected(shown: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Print all tools of a server that was not approved before, else those that differ."""
+    tools = {tool["name"]: tool for tool in found["tools"]}
+    first = shown["approved_at"] is None
+    for name in tools if first else found["new"]:
+        _print_tool({**tools[name], "name": f"{shown['server']}.{name}"}, "" if first else "new: ")
+    for each in found["changed"]:
+        _print_change(f"{shown['server']}.{each['name']}", each["before"], each["after"])
+    for name in found["gone"]:
+        click.secho(printable(f"gone: {shown['server']}.{name}"), fg="yellow")
+    for line in found["refused"]:
+        click.secho(printable(f"not offered: {line}"), fg="yellow")
+    if not first and not (found["new"] or found["changed"] or found["gone"]):
+        click.echo(f"its {counted(len(tools), 'tool')} are as they were approved")
+
+
+def _print_tool(tool: Mapping[str, Any], prefix: str = "") -> None:
+    parameters = ", ".join(tool["schema"].get("properties", {}))
+    click.secho(printable(f"{prefix}{tool['name']}({parameters})"), bold=True)
+    _print_indented(_described(tool))
+
+
+def _print_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    click.secho(printable(f"changed: {name}"), fg="yellow", bold=True)
+    for key in after:
+        if before.get(key) != after[key]:
+            _print_indented([f"{key}:", f"- {before.get(key)}", f"+ {after[key]}"])
+
+
+def _described(tool: Mapping[str, Any]) -> Sequence[str]:
+    hints = [word for word in ("read_only", "destructive", "idempotent") if tool.get(word)]
+    said = [f"(the server says: {', '.join(hints).replace('_', '-')})"] if hints else []
+    return [*(tool["description"] or "no description").splitlines(), *said]
+
+
+def _print_indented(lines: Sequence[str]) -> None:
+    for line in lines:
+        click.echo(printable(f"{_INDENT}{line}"))

@@ -1,0 +1,48 @@
+"""Logins to servers with OAuth, sealed in the database: the tokens, and what is needed to refresh them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, select
+
+from runtime.clock import Clock, milliseconds
+from runtime.database.connection import Database
+from runtime.database.schema import OWNER, mcp_logins
+from runtime.database.sealed import Seal
+
+
+class Logins:
+    """The stored logins, by server."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._seal = Seal(database.master_key, mcp_logins.c.content)
+
+    async def get(self, server: str, url: str) -> dict[str, Any] | None:
+        """Return the login to a server at `url`; None without one: a login to another address is none to this."""
+        query = select(mcp_logins.c.content).where(mcp_logins.c.user_id == OWNER, mcp_logins.c.server == server)
+        async with self._database.read() as connection:
+            sealed = (await connection.execute(query)).scalar()
+        if sealed is None:
+            return None
+        content: dict[str, Any] = msgspec.json.decode(self._seal.open(sealed, row=server))
+        return content if content.get("url") == url else None
+
+    async def put(self, server: str, url: str, content: dict[str, Any]) -> None:
+        """Replace the login to a server. Raises `Unavailable`."""
+        row = {
+            "user_id": OWNER,
+            "server": server,
+            "content": self._seal.close(msgspec.json.encode({**content, "url": url}), row=server),
+            "updated_at": milliseconds(self._clock),
+        }
+        theirs = (mcp_logins.c.user_id == OWNER, mcp_logins.c.server == server)
+
+        def replace(connection: Connection) -> None:
+            connection.execute(mcp_logins.delete().where(*theirs))
+            connection.execute(mcp_logins.insert().values(row))
+
+        await self._database.transact(replace)

@@ -1,0 +1,88 @@
+"""A server of a program: its block, what is approved of it, its connection, and the tools that agents may call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from dslc.blocks.mcp import McpServer
+from runtime.tool_servers.approvals import Approval, Facts, ToolChanges, changed_facts, compared, facts_of
+from runtime.tool_servers.connection import ServerConnection
+from runtime.tool_servers.definition import ToolDefinition
+from runtime.tool_servers.errors import ServerAway
+
+if TYPE_CHECKING:
+    from runtime.tool_servers.session import CallResult, Place
+
+State = Literal["unapproved", "changed", "no secret", "connecting", "connected", "away"]
+"""`changed`: the block is not what was approved. `no secret`: one cannot be resolved. `connecting`: also before a
+daemon has started it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramServer:
+    """`connection` is None for a server that is not started. `missing`: why secrets of the block are missing, a line
+    each. `place`: how it is reached, for a person who looks at it before it is approved; None without its secrets."""
+
+    block: McpServer
+    approval: Approval | None
+    connection: ServerConnection | None
+    missing: tuple[str, ...]
+    place: Place | None
+
+    @property
+    def facts(self) -> Facts:
+        """What a person approves of the block, as it is now."""
+        return facts_of(self.block)
+
+    @property
+    def differences(self) -> list[str]:
+        """Return the differences of the block to what was approved, a line each."""
+        return [] if self.approval is None else changed_facts(self.approval.facts, self.facts)
+
+    @property
+    def changes(self) -> ToolChanges | None:
+        """Return the differences of the tools to those that were approved; None before they were listed."""
+        listed = None if self.connection is None else self.connection.listed
+        if self.approval is None or listed is None:
+            return None
+        return compared(self.approval.tools, listed.tools)
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Return why tools of the server are not offered at all, a line each."""
+        return () if self.connection is None or self.connection.listed is None else self.connection.listed.refused
+
+    @property
+    def state(self) -> State:
+        """Return the state in one word."""
+        if self.approval is None:
+            return "unapproved"
+        if self.differences:
+            return "changed"
+        if self.connection is None:
+            return "no secret"
+        if self.connection.connected:
+            return "connected"
+        return "connecting" if self.connection.problem is None else "away"
+
+    @property
+    def offered(self) -> tuple[ToolDefinition, ...]:
+        """Return the tools that agents may call: the approved ones, as they were approved, except those that the server
+        has changed or has no more. A server that is away keeps its tools: their calls fail until it is back."""
+        if self.approval is None or self.connection is None:
+            return ()
+        changes = self.changes
+        kept = None if changes is None else set(changes.unchanged)
+        return tuple(tool for tool in self.approval.tools if kept is None or tool.name in kept)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallResult:
+        """Call a tool. Raises ServerAway if nothing was sent, CallUncertain, and ToolFailed."""
+        if self.connection is None:
+            raise ServerAway(f"{self.block.name} is not started")
+        return await self.connection.call(name, arguments, self.block.timeout.total_seconds())
+
+
+ProgramServers = Mapping[str, ProgramServer]
+"""The servers of a program, by name."""

@@ -1,0 +1,133 @@
+"""The protocol over the standard input and output of a child process: lines of JSON, bounded in size and in rate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
+
+from runtime.tool_servers.child import Child
+
+LARGEST_MESSAGE: Final = 8 * 1024 * 1024
+"""Maximum bytes of a message of a server; a larger one ends the connection."""
+UNASKED_PER_SECOND: Final = 100
+"""Messages a second that a server may send without having been asked, on average, and at once five times as many.
+Beyond that it is read slower."""
+_BURST: Final = 5 * UNASKED_PER_SECOND
+_PASSED: Final = frozenset({"notifications/tools/list_changed", "notifications/cancelled"})
+_LISTENING: Final = "notifications/subscriptions/"
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+
+class TooLarge(Exception):  # noqa: N818 - named for what happened
+    """A server sent a message that is larger than `LARGEST_MESSAGE`."""
+
+
+@asynccontextmanager
+async def connected(child: Child, on_end: Callable[[str], None]) -> AsyncIterator[Streams]:
+    """Yield the streams of a connection to a child process, which is stopped at the end. `on_end` is called with the
+    reason when the server ends the connection."""
+    to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def reading() -> None:
+        reason = ""
+        async with to_session:
+            try:
+                async for message in _messages(child.output):
+                    await to_session.send(SessionMessage(message))
+            except TooLarge:
+                reason = f"it sent a message of more than {LARGEST_MESSAGE // 1024 // 1024} MiB"
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+            # While the session is told that the connection has ended.
+            on_end(reason or await child.ended())
+
+    async def writing() -> None:
+        async with to_server:
+            async for each in to_server:
+                text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    child.input.write(text.encode() + b"\n")
+                    await child.input.drain()
+                except (OSError, RuntimeError):
+                    # The other task finds the reason.
+                    await to_session.aclose()
+                    return
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading)
+            tasks.start_soon(writing)
+            try:
+                yield from_server, from_session
+            finally:
+                tasks.cancel_scope.cancel()
+    finally:
+        for stream in (to_session, from_server, from_session, to_server):
+            stream.close()
+        with anyio.CancelScope(shield=True):
+            await child.stop()
+
+
+async def _messages(output: asyncio.StreamReader) -> AsyncIterator[JSONRPCMessage]:
+    """Yield the messages of a server's output that concern a client of tools. Lines that are no messages are left out:
+    some programs greet there."""
+    slow = _Rate(UNASKED_PER_SECOND, _BURST, asyncio.sleep)
+    async for line in _lines(output):
+        try:
+            # Invalid bytes become U+FFFD: the answer of a tool may be readable apart from them.
+            message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
+        except ValueError:
+            await slow.one()
+            continue
+        if isinstance(message, JSONRPCNotification | JSONRPCRequest):
+            await slow.one()
+        if isinstance(message, JSONRPCNotification) and not _concerns(message.method):
+            continue
+        yield message
+
+
+def _concerns(method: str) -> bool:
+    return method in _PASSED or method.startswith(_LISTENING)
+
+
+async def _lines(output: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    rest = bytearray()
+    while part := await output.read(1 << 16):
+        *lines, last = part.split(b"\n")
+        for line in lines:
+            rest += line
+            if len(rest) > LARGEST_MESSAGE:
+                raise TooLarge
+            if rest.strip():
+                yield bytes(rest)
+            rest = bytearray()
+        rest += last
+        if len(rest) > LARGEST_MESSAGE:
+            raise TooLarge
+
+
+class _Rate:
+    """Waits as long as events come faster than `per_second`, after `burst` at once."""
+
+    def __init__(self, per_second: float, burst: float, sleep: Callable[[float], Awaitable[object]]) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._sleep = sleep
+        self._left = burst
+        self._at = asyncio.get_running_loop().time()
+
+    async def one(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._left = min(self._burst, self._left + (now - self._at) * self._per_second) - 1
+        self._at = now
+        if self._left < 0:
+            await self._sleep(-self._left / self._per_second)

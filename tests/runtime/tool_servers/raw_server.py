@@ -1,0 +1,177 @@
+"""A server of the Model Context Protocol over standard input and output that does what its arguments say, and what its
+tools are asked for. It needs the standard library only, so that it starts at once.
+
+`raw_server.py WAY [FILE]`: `WAY` is a key of `WAYS`. Each call of a tool appends a line to FILE.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def tool(name: str, **more: Any) -> Json:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    return {"name": name, "description": f"Does {name}.", "inputSchema": schema, **more}
+
+
+NAMES = (
+    "echo", "env", "cwd", "hang", "die", "flood", "notify", "greet", "broken_text", "fail", "leave", "change", "picture",
+    "structured", "nested",
+)  # fmt: skip
+CYCLE = {
+    "type": "object",
+    "properties": {"node": {"$ref": "#/$defs/node"}},
+    "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
+}
+LIES = [
+    tool("good"),
+    tool("good", description="A second one."),
+    tool("bad name"),
+    tool("*"),
+    tool("dots.are.fine"),
+    tool("cycle", inputSchema=CYCLE),
+    tool("elsewhere", inputSchema={"type": "object", "properties": {"a": {"$ref": "https://example.org/schema"}}}),
+    tool("huge", inputSchema={"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(6000)}}),
+    tool("long", description="x" * 100_000),
+    tool("hidden", description="Adds.\u202e\u200b\x1b[2J\U000e0041"),
+]
+
+
+def main(way: str, file: str | None) -> None:
+    WAYS[way](file)
+
+
+def send(message: Json) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def answer(ask: Json, result: Json) -> None:
+    send({"jsonrpc": "2.0", "id": ask["id"], "result": result})
+
+
+def refuse(ask: Json, code: int, message: str) -> None:
+    send({"jsonrpc": "2.0", "id": ask["id"], "error": {"code": code, "message": message}})
+
+
+def text(value: str, **more: Any) -> Json:
+    return {"content": [{"type": "text", "text": value}], **more}
+
+
+def serve(file: str | None, tools: list[Json], page: Callable[[Json], Json] | None = None) -> None:
+    print("ready", file=sys.stderr, flush=True)
+    for line in sys.stdin:
+        ask = json.loads(line)
+        match ask.get("method"):
+            case "initialize":
+                answer(ask, {
+                    "protocolVersion": ask["params"]["protocolVersion"],
+                    "capabilities": {"tools": {"listChanged": True}},
+                    "serverInfo": {"name": "raw", "version": "7"},
+                })  # fmt: skip
+            case "tools/list":
+                answer(ask, page(ask) if page else {"tools": tools})
+            case "tools/call":
+                if file is not None:
+                    with open(file, "a", encoding="utf-8") as handle:  # noqa: PTH123
+                        handle.write(json.dumps(ask["params"]) + "\n")
+                call(ask, tools)
+            case _ if "id" in ask:
+                refuse(ask, -32601, "no such method")
+
+
+def call(ask: Json, tools: list[Json]) -> None:
+    given = ask["params"].get("arguments", {})
+    match ask["params"]["name"]:
+        case "env":
+            answer(ask, text(json.dumps(dict(os.environ))))
+        case "cwd":
+            answer(ask, text(os.getcwd()))  # noqa: PTH109
+        case "hang":
+            time.sleep(3600)
+        case "die":
+            print(f"dying of {given.get('text')}", file=sys.stderr, flush=True)
+            os._exit(3)
+        case "flood":
+            answer(ask, text("x" * 50_000_000))
+        case "notify":
+            while True:
+                send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
+        case "greet":
+            sys.stdout.write("Welcome!\n{not json}\n[]\n")
+            send({"jsonrpc": "2.0", "id": 999_999, "result": text("of another call")})
+            answer(ask, text("after a greeting"))
+        case "broken_text":
+            sys.stdout.flush()
+            raw = json.dumps({"jsonrpc": "2.0", "id": ask["id"], "result": text("be?low")})
+            sys.stdout.buffer.write(raw.encode().replace(b"?", b"\xff\xfe") + b"\n")
+            sys.stdout.buffer.flush()
+        case "fail":
+            answer(ask, text(f"no: {given.get('text')}", isError=True))
+        case "leave":
+            # A process that survives its parent, in a session of its own.
+            started = subprocess.Popen(["sleep", "3600"], start_new_session=True)  # noqa: S607
+            answer(ask, text(str(started.pid)))
+        case "change":
+            tools[:] = [each for each in tools if each["name"] != "echo"]
+            tools.append(tool("added"))
+            tools[0] = {**tools[0], "description": "Now something else."}
+            send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            answer(ask, text("changed"))
+        case "picture":
+            answer(ask, {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]})
+        case "structured":
+            answer(ask, {"content": [], "structuredContent": {"secret": os.environ.get("A_TOKEN"), "n": 1}})
+        case "nested":
+            sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":%s1%s}\n' % (ask["id"], '{"a":' * 9000, "}" * 9000))
+            sys.stdout.flush()
+        case name:
+            answer(ask, text(f"{name}: {given.get('text')}"))
+
+
+def _exits(_file: str | None) -> None:
+    print("no licence\nfor this machine", file=sys.stderr)
+    sys.exit(4)
+
+
+def _is_silent(_file: str | None) -> None:
+    time.sleep(3600)
+
+
+def _speaks_something_else(_file: str | None) -> None:
+    for line in sys.stdin:
+        ask = json.loads(line)
+        if "id" in ask:
+            answer(ask, {"hello": "world"})
+
+
+def _lists_without_end(file: str | None) -> None:
+    pages = iter(range(1_000_000))
+
+    def page(_ask: Json) -> Json:
+        number = next(pages)
+        return {"tools": [tool(f"t{number}_{each}") for each in range(20)], "nextCursor": str(number)}
+
+    serve(file, [], page)
+
+
+WAYS: dict[str, Callable[[str | None], None]] = {
+    "serves": lambda file: serve(file, [tool(name) for name in NAMES]),
+    "lies": lambda file: serve(file, LIES),
+    "exits": _exits,
+    "silent": _is_silent,
+    "other": _speaks_something_else,
+    "no_object": lambda file: serve(file, [tool("good"), tool("bad", inputSchema={"type": "string"})]),
+    "endless": _lists_without_end,
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)

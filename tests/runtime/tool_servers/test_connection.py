@@ -1,0 +1,226 @@
+"""Whatever a server does, a call of it has an answer or an error in time, and the next one finds a server again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from runtime.tool_servers import child
+from runtime.tool_servers import connection as connections
+from runtime.tool_servers.connection import ServerConnection
+from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
+from runtime.tool_servers.stdio import LARGEST_MESSAGE
+from tests.lanes import LONG
+from tests.runtime.tool_servers.places import connection, program, raw, until
+
+
+@pytest.fixture(autouse=True)
+def _restarts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(child, "CLOSE_SECONDS", 0.3)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ServerConnection]:
+    async with connection(program(tmp_path)) as opened:
+        yield opened
+
+
+async def test_a_call_starts_the_server_and_returns_its_text(server: ServerConnection) -> None:
+    assert (await server.call("echo", {"text": "Grüße"}, 60)).text == "echo: Grüße"
+    assert (server.connected, server.shown, server.problem) == (True, "raw 7", None)
+
+
+async def test_a_server_has_three_variables_of_the_daemon_and_those_of_its_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_SECRET", "of-the-daemon")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    async with connection(program(tmp_path, env={"MODE": "quiet", "HOME": "/srv/home"})) as server:
+        env = json.loads((await server.call("env", {}, 60)).text)
+    assert env == {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/srv/home", "MODE": "quiet"}
+
+
+async def test_a_server_works_in_a_folder_of_its_own_that_npx_takes_for_a_project(tmp_path: Path) -> None:
+    async with connection(program(tmp_path)) as server:
+        folder = Path((await server.call("cwd", {}, 60)).text)
+    assert folder == tmp_path / "server"
+    assert json.loads((folder / "package.json").read_text()) == {"private": True}
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+async def test_secrets_of_the_block_are_in_nothing_that_a_server_sends(tmp_path: Path) -> None:
+    env = {"A_TOKEN": "a-very-secret-value"}
+    async with connection(program(tmp_path, env=env, secrets=tuple(env.values()))) as server:
+        said = [
+            (await server.call("env", {}, 60)).text,
+            str((await server.call("structured", {}, 60)).structured),
+        ]
+        with pytest.raises(ToolFailed) as failed:
+            await server.call("fail", {"text": "a-very-secret-value"}, 60)
+        with pytest.raises(CallUncertain) as ended:
+            await server.call("die", {"text": "a-very-secret-value"}, 60)
+        await until(lambda: server.problem)
+        said += [str(failed.value), str(ended.value), str(server.problem)]
+    assert not [each for each in said if "very-secret" in each]
+    assert [each for each in said if "[secret]" in each][:3] == said[:3]
+
+
+async def test_the_error_of_a_tool_is_the_servers(server: ServerConnection) -> None:
+    with pytest.raises(ToolFailed, match="no: because"):
+        await server.call("fail", {"text": "because"}, 60)
+    assert (await server.call("echo", {"text": "on"}, 60)).text == "echo: on"
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("greet", "after a greeting"),
+        ("broken_text", "be\ufffd\ufffdlow"),
+        ("picture", "[image image/png, 3 bytes]"),
+    ],
+)
+async def test_what_is_odd_in_an_answer_is_read_over(server: ServerConnection, tool: str, text: str) -> None:
+    assert (await server.call(tool, {}, 60)).text == text
+
+
+@pytest.mark.parametrize(
+    ("tool", "error"),
+    [
+        ("hang", "did not answer within 0.2 seconds"),
+        ("die", "the connection to raw ended before the answer"),
+        ("nested", None),
+    ],
+)
+async def test_a_call_without_an_answer_may_have_happened_and_the_server_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, error: str | None
+) -> None:
+    monkeypatch.setattr(connections, "LIST_SECONDS", 0.1)
+    file = tmp_path / "calls"
+    async with connection(program(tmp_path, *raw("serves", file))) as server:
+        await server.call("echo", {}, 60)
+        with pytest.raises(CallUncertain, match=error):
+            await server.call(tool, {}, 0.2 if tool != "die" else 60)
+        if tool == "hang":
+            await until(lambda: not server.connected)
+        assert await answered(server) == "echo: again"
+    calls = [json.loads(line)["name"] for line in file.read_text().splitlines()]
+    assert calls == ["echo", tool, "echo"]
+
+
+async def answered(server: ServerConnection) -> str:
+    """Return the answer of a server as soon as it is there again. Nothing is sent before."""
+    while True:
+        try:
+            return (await server.call("echo", {"text": "again"}, 60)).text
+        except ServerAway:
+            await asyncio.sleep(0.005)
+
+
+async def test_an_answer_of_fifty_megabytes_ends_the_connection_and_is_not_kept(server: ServerConnection) -> None:
+    await server.call("echo", {}, 60)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CallUncertain):
+        await server.call("flood", {}, 60)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 6 * LARGEST_MESSAGE // 1024
+    assert await answered(server) == "echo: again"
+
+
+async def test_notifications_without_end_cost_little_and_their_call_ends_in_time(server: ServerConnection) -> None:
+    await server.call("echo", {}, 60)
+    began, used = time.monotonic(), time.process_time()
+    with pytest.raises(CallUncertain, match="did not answer within"):
+        await server.call("notify", {}, 0.5)
+    share = (time.process_time() - used) / (time.monotonic() - began)
+    assert share < 0.7
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ("exits", "it ended (exit code 4): for this machine"),
+        ("silent", "it did not answer within 0.3 seconds after its start"),
+        ("other", "it sent what is not valid: capabilities: Field required"),
+        ("no_object", "it sent what is not valid: tools.1.inputSchema.type: Input should be 'object'"),
+    ],
+)
+async def test_a_server_that_cannot_be_started_is_away_with_the_reason(tmp_path: Path, way: str, reason: str) -> None:
+    async with connection(program(tmp_path, *raw(way)), start_seconds=0.3 if way == "silent" else 60) as server:
+        with pytest.raises(ServerAway, match="raw is away"):
+            await server.call("echo", {}, 60)
+        assert reason in str(server.problem)
+
+
+async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    async with connection(program(tmp_path, "/nowhere/server")) as server:
+        with pytest.raises(ServerAway, match="/nowhere/server cannot be started: No such file or directory"):
+            await server.call("echo", {}, 60)
+
+
+async def test_tools_are_offered_as_far_as_they_are_what_a_tool_may_be(tmp_path: Path) -> None:
+    async with connection(program(tmp_path, *raw("lies"))) as server:
+        await server.call("good", {}, 60)
+        assert server.listed is not None
+        tools = {tool.name: tool for tool in server.listed.tools}
+    assert list(tools) == ["good", "dots.are.fine", "cycle", "elsewhere", "long", "hidden"]
+    assert tools["good"].description == "Does good."
+    assert tools["cycle"].schema["properties"]["node"]["properties"]["next"] == {}
+    assert tools["elsewhere"].schema["properties"] == {"a": {}}
+    assert len(tools["long"].description) < 5000
+    assert tools["hidden"].description == "Adds.[2J"
+    refused = [line.partition(":")[0] for line in server.listed.refused]
+    assert refused == ["good", "bad name", "*", "huge"]
+
+
+async def test_a_list_without_end_is_cut(tmp_path: Path) -> None:
+    async with connection(program(tmp_path, *raw("endless"))) as server:
+        await server.call("t0_0", {}, 60)
+        assert server.listed is not None
+        assert len(server.listed.tools) == 256
+        assert len(server.listed.refused) <= 20
+
+
+async def test_other_tools_are_known_when_the_server_says_so(server: ServerConnection) -> None:
+    await server.call("echo", {}, 60)
+    first = server.listed
+    await server.call("change", {}, 60)
+    await until(lambda: server.listed is not first)
+    assert server.listed is not None
+    names = [tool.name for tool in server.listed.tools]
+    assert ("echo" in names, "added" in names) == (False, True)
+
+
+async def test_a_server_that_fails_again_and_again_is_started_less_and_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    async def waited(waiting: object, seconds: float) -> None:
+        waits.append(seconds)
+        waiting.close()  # type: ignore[attr-defined]
+        raise TimeoutError
+
+    monkeypatch.setattr(connections, "LONGEST_WAIT_SECONDS", 0.1)
+    async with connection(program(tmp_path, "/nowhere/server")) as server:
+        server.start(lambda name, work: asyncio.create_task(work, name=name))
+        monkeypatch.setattr(connections.asyncio, "wait_for", waited)
+        await until(lambda: len(waits) >= 20)
+        monkeypatch.undo()
+    ours = [each for each in waits if each <= 0.1]
+    assert ours[:5] == [0.01, 0.02, 0.04, 0.08, 0.1]
+
+
+@LONG
+async def test_everything_that_a_server_has_started_ends_with_it(server: ServerConnection) -> None:
+    left = int((await server.call("leave", {}, 60)).text)
+    assert Path(f"/proc/{left}").exists()
+    await server.close()
+    await until(lambda: not Path(f"/proc/{left}").exists())
