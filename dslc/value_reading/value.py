@@ -10,7 +10,6 @@ from lark import Token
 
 from dslc.blocks.template import read_template
 from dslc.blocks.values.duration import read_duration
-from dslc.blocks.values.env import valid_env_value
 from dslc.blocks.values.event import valid_event
 from dslc.blocks.values.form import valid_form
 from dslc.blocks.values.header import valid_header_name, valid_header_value
@@ -19,7 +18,7 @@ from dslc.blocks.values.json_path import valid_json_path
 from dslc.blocks.values.names import valid_name
 from dslc.blocks.values.network import valid_network
 from dslc.blocks.values.pattern import valid_pattern
-from dslc.blocks.values.secret import backend_of, is_reference, valid_secret
+from dslc.blocks.values.secret import backend_of, is_reference, valid_env_value, valid_secret
 from dslc.blocks.values.size import read_size
 from dslc.blocks.values.tool import matches, server_of, valid_tool
 from dslc.blocks.values.url import valid_url, valid_url_path

@@ -41,3 +41,14 @@ def valid_secret(secret: str) -> str:
     if not is_name(backend) or not path.strip() or re.search(r"[\x00-\x1f\x7f]", path):
         raise Invalid("not a reference to a secret", hint="such as `secret://env/GITHUB_SECRET`")
     return f"secret://{whole}"
+
+
+def valid_env_value(text: str) -> str:
+    """Return the value of an environment variable, or a reference to a secret that holds it as `valid_secret` does.
+
+    Raises Invalid for a null character, and for an invalid reference.
+    """
+    at = text.find("\0")
+    if at >= 0:
+        raise Invalid("a null character is not allowed here", part=(at, at + 1))
+    return valid_secret(text) if is_reference(text) else text

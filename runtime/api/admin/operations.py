@@ -9,14 +9,13 @@ from typing import Any
 from runtime.api.admin import (
     deliveries,
     filter_explanation,
-    mcp_servers,
     readiness,
     secrets,
     tokens,
     users,
     webhooks,
 )
-from runtime.api.admin.agents import chat, context, overview, threads, undo
+from runtime.api.admin.agents import chat, context, mcp_servers, overview, threads, undo
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
 from runtime.errors import SymbiontError

@@ -159,7 +159,7 @@ async def build(
     previous: Generation | None,
     *,
     opening: MemoryOpener,
-    servers: ServerOpener,
+    servers: ServerOpener | None = None,
     again: Callable[[str], bool] = lambda _: True,
     activate: Activate = OpenMemory.activate,
     lock: asyncio.Lock | None = None,
@@ -186,7 +186,7 @@ async def build(
         }
         recall = await opening.recall(program, resolution, held)
         models = await opening.models.opened(program, resolution, held)
-        opened_servers = await servers.opened(program, resolution, held)
+        opened_servers = {} if servers is None else await servers.opened(program, resolution, held)
     except BaseException:
         await held.give_back()
         raise

@@ -58,5 +58,5 @@ def test_content_is_sealed() -> None:
         *("items.content", "bodies.body", "secrets.previous", "secrets.value", "steps.intent", "steps.result"),
         *("webhooks.previous_secret", "webhooks.secret", "threads.title", "messages.content", "inputs.content"),
         *("summaries.content", "summaries.embedding", "blocks.value", "block_versions.value"),
-        *("agent_settings.settings", "run_events.content"),
+        *("agent_settings.settings", "run_events.content", "mcp_logins.content"),
     }

@@ -8,6 +8,7 @@ import os
 import resource
 import time
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -201,21 +202,15 @@ async def test_other_tools_are_known_when_the_server_says_so(server: ServerConne
 async def test_a_server_that_fails_again_and_again_is_started_less_and_less_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits: list[float] = []
-
-    async def waited(waiting: object, seconds: float) -> None:
-        waits.append(seconds)
-        waiting.close()  # type: ignore[attr-defined]
-        raise TimeoutError
-
-    monkeypatch.setattr(connections, "LONGEST_WAIT_SECONDS", 0.1)
-    async with connection(program(tmp_path, "/nowhere/server")) as server:
+    monkeypatch.setattr(connections, "FIRST_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "LONGEST_WAIT_SECONDS", 0.06)
+    file = tmp_path / "starts"
+    async with connection(program(tmp_path, "/bin/sh", "-c", f"date +%s.%N >> {file}; exit 1")) as server:
         server.start(lambda name, work: asyncio.create_task(work, name=name))
-        monkeypatch.setattr(connections.asyncio, "wait_for", waited)
-        await until(lambda: len(waits) >= 20)
-        monkeypatch.undo()
-    ours = [each for each in waits if each <= 0.1]
-    assert ours[:5] == [0.01, 0.02, 0.04, 0.08, 0.1]
+        await until(lambda: file.exists() and len(file.read_text().splitlines()) >= 6)
+    times = [float(line) for line in file.read_text().splitlines()]
+    waits = [after - before for before, after in pairwise(times)]
+    assert all(wait >= least for wait, least in zip(waits, [0.02, 0.04, 0.06, 0.06, 0.06], strict=False))
 
 
 @LONG

@@ -96,7 +96,7 @@ def test_no_tool_of_an_agent_shows_a_parameter_that_is_bound(patterns: list[str]
 async def test_dotted_and_long_names_have_a_way_back() -> None:
     long = "github." + "x" * 80
     rows = {name: Tool(look, "read", name=name) for name in ("github.search", "github_search", long)}
-    tools = AgentToolset.for_agent(["*"], caller("write"), AGENT, Toolset(rows))
+    tools = AgentToolset.for_agent(["*", "github.*"], caller("write"), AGENT, Toolset(rows))
     shown = [each.name for each in tools.schemas if each is not DONE]
     assert [tools[name].name for name in shown] == ["github.search", "github_search", long]
     assert len(tools) == 3
@@ -108,9 +108,25 @@ async def test_dotted_and_long_names_have_a_way_back() -> None:
     assert "github_search" in (unknown.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("patterns", "selected"),
+    [
+        (["*"], ["look"]),
+        (["*.*", "git*", "*hub.search", "*search"], []),
+        (["github.*"], ["github.search", "github.look"]),
+        (["github.s*", "*"], ["look", "github.search"]),
+        (["github.look"], ["github.look"]),
+    ],
+)
+def test_the_tools_of_a_server_are_selected_only_where_it_is_named(patterns: list[str], selected: list[str]) -> None:
+    rows = {name: Tool(look, "read", name=name) for name in ("look", "github.search", "github.look")}
+    tools = AgentToolset.for_agent(patterns, caller("write"), AGENT, Toolset(rows))
+    assert [tool.name for tool in tools.values()] == sorted(selected, key=lambda name: ("." in name, name))
+
+
 def test_no_tool_has_the_name_by_which_tools_are_found() -> None:
     rows = {"find.tool": Tool(look, "read", name="find.tool")}
-    tools = AgentToolset.for_agent(["*"], caller("write"), AGENT, Toolset(rows))
+    tools = AgentToolset.for_agent(["find.tool"], caller("write"), AGENT, Toolset(rows))
     [name] = tools
     assert name != FIND_TOOL.name
     assert tools[name].name == "find.tool"
