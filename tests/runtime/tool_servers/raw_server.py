@@ -22,10 +22,6 @@ def tool(name: str, **more: Any) -> Json:
     return {"name": name, "description": f"Does {name}.", "inputSchema": schema, **more}
 
 
-NAMES = (
-    "echo", "env", "cwd", "hang", "die", "flood", "notify", "greet", "broken_text", "fail", "leave", "change", "picture",
-    "structured", "nested",
-)  # fmt: skip
 CYCLE = {
     "type": "object",
     "properties": {"node": {"$ref": "#/$defs/node"}},
@@ -54,6 +50,11 @@ def send(message: Json) -> None:
     sys.stdout.flush()
 
 
+def say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
 def answer(ask: Json, result: Json) -> None:
     send({"jsonrpc": "2.0", "id": ask["id"], "result": result})
 
@@ -67,7 +68,7 @@ def text(value: str, **more: Any) -> Json:
 
 
 def serve(file: str | None, tools: list[Json], page: Callable[[Json], Json] | None = None) -> None:
-    print("ready", file=sys.stderr, flush=True)
+    say("ready")
     for line in sys.stdin:
         ask = json.loads(line)
         match ask.get("method"):
@@ -89,56 +90,109 @@ def serve(file: str | None, tools: list[Json], page: Callable[[Json], Json] | No
 
 
 def call(ask: Json, tools: list[Json]) -> None:
-    given = ask["params"].get("arguments", {})
-    match ask["params"]["name"]:
-        case "env":
-            answer(ask, text(json.dumps(dict(os.environ))))
-        case "cwd":
-            answer(ask, text(os.getcwd()))  # noqa: PTH109
-        case "hang":
-            time.sleep(3600)
-        case "die":
-            print(f"dying of {given.get('text')}", file=sys.stderr, flush=True)
-            os._exit(3)
-        case "flood":
-            answer(ask, text("x" * 50_000_000))
-        case "notify":
-            while True:
-                send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
-        case "greet":
-            sys.stdout.write("Welcome!\n{not json}\n[]\n")
-            send({"jsonrpc": "2.0", "id": 999_999, "result": text("of another call")})
-            answer(ask, text("after a greeting"))
-        case "broken_text":
-            sys.stdout.flush()
-            raw = json.dumps({"jsonrpc": "2.0", "id": ask["id"], "result": text("be?low")})
-            sys.stdout.buffer.write(raw.encode().replace(b"?", b"\xff\xfe") + b"\n")
-            sys.stdout.buffer.flush()
-        case "fail":
-            answer(ask, text(f"no: {given.get('text')}", isError=True))
-        case "leave":
-            # A process that survives its parent, in a session of its own.
-            started = subprocess.Popen(["sleep", "3600"], start_new_session=True)  # noqa: S607
-            answer(ask, text(str(started.pid)))
-        case "change":
-            tools[:] = [each for each in tools if each["name"] != "echo"]
-            tools.append(tool("added"))
-            tools[0] = {**tools[0], "description": "Now something else."}
-            send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-            answer(ask, text("changed"))
-        case "picture":
-            answer(ask, {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]})
-        case "structured":
-            answer(ask, {"content": [], "structuredContent": {"secret": os.environ.get("A_TOKEN"), "n": 1}})
-        case "nested":
-            sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":%s1%s}\n' % (ask["id"], '{"a":' * 9000, "}" * 9000))
-            sys.stdout.flush()
-        case name:
-            answer(ask, text(f"{name}: {given.get('text')}"))
+    name = ask["params"]["name"]
+    CALLS.get(name, _echo)(ask, tools)
+
+
+def given(ask: Json) -> str:
+    return str(ask["params"].get("arguments", {}).get("text"))
+
+
+def _echo(ask: Json, _: list[Json]) -> None:
+    answer(ask, text(f"{ask['params']['name']}: {given(ask)}"))
+
+
+def _env(ask: Json, _: list[Json]) -> None:
+    answer(ask, text(json.dumps(dict(os.environ))))
+
+
+def _cwd(ask: Json, _: list[Json]) -> None:
+    answer(ask, text(os.getcwd()))  # noqa: PTH109
+
+
+def _hang(_ask: Json, _: list[Json]) -> None:
+    time.sleep(3600)
+
+
+def _die(ask: Json, _: list[Json]) -> None:
+    say(f"dying of {given(ask)}")
+    os._exit(3)
+
+
+def _flood(ask: Json, _: list[Json]) -> None:
+    answer(ask, text("x" * 50_000_000))
+
+
+def _notify(_ask: Json, _: list[Json]) -> None:
+    while True:
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
+
+
+def _greet(ask: Json, _: list[Json]) -> None:
+    sys.stdout.write("Welcome!\n{not json}\n[]\n")
+    send({"jsonrpc": "2.0", "id": 999_999, "result": text("of another call")})
+    answer(ask, text("after a greeting"))
+
+
+def _broken_text(ask: Json, _: list[Json]) -> None:
+    sys.stdout.flush()
+    raw = json.dumps({"jsonrpc": "2.0", "id": ask["id"], "result": text("be?low")})
+    sys.stdout.buffer.write(raw.encode().replace(b"?", b"\xff\xfe") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _fail(ask: Json, _: list[Json]) -> None:
+    answer(ask, text(f"no: {given(ask)}", isError=True))
+
+
+def _leave(ask: Json, _: list[Json]) -> None:
+    """Start a process that survives its parent, in a session of its own."""
+    answer(ask, text(str(subprocess.Popen(["sleep", "3600"], start_new_session=True).pid)))
+
+
+def _change(ask: Json, tools: list[Json]) -> None:
+    tools[:] = [each for each in tools if each["name"] != "echo"]
+    tools.append(tool("added"))
+    tools[0] = {**tools[0], "description": "Now something else."}
+    send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    answer(ask, text("changed"))
+
+
+def _picture(ask: Json, _: list[Json]) -> None:
+    answer(ask, {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]})
+
+
+def _structured(ask: Json, _: list[Json]) -> None:
+    answer(ask, {"content": [], "structuredContent": {"secret": os.environ.get("A_TOKEN"), "n": 1}})
+
+
+def _nested(ask: Json, _: list[Json]) -> None:
+    deep = '{"a":' * 9000 + "1" + "}" * 9000
+    sys.stdout.write(f'{{"jsonrpc":"2.0","id":{ask["id"]},"result":{deep}}}\n')
+    sys.stdout.flush()
+
+
+CALLS: dict[str, Callable[[Json, list[Json]], None]] = {
+    "echo": _echo,
+    "env": _env,
+    "cwd": _cwd,
+    "hang": _hang,
+    "die": _die,
+    "flood": _flood,
+    "notify": _notify,
+    "greet": _greet,
+    "broken_text": _broken_text,
+    "fail": _fail,
+    "leave": _leave,
+    "change": _change,
+    "picture": _picture,
+    "structured": _structured,
+    "nested": _nested,
+}
 
 
 def _exits(_file: str | None) -> None:
-    print("no licence\nfor this machine", file=sys.stderr)
+    say("no licence\nfor this machine")
     sys.exit(4)
 
 
@@ -164,7 +218,7 @@ def _lists_without_end(file: str | None) -> None:
 
 
 WAYS: dict[str, Callable[[str | None], None]] = {
-    "serves": lambda file: serve(file, [tool(name) for name in NAMES]),
+    "serves": lambda file: serve(file, [tool(name) for name in CALLS]),
     "lies": lambda file: serve(file, LIES),
     "exits": _exits,
     "silent": _is_silent,
