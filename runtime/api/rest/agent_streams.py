@@ -160,7 +160,6 @@ class _Stream:
         self._watched = watched
         self._after = after
         self._step = 0
-        self._last = ""
         self._parts: deque[TextEvent] = deque()
 
     async def listen(self, deltas: AsyncIterator[TextEvent], changed: asyncio.Event) -> None:
@@ -188,11 +187,10 @@ class _Stream:
         for event in page.events:
             for part in self._parts_before(event):
                 yield part
-            self._last = event.name
             yield ServerSentEvent(event.name, shown(event), event.number)
         for part in self._parts_to(self._step):
             yield part
-        if self.is_over and self._last not in told.LAST:
+        if self.is_over and not await self._is_told_to_end():
             yield ServerSentEvent(*await self._end())
 
     async def _page(self) -> EventPage:
@@ -209,6 +207,11 @@ class _Stream:
     async def _run(self) -> AnsweredRun:
         assert self._watched.run_id is not None
         return AnsweredRun.of(await named_run(self._database, self._watched.run_id, self._user_id))
+
+    async def _is_told_to_end(self) -> bool:
+        """Return True if the log has the last event of the run, which the client may have had before."""
+        assert self._watched.run_id is not None
+        return await self._services.event_log.newest_name(self._user_id, self._watched.run_id) in told.LAST
 
     async def _end(self) -> tuple[str, Mapping[str, Any]]:
         """Return the last event of a run that has none in the log, because it is older than that, or was given up."""

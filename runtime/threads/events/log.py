@@ -133,6 +133,12 @@ class EventLog:
         async with self._database.read() as connection:
             return await connection.run_sync(lambda connection: self.read(connection, user_id, after, **wanted))
 
+    async def newest_name(self, user_id: str, run_id: str) -> str | None:
+        """Return the name of the newest event of a run; None if it has none. Raises `Unavailable`."""
+        query = select(run_events.c.name).where(run_events.c.run_id == run_id, run_events.c.user_id == user_id)
+        async with self._database.read() as connection:
+            return await connection.scalar(query.order_by(run_events.c.number.desc()).limit(1))
+
     async def bounds(self, user_id: str) -> Bounds:
         """Return the numbers of a user's events. Raises `Unavailable`."""
         oldest = select(func.min(run_events.c.number)).where(run_events.c.user_id == user_id)
