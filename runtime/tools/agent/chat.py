@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dslc.blocks.agent import Agent
 from runtime.database.errors import Unavailable
-from runtime.errors import NotFound, SymbiontError
+from runtime.errors import NotFound, Retry
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.events.log import changes_of
 from runtime.threads.inputs import Inputs
@@ -40,7 +40,10 @@ RunId = Annotated[
 ]
 ThreadId = Annotated[
     Annotated[str, Field(pattern=UUID)] | None,
-    Field(description="The id of one of your threads with the agent; the default is the main thread."),
+    Field(
+        description="The id of one of your threads with the agent; the default is the main thread.",
+        examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"],
+    ),
 ]
 ChatSubject = Annotated[
     Annotated[str, Field(min_length=1, max_length=1000)] | None,
@@ -58,7 +61,10 @@ Metadata = Annotated[
         Field(max_length=16),
     ]
     | None,
-    Field(description="Up to 16 texts by name, stored with the message. No agent sees them."),
+    Field(
+        description="Up to 16 texts by name, stored with the message. No agent sees them.",
+        examples=[{"channel": "web"}],
+    ),
 ]
 Wait = Annotated[
     int,
@@ -134,7 +140,7 @@ async def agent_chat(
 
     The message is stored before anything else: it is answered even if the caller leaves, or the daemon stops meanwhile.
     """
-    found, text = talking_agent(context, agent), text_of_input(input)
+    text, found = text_of_input(input), talking_agent(context, agent)
     _need_daemon(context)
     stored = AgentSettings(context.database, context.clock)
     (await read_own_agent(stored, context.program, found, context.caller.user_id)).need_on()
@@ -167,7 +173,7 @@ async def agent_run_cancel(context: Context, run: RunId, agent: AnyAgent = None)
 
 def _need_daemon(context: Context) -> Any:
     if context.cancel_run is None:
-        raise SymbiontError("no daemon is running, and only a daemon runs agents", hint="start it with `symbi up`")
+        raise Retry("no daemon is running, and only a daemon runs agents", hint="start it with `symbi up`")
     return context.cancel_run
 
 

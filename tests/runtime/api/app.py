@@ -26,6 +26,7 @@ from runtime.api.rest.handler import ApiRequest, ApiResponse, RestHandler
 from runtime.api.rest.problem import Problem
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
+from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.identity.caller import Caller, Scope
 from runtime.identity.tokens import Tokens
@@ -86,6 +87,9 @@ class App:
             declared_blocks=lambda agent: declared_blocks(self.program.agents.get(agent) or Agent(name=agent)),
             program=self.program,
             on_queued=lambda: self.queued.append(None),
+            cancel_run=_no_run,
+            # No agent runs here, so no call waits for one.
+            stopping=lambda: True,
             build_prompt=partial(build_prompt, AgentServices(self.database, self.clock)),
         )
 
@@ -152,6 +156,10 @@ class App:
         assert reply.status == 201, reply
         made: dict[str, Any] = told(reply)
         return made
+
+
+async def _no_run(run_id: str, _user_id: str) -> str:
+    raise NotFound(f"there is no run {run_id}")
 
 
 async def _none() -> OpenMemory:

@@ -122,6 +122,7 @@ async def ask_anything(app: App) -> None:
         agent=st.sampled_from(["reviewer", "planner", "assistant", "nobody"]),
         label=st.sampled_from(["human", "nothing"]),
         conversation_id=st.sampled_from([conversation.id, str(uuid4())]),
+        run=st.just(str(uuid4())),
         item_id=st.sampled_from([f"msg_{UUID(conversation.id).hex}_0_0", f"fc_{uuid4().hex}_1_0"]),
         body=BODIES,
         raw=st.none() | st.binary(max_size=40),
@@ -140,6 +141,7 @@ async def ask_anything(app: App) -> None:
         "label": "nothing",
         "conversation_id": str(uuid4()),
         "item_id": f"msg_{uuid4().hex}_0_0",
+        "run": str(uuid4()),
     }
     unknown |= {"body": None, "raw": None, "query": ""}
     examples += [{**unknown, "row": row} for row in ENDPOINTS if row.method == "GET"]

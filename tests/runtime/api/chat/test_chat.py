@@ -17,7 +17,7 @@ from runtime.api.rest.openapi import describe
 from runtime.threads.content import TextPart
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.api.agents.talking import CHAT, EVENTS, Talking, is_named, talking, until
+from tests.runtime.api.chat.talking import CHAT, EVENTS, Talking, is_named, talking, until
 
 HELLO = {"input": "Hello"}
 UNKNOWN = "01953c1e-0000-7000-8000-000000000000"

@@ -18,8 +18,8 @@ from runtime.database.schema import inputs, run_events
 from tests.lanes import repeated
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.api.agents.talking import CHAT, EVENTS, Talking, is_named, talking, until
-from tests.runtime.api.agents.test_chat import HELLO, UNKNOWN, Held
+from tests.runtime.api.chat.talking import CHAT, EVENTS, Talking, is_named, talking, until
+from tests.runtime.api.chat.test_chat import HELLO, UNKNOWN, Held
 from tests.runtime.webhooks.candidates import rows
 
 FEED = "/v1/agent/events"
