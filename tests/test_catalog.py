@@ -20,3 +20,9 @@ def test_the_examples_have_no_problems() -> None:
     done = subprocess.run([dslc, "check", "--deny-warnings", EXAMPLES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "no problems" in done.stdout
+
+
+def test_tools_for_people_are_not_in_the_catalog() -> None:
+    named = {row["name"] for row in catalog()["families"]["tool"]}
+    assert named == {name for name, tool in TOOLS.items() if not tool.people}
+    assert "agent_config_edit" in TOOLS.keys() - named

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from dslc.blocks.agent import Agent
 from runtime.agents.answer import declared_blocks, memory_subject
@@ -13,6 +13,7 @@ from runtime.agents.context.render import fenced, joined
 from runtime.agents.fixed_context import memory_fields
 from runtime.agents.loop.transcript import entries_of, without_calls
 from runtime.agents.services import AgentServices
+from runtime.crypto import Unsealable
 from runtime.memory.core.block import BlockScope
 from runtime.threads.thread import Thread
 from runtime.tokens import TokenCounter
@@ -42,18 +43,28 @@ async def build_prompt(services: AgentServices, context: Context, asked: PromptR
     agent, counter = named_agent(context, asked.agent), TokenCounter()
     subject = asked.subject if asked.thread is None else memory_subject(asked.thread, agent)
     blocks = await services.blocks.blocks(BlockScope(asked.user_id, agent.name, subject), declared_blocks(agent))
-    own = await services.own_agent(context.program, agent, asked.user_id)
+    preferences, notes = await _preferences(services, context, agent, asked.user_id)
     told = await _told(services, asked.thread, asked.tokens)
     found = await _found(context, agent, subject, asked.query)
     known = _known(found, told, asked, counter.count)
-    fields = memory_fields(blocks, own.settings)._replace(entries=told.entries, summary=told.summary, known=known)
+    fields = memory_fields(blocks, preferences)._replace(entries=told.entries, summary=told.summary, known=known)
     built = build(fields, Budget(asked.tokens, 0), counter.count)
     return BuiltPrompt(
         messages=[(message.role, message.text) for message in built.messages if message.text],
         tokens=built.tokens,
         parts=[PromptPart(*each) for each in built.parts if each.tokens or each.note],
-        notes=[*built.notes, *found.notes],
+        notes=[*built.notes, *notes, *found.notes],
     )
+
+
+async def _preferences(
+    services: AgentServices, context: Context, agent: Agent, user_id: str
+) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Return the settings of the user, and a note if they cannot be read."""
+    try:
+        return (await services.own_agent(context.program, agent, user_id)).settings, ()
+    except Unsealable:
+        return {}, ["the preferences are left out: the settings of the user cannot be read"]
 
 
 async def _told(services: AgentServices, thread: Thread | None, tokens: int) -> _Told:

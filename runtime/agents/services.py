@@ -31,7 +31,7 @@ from runtime.threads.thread_write import Writer
 from runtime.threads.turns.ending import EndedRun
 from runtime.threads.turns.thread_order import ThreadOrder
 from runtime.tokens import TokenCounter
-from runtime.tools.agent.overrides import OwnAgent, read_own_agent
+from runtime.tools.agent.overrides import OwnAgent, read_own_agent, running_agent
 
 _SAID: Final = {
     "max_steps": "The turn ended because it took too many steps.",
@@ -64,6 +64,10 @@ class AgentServices:
     async def own_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
         """Return an agent of the program as it is for a user, see `read_own_agent`."""
         return await read_own_agent(self.settings, program, agent, user_id)
+
+    async def running_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
+        """Return an agent of the program for a user for whom it runs, see `overrides.running_agent`."""
+        return await running_agent(self.settings, program, agent, user_id)
 
     def on_change(self, changed: Callable[[Thread], None]) -> None:
         """Call `changed` with each thread that has other messages or summaries, or is gone."""

@@ -24,7 +24,6 @@ from runtime.agents.dispatcher import Dispatcher
 from runtime.agents.thread_modes import retentions
 from runtime.agents.turn import Turn
 from runtime.api.admin.readiness import not_mounted
-from runtime.crypto import Unsealable
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
     Runner,
@@ -349,15 +348,9 @@ class Daemon:
     async def _own_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
         """Return an agent of the program as it is for a user. Raises Parked while the user has switched it off."""
         try:
-            own = await self._app.services.own_agent(program, agent, user_id)
-            own.need_on()
+            return await self._app.services.running_agent(program, agent, user_id)
         except SwitchedOff as error:
             raise Parked(str(error), state=SWITCHED_OFF, until=None, hint=error.hint) from None
-        except Unsealable:
-            # It may be switched off. Whoever replaces them wakes the turn.
-            reason = f"the settings that the user gave the agent {agent.name} cannot be read"
-            raise Parked(reason, state=SWITCHED_OFF, until=None, hint="`symbi agent config` replaces them") from None
-        return own
 
     async def _guard(self) -> None:
         """Stop when the database belongs to another process, retry a reload that failed for a reason outside the files,

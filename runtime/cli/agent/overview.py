@@ -35,7 +35,7 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
     columns = ("agent", "model", "memory", "thread", "last run", "ended")
     rows = [
         (
-            row["agent"] if row["enabled"] else f"{row['agent']} (disabled)",
+            f"{row['agent']}{_remarks(row)}",
             row["model"] or RECORDER,
             row["memory"] or "-",
             row["thread"] if row["model"] else "-",
@@ -59,7 +59,7 @@ def show(agent: str, user: str | None, root: Path | None, as_json: bool) -> None
         return
     when, ended = _last(answer["last_run"])
     lines = {
-        "agent": answer["agent"] if answer["enabled"] else f"{answer['agent']} (disabled)",
+        "agent": f"{answer['agent']}{_remarks(answer)}",
         "declared": answer["declared"] or "no: it only records",
         "model": answer["model"] or RECORDER,
         "memory": answer["memory"] or "the default",
@@ -79,6 +79,11 @@ def show(agent: str, user: str | None, root: Path | None, as_json: bool) -> None
         click.echo(f"{click.style(name.ljust(12), bold=True)}  {printable(value)}")
     if answer["instruction"]:
         click.echo(f"\n{printable(answer['instruction'].strip())}")
+
+
+def _remarks(row: Mapping[str, Any]) -> str:
+    remarks = [*(["main"] if row["main"] else []), *([] if row["enabled"] else ["disabled"])]
+    return f" ({', '.join(remarks)})" if remarks else ""
 
 
 def _last(run: Mapping[str, Any] | None) -> tuple[str, str]:

@@ -43,6 +43,14 @@ def main_agent(context: Context) -> Agent:
     )
 
 
+def main_name(context: Context) -> str | None:
+    """Return the name of the main agent; None if there is none, or if it is not known which of several it is."""
+    try:
+        return main_agent(context).name
+    except (Conflict, NotFound):
+        return None
+
+
 def named_agent(context: Context, name: str | None) -> Agent:
     """Return the agent of this name, by default the main one; one that the program does not declare is a recorder.
     Raises NotFound with the nearest names, and what `main_agent` raises."""

@@ -19,7 +19,7 @@ from runtime.threads.thread import Thread, Threads, not_found
 from runtime.threads.turns.named_run import NamedRun, named_run
 from runtime.tools.agent.access import talking_agent
 from runtime.tools.agent.input_items import Input, text_of_input
-from runtime.tools.agent.overrides import read_own_agent
+from runtime.tools.agent.overrides import running_agent
 from runtime.tools.agent.turn_answer import AnsweredRun, answer_of
 from runtime.tools.agent.types import AgentName
 from runtime.tools.context import Context
@@ -142,8 +142,8 @@ async def agent_chat(
     """
     text, found = text_of_input(input), talking_agent(context, agent)
     _need_daemon(context)
-    stored = AgentSettings(context.database, context.clock)
-    (await read_own_agent(stored, context.program, found, context.caller.user_id)).need_on()
+    settings = AgentSettings(context.database, context.clock)
+    await running_agent(settings, context.program, found, context.caller.user_id)
     if context.budgets is not None:
         await context.budgets.check(context.caller.user_id, found.name)
     place = await _place(context, found, thread, subject)

@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 
 from dslc.blocks.agent import Agent
 from runtime.crypto import Unsealable
-from runtime.errors import Conflict, NotFound, UsageError
+from runtime.errors import Conflict, UsageError
 from runtime.suggestions import unknown_name
 from runtime.threads import run
 from runtime.threads.agent_settings import AgentSettings, StoredSettings
 from runtime.threads.turns import parking
-from runtime.tools.agent.access import main_agent, model_of, named_agent
+from runtime.tools.agent.access import main_name, model_of, named_agent
 from runtime.tools.agent.config_types import (
     AgentConfig,
     AgentList,
@@ -39,10 +39,7 @@ _UNREADABLE = "your settings cannot be read: they are ignored until they are rep
 async def agent_list(context: Context, user: User = None) -> AgentList:
     """List the agents of the program."""
     user_id = await asked_user(context, user) or context.caller.user_id
-    try:
-        main = main_agent(context).name
-    except (Conflict, NotFound):
-        main = None
+    main = main_name(context)
     stored = AgentSettings(context.database, context.clock)
     return AgentList(
         agents=[await _summary(context, stored, name, user_id, main=name == main) for name in sorted(context.agents)]

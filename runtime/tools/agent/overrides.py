@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, get_args
 from dslc.blocks.agent import Agent, UserSetting
 from dslc.blocks.variant import Variant
 from dslc.program import Program
+from runtime.crypto import Unsealable
 from runtime.switches import SwitchedOff
 from runtime.threads.agent_settings import AgentSettings
 from runtime.tools.agent.access import model_of
@@ -32,13 +33,6 @@ class OwnAgent(NamedTuple):
         """True if the user has switched off an agent that the program has not."""
         return self.settings.get("enabled") is False
 
-    def need_on(self) -> None:
-        """Raise SwitchedOff if the user has switched off the agent."""
-        if self.switched_off:
-            raise SwitchedOff(
-                f"the user has switched off the agent {self.agent.name}", hint="`symbi agent config` switches it on"
-            )
-
 
 async def read_own_agent(stored: AgentSettings, program: Program, agent: Agent, user_id: str) -> OwnAgent:
     """Return the agent of the program as it is for a user; a recorder has no settings of users. Raises `Unsealable` if
@@ -46,6 +40,19 @@ async def read_own_agent(stored: AgentSettings, program: Program, agent: Agent, 
     if model_of(agent) is None:
         return own_agent(program, agent, {})
     return own_agent(program, agent, (await stored.get(user_id, agent.name)).settings)
+
+
+async def running_agent(stored: AgentSettings, program: Program, agent: Agent, user_id: str) -> OwnAgent:
+    """Return the agent as it is for a user for whom it runs. Raises SwitchedOff if the user has switched it off, or may
+    have, as the settings cannot be opened; and `Unavailable`."""
+    try:
+        own = await read_own_agent(stored, program, agent, user_id)
+    except Unsealable:
+        what = f"the settings that the user gave the agent {agent.name} cannot be read"
+        raise SwitchedOff(what, hint="replace them; `symbi agent config` does") from None
+    if own.switched_off:
+        raise SwitchedOff(f"the user has switched off the agent {agent.name}", hint="its setting `enabled` is false")
+    return own
 
 
 def own_agent(program: Program, agent: Agent, stored: Mapping[str, Any]) -> OwnAgent:

@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.tools.agent.recall import ConversationHit
-from runtime.tools.archival.types import ArchivalHit
+from runtime.tools.archival.types import ArchivalHit, Query
 from runtime.tools.patterns import UUID
 
 WhatFor = Annotated[
-    Annotated[str, Field(min_length=1, max_length=2000)] | None,
+    Query | None,
     Field(
         description="What memory is searched for, as text; without it, memory is not searched.",
         examples=["where does Ada live"],

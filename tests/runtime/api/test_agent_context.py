@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from runtime.database.schema import metadata
+from runtime.database.schema import agent_settings, metadata
 from runtime.threads.content import TextPart
 from runtime.threads.summaries import NewSummary, Summaries
 from runtime.tokens import TokenCounter
@@ -71,6 +71,16 @@ async def test_it_has_what_the_agent_knows_of_its_user(app: App) -> None:
     assert not any(word in theirs["text"] for word in ("Name: Ada", "They began", "tea from", "Italian", "In Lyon"))
 
 
+async def test_preferences_that_cannot_be_read_are_left_out_with_a_note(app: App) -> None:
+    token = await app.token("ada")
+    await app.ask(token, "PUT", "/v1/agent/config", {"preferences": {"language": "Italian"}})
+    async with app.database.write() as connection:
+        await connection.execute(agent_settings.update().values(agent="researcher"))
+    shown = await context(app, token, "/v1/agents/researcher/context")
+    assert "Italian" not in shown["text"]
+    assert any("cannot be read" in note for note in shown["notes"])
+
+
 async def test_nothing_is_stored_by_it(app: App) -> None:
     token, ada = await app.token("ada"), await app.user("ada")
 
@@ -129,5 +139,5 @@ async def test_a_subject_has_its_own_memory_and_conversation(app: App) -> None:
     main = await context(app, token, query="tea")
     assert "Unum" not in main["text"]
     assert "Duo" not in main["text"]
-    for query in (f"thread={one.id}&subject=s1", "tokens=255", "tokens=10000000", "query=", "thread=x"):
+    for query in (f"thread={one.id}&subject=s1", "tokens=255", "tokens=10000000", "query=", "query=+", "thread=x"):
         assert (await app.ask(token, "GET", CONTEXT, query=query)).status == 422, query

@@ -46,8 +46,7 @@ async def open_conversation(context: AdminContext, parameters: Mapping[str, Any]
     """
     context.switches.need(AGENTS)
     agent, user_id = talking_agent(context, parameters), await user_of(context, parameters)
-    own = await context.services.own_agent(context.program, agent, user_id)
-    own.need_on()
+    own = await context.services.running_agent(context.program, agent, user_id)
     if flag(parameters, "new"):
         thread = await context.services.threads.conversation(user_id, agent.name)
     else:
@@ -76,7 +75,7 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         raise no_daemon()
     patience = _patience(parameters)
     thread = await talking_thread(context, parameters, agent)
-    (await services.own_agent(context.program, agent, thread.user_id)).need_on()
+    await services.running_agent(context.program, agent, thread.user_id)
     if context.budgets is not None:
         await context.budgets.check(thread.user_id, agent.name)
     with services.events.watch(thread.id) as events:

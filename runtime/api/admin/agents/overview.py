@@ -13,7 +13,7 @@ from runtime.api.admin.parameters import integer, optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.models.calls.usage import used_by
 from runtime.threads.run import RunRow, newest_runs
-from runtime.tools.agent.access import model_of
+from runtime.tools.agent.access import main_name, model_of
 
 
 async def list_agents(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,6 +62,7 @@ async def _row(context: AdminContext, name: str, user_id: str) -> dict[str, Any]
     return {
         "agent": name,
         "model": model_of(agent),
+        "main": main_name(context) == name,
         "memory": agent.memory,
         "thread": agent.thread.name,
         "enabled": agent.enabled,
