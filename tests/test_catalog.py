@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runtime.generate.catalog import FILE, render
+from runtime.generate.catalog import FILE, catalog, render
+from runtime.tools import TOOLS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
