@@ -9,18 +9,18 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from runtime.errors import NotFound
+from runtime.errors import NotFound, UsageError
 from runtime.identity.caller import Caller, Scope
 from runtime.models.request import ToolSchema
 from runtime.tools import TOOLS
-from runtime.tools.context import Context
+from runtime.tools.context import Acting, Context
 from runtime.tools.model.agent_toolset import DEFAULT_TOOLS, DONE, FIND_TOOL, AgentIdentity, AgentToolset
 from runtime.tools.model.schema import model_schema
 from runtime.tools.tool import Tool
 from runtime.tools.toolset import Toolset
 
 AGENT = AgentIdentity("reviewer", "17")
-DESTRUCTIVE = sorted(name for name, tool in TOOLS.items() if tool.destructive)
+DESTRUCTIVE = sorted(name for name, tool in TOOLS.items() if tool.destructive and not tool.people)
 
 
 class Answer(BaseModel):
@@ -70,6 +70,17 @@ def test_a_destructive_tool_is_selected_by_its_full_name_only(name: str) -> None
         assert name not in names([pattern], "admin")
     assert name in names([name], "admin")
     assert name in names(["*", name], "admin")
+
+
+@pytest.mark.parametrize("name", sorted(name for name, tool in TOOLS.items() if tool.people))
+def test_a_tool_for_people_is_not_selected_even_by_name(name: str) -> None:
+    assert names([name, "*", f"{name[:-1]}*"], "admin").count(name) == 0
+
+
+async def test_a_tool_for_people_refuses_an_agent_that_calls_it() -> None:
+    acting: Any = type("Unused", (), {"caller": caller("admin"), "acting": Acting("reviewer", "run", None)})()
+    with pytest.raises(UsageError, match="for people"):
+        await TOOLS["agent_config_edit"].call(acting, {"agent": "reviewer"})
 
 
 def test_what_the_caller_may_not_do_is_not_selected_even_by_name() -> None:
