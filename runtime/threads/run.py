@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, TextClause, select, text
+from sqlalchemy import Connection, TextClause, func, select, text
 
 from runtime.database import bulk
 from runtime.database.connection import Database
@@ -134,3 +134,10 @@ def running_attempts(connection: Connection, run_ids: Iterable[str]) -> dict[str
     keys = sorted({(run_id,) for run_id in run_ids})
     found = bulk.find(connection, runs, ("id",), ("attempt", "state"), keys, lock="UPDATE")
     return {run_id: attempt for run_id, attempt, state in found if state == RUNNING}
+
+
+async def count_parked(database: Database, state: str) -> int:
+    """Return the number of runs that are parked in this state. Raises `Unavailable`."""
+    async with database.read() as connection:
+        found = await connection.execute(select(func.count()).select_from(runs).where(is_parked(state)))
+        return int(found.scalar_one())

@@ -113,7 +113,7 @@ async def _refuse_unknown_name(context: AdminContext, wanted: DeliveryQuery) -> 
 
 
 def _row(context: AdminContext, row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
-    state, error = context.shown(row.state, row.last_error)
+    state, error = context.shown(row.state, row.last_error, row.run_state)
     return {
         "id": row.id,
         "webhook": row.webhook,

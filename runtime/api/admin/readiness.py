@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import StoreProblem
 from runtime.models.model import ModelUnavailable, Problem
 from runtime.switches import AGENTS, SWITCHES
+from runtime.threads import run
 from runtime.threads.turns.backlog import Backlog, BacklogReader
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
 from runtime.tool_servers.server import ProgramServer, ProgramServers
@@ -206,6 +208,10 @@ async def _turns(context: AdminContext) -> list[Check]:
         return [Check("deliveries", "RED", "the number of deliveries cannot be read from the database")]
     reason = context.switches.reason(AGENTS)
     checks = [_deliveries(reader.last["delivery"], reason)]
+    with suppress(Unavailable):
+        if parked := await run.count_parked(context.database, run.SWITCHED_OFF):
+            said = f"{_count(parked, 'run')} waiting for agents that their users have switched off"
+            checks.append(Check("switched off", "YELLOW", said))
     if progress := _progress(reader.last["message"]):
         said = f"{_count(progress, 'message')} to agents"
         checks.append(

@@ -16,8 +16,8 @@ from runtime.models.client import ModelClient
 from runtime.models.model import ModelUnavailable
 from runtime.secrets.backend import SecretContext
 from runtime.switches import AGENTS
-from runtime.threads.run import SWITCHED_OFF
-from runtime.threads.turns.turn import LIVING, RUNNING
+from runtime.threads.run import PARKED, SWITCHED_OFF
+from runtime.threads.turns.turn import LIVING, QUEUED, RUNNING
 from runtime.tool_servers.registry import ServerRegistry
 from runtime.tool_servers.server import ProgramServers
 from runtime.tools.agent.overrides import OwnAgent
@@ -84,9 +84,14 @@ class AdminContext(Context):
     tell: Callable[[Event], None] = _untold
     """Sends an event to the command that waits for the operation, if it takes events."""
 
-    def shown(self, state: str | None, error: str | None = None) -> tuple[str | None, str | None]:
+    def shown(
+        self, state: str | None, error: str | None = None, run_state: str | None = None
+    ) -> tuple[str | None, str | None]:
         """Return the state of a turn or run, and the error beside it, as a person sees them: what waits because no
-        agent runs says so. On a shared database the running ones are those of other daemons."""
+        agent runs, or for what its run waits, says so. On a shared database the running ones are those of other
+        daemons. `run_state`: of the run of a turn."""
+        if state == QUEUED and run_state in PARKED:
+            return run_state, error
         reason = self.switches.reason(AGENTS)
         elsewhere = state == RUNNING and self.database.kind == "postgresql"
         if reason is None or elsewhere or state not in (*LIVING, ModelUnavailable.state):

@@ -77,7 +77,7 @@ async def log(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
 
 def _attempt(row: Noted, context: AdminContext) -> dict[str, Any]:
     entry = context.mounts.get(row.webhook or "")
-    state, error = context.shown(row.state, row.error)
+    state, error = context.shown(row.state, row.error, row.run_state)
     several = row.secret_index is not None and (row.secret_index > 0 or bool(entry and len(entry.secret_origins) > 1))
     return {
         "id": row.id,

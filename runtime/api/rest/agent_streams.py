@@ -21,6 +21,7 @@ from runtime.errors import NotFound
 from runtime.identity.caller import Caller
 from runtime.threads.events import told
 from runtime.threads.events.log import Bounds, EventPage, StoredEvent, changes_of
+from runtime.threads.run import SWITCHED_OFF
 from runtime.threads.turns.named_run import named_run
 from runtime.tools.agent.events import shown
 from runtime.tools.agent.turn_answer import AnsweredRun
@@ -160,6 +161,7 @@ class _Stream:
         self._watched = watched
         self._after = after
         self._step = 0
+        self._waits: AnsweredRun | None = None
         self._parts: deque[TextEvent] = deque()
 
     async def listen(self, deltas: AsyncIterator[TextEvent], changed: asyncio.Event) -> None:
@@ -190,18 +192,25 @@ class _Stream:
             yield ServerSentEvent(event.name, shown(event), event.number)
         for part in self._parts_to(self._step):
             yield part
-        if self.is_over and not await self._is_told_to_end():
+        if self._waits is not None:
+            # Nobody knows for how long: the client can follow the run again.
+            problem = Problem("switched_off", self._waits.error or "the agent is switched off").json()
+            yield ServerSentEvent(told.ERROR, self.of_run({"problem": problem}))
+        elif self.is_over and not await self._is_told_to_end():
             yield ServerSentEvent(*await self._end())
 
     async def _page(self) -> EventPage:
         """Return the next events, and note whether the run is over, both as they are at one moment."""
         watched = self._watched
         # Looked at first: what is stored after that is read on, and the last event of a run that is over is there.
-        over = watched.run_id is not None and (await self._run()).is_over
+        run = None if watched.run_id is None else await self._run()
+        off = run is not None and not run.is_over and run.state == SWITCHED_OFF
+        over = run is not None and (run.is_over or off)
         page = await self._services.event_log.page(
             self._user_id, self._after, run_id=watched.run_id, agent=watched.agent
         )
         self.is_over = over and page.complete
+        self._waits = run if off and page.complete else None
         return page
 
     async def _run(self) -> AnsweredRun:

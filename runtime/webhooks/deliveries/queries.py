@@ -72,9 +72,13 @@ class ListedDelivery(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: int | None
     last_error: str | None
     run_id: str | None
+    run_state: str | None = None
+    """Of its last run, see `runtime.threads.run`."""
 
 
-_SHOWN = ListedDelivery.__struct_fields__
+_SHOWN = tuple(name for name in ListedDelivery.__struct_fields__ if name != "run_state")
+_LISTED: Final = (*(deliveries.c[name] for name in _SHOWN), runs.c.state.label("run_state"))
+_WITH_RUN: Final = deliveries.outerjoin(runs, runs.c.id == deliveries.c.run_id)
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +105,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 async def newest(database: Database, wanted: DeliveryQuery, limit: int) -> list[ListedDelivery]:
     """Return the newest `limit` deliveries, newest first."""
-    query = select(*(deliveries.c[name] for name in _SHOWN)).where(*wanted.where())
+    query = select(*_LISTED).select_from(_WITH_RUN).where(*wanted.where())
     async with database.read() as connection:
         rows = (await connection.execute(query.order_by(deliveries.c.id.desc()).limit(limit))).all()
     return [_listed(row) for row in rows]
@@ -138,7 +142,7 @@ async def resolve(database: Database, text: str) -> str:
 
 async def show(database: Database, delivery_id: str) -> Shown:
     """Return the delivery with its request and runs. Raises NotFound."""
-    query = select(*(deliveries.c[name] for name in _SHOWN), deliveries.c.headers)
+    query = select(*_LISTED, deliveries.c.headers).select_from(_WITH_RUN)
     piece = select(bodies.c.body, bodies.c.headers_size).where(bodies.c.delivery_id == delivery_id)
     ran = select(runs).where(runs.c.delivery_id == delivery_id).order_by(runs.c.id)
     async with database.read() as connection:
@@ -160,7 +164,7 @@ async def show(database: Database, delivery_id: str) -> Shown:
 
 
 def _listed(row: Any) -> ListedDelivery:
-    fields = {name: getattr(row, name) for name in _SHOWN}
+    fields = {name: getattr(row, name) for name in ListedDelivery.__struct_fields__}
     return ListedDelivery(**{**fields, "verified": bool(row.verified)})
 
 
