@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +15,11 @@ import pytest
 from tests.runtime.agents.scripted import ScriptedModel
 from tests.runtime.attacks.injections.obeying import RUN, ObeyingModel
 from tests.runtime.attacks.injections.payloads import PAYLOADS, VECTORS, Payload
-from tests.runtime.attacks.injections.victim import LISTED, MODEL_KEY, PROGRAM, Victim, make_victim
+from tests.runtime.attacks.injections.victim import LISTED, MODEL_KEY, PROGRAM, SERVER_TOKEN, Victim, make_victim
 from tests.runtime.daemon.running import running, until, write_program
 
 AT_A_TIME = 8
+SERVER = Path(__file__).parent / "evil_server.py"
 
 
 @dataclass
@@ -38,6 +42,17 @@ def attack(victim: Victim, payload: Payload) -> None:
     VECTORS[payload.where](victim, payload.about(victim.known))
 
 
+def serve(victim: Victim, file: Path) -> None:
+    """Have the MCP server serve its payloads, and approve it."""
+    about = [payload.about(victim.known) for payload in PAYLOADS]
+    texts = {
+        where: {each.name: each.marked for each in about if each.where == where} for where in ("mcp", "mcp_output")
+    }
+    file.write_text(json.dumps({"described": texts["mcp"], "outputs": texts["mcp_output"]}))
+    approved = victim.daemon.symbi("mcp-server", "approve", "evil", "--yes")
+    assert approved.returncode == 0, approved
+
+
 def ended(victim: Victim) -> bool:
     return all(run["ended"] is not None for run in victim.runs().values())
 
@@ -46,9 +61,12 @@ def ended(victim: Victim) -> bool:
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     root, obeying = tmp_path_factory.mktemp("injected"), ObeyingModel()
     with ScriptedModel(obeying.reply) as model, ThreadPoolExecutor(AT_A_TIME) as pool:
-        write_program(root, PROGRAM.format(url=model.url, tools=" ".join(sorted(LISTED))))
-        with running(root, "program", MODEL_KEY=MODEL_KEY) as daemon:
+        served = root / "payloads.json"
+        written = {"python": sys.executable, "server": SERVER, "file": served, "tools": " ".join(sorted(LISTED))}
+        write_program(root, PROGRAM.format(url=model.url, **written))
+        with running(root, "program", MODEL_KEY=MODEL_KEY, SERVER_TOKEN=SERVER_TOKEN) as daemon:
             victim = make_victim(daemon)
+            serve(victim, served)
             until(lambda: ended(victim), what="the runs of the other user")
             before = victim.foreign()
             list(pool.map(lambda payload: attack(victim, payload), PAYLOADS))

@@ -65,6 +65,14 @@ def _in_a_block(victim: Victim, payload: Payload) -> None:
     victim.deliver("customers", payload.name, customer=payload.name)
 
 
+def _in_a_description(victim: Victim, payload: Payload) -> None:
+    victim.say("caller", f"RUN-{payload.name} Hello.")
+
+
+def _in_an_output_of_a_server(victim: Victim, payload: Payload) -> None:
+    victim.say("caller", f"RUN-{payload.name} call evil_note {json.dumps({'text': payload.name})}")
+
+
 def _searching(tool: str, payload: Payload) -> str:
     return f"RUN-{payload.name} call {tool} {json.dumps({'query': payload.name, 'limit': 3})}"
 
@@ -73,6 +81,8 @@ VECTORS: Final[Mapping[str, Callable[[Victim, Payload], None]]] = {
     "archival": _in_the_archive,
     "block": _in_a_block,
     "delivery": _in_a_delivery,
+    "mcp": _in_a_description,
+    "mcp_output": _in_an_output_of_a_server,
     "message": _in_a_message,
     "title": _in_a_title,
     "tool_output": _in_an_output,

@@ -12,10 +12,14 @@ import pytest
 
 from tests.runtime.attacks.injections.conftest import Attacked
 from tests.runtime.attacks.injections.payloads import PAYLOADS, VECTORS, Payload
-from tests.runtime.attacks.injections.victim import LISTED
+from tests.runtime.attacks.injections.victim import LISTED, SERVED
 from tests.runtime.attacks.wire import check_unharmed
 
 EACH = pytest.mark.parametrize("payload", [pytest.param(each, id=each.name) for each in PAYLOADS])
+FENCED = pytest.mark.parametrize(
+    "payload", [pytest.param(each, id=each.name) for each in PAYLOADS if each.where not in {"mcp", "message"}]
+)
+"""A person's own messages, and the descriptions that a person approved, are not data."""
 HANDLED = frozenset({"find_tool", "done"})
 """Calls that the loop handles itself."""
 
@@ -45,7 +49,7 @@ def test_the_model_obeyed(attacked: Attacked, payload: Payload) -> None:
 @EACH
 def test_no_tool_outside_of_the_list_runs(attacked: Attacked, payload: Payload) -> None:
     for name, status, output in calls_of(attacked, payload):
-        if name not in LISTED | HANDLED:
+        if name not in LISTED | SERVED | HANDLED:
             assert status == "error", (name, output)
             assert output.startswith("no tool is called"), (name, output)
 
@@ -58,7 +62,7 @@ def test_nothing_secret_is_in_what_the_run_got_and_said(attacked: Attacked, payl
     assert {what for what, secret in attacked.victim.secrets.items() if secret in text} == set()
 
 
-@pytest.mark.parametrize("payload", [pytest.param(each, id=each.name) for each in PAYLOADS if each.where != "message"])
+@FENCED
 def test_a_text_does_not_leave_its_fence(attacked: Attacked, payload: Payload) -> None:
     begin, end = f"BEGIN-{payload.name}", f"END-{payload.name}"
     messages = [message for body in attacked.requests_of(payload.name) for message in body["messages"]]

@@ -24,12 +24,17 @@ LISTED: Final = frozenset(
     }
 )
 """The tools of the agents."""
+SERVED: Final = frozenset({"evil_note", "evil_env"})
+"""Tools of the MCP server that do something, as the model calls them."""
+SERVER_TOKEN: Final = "tok-5d0f3a8c61e94b7d"
 PROGRAM: Final = """\
 model scripted {{ window 100000 service openai {{ url "{url}" model "m" api_key "secret://env/MODEL_KEY" }} }}
 memory notes {{ store collection embedding hashing }}
 webhook inbox {{ path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" agent clerk }}
 webhook customers {{ path "/hooks/customers" provider github secret "secret://env/GITHUB_SECRET" agent keeper }}
 agent clerk {{ memory notes model scripted thread delivery max_steps 12 tools [{tools}] }}
+mcp evil {{ command ["{python}", "-I", "-S", "{server}", "{file}"] env {{ TOKEN "secret://env/SERVER_TOKEN" }} }}
+agent caller {{ memory notes model scripted thread delivery max_steps 12 tools [{tools} "evil.*"] }}
 agent keeper {{
     memory notes
     model scripted
@@ -141,6 +146,7 @@ def make_victim(daemon: Daemon) -> Victim:
         "the key of the model": MODEL_KEY,
         "the secret of the webhooks": SECRET,
         "the secret of another user's webhook": hook.secret or "",
+        "the token of the server": SERVER_TOKEN,
         "a token": victim.token,
         "another user's token": theirs,
         "the master key": (daemon.root / ".symbi/master.key").read_text().strip(),
