@@ -29,6 +29,7 @@ from runtime.identity.caller import Caller
 from runtime.mcp.backend import BackendFailure
 from runtime.mcp.local_backend import LocalBackend
 from runtime.switches import SWITCHES, Switches
+from runtime.tool_servers.approvals import Approval
 from runtime.tools import TOOLS
 from runtime.tools.tool import Tool
 from tests.clocks import ManualClock
@@ -50,6 +51,7 @@ STOPPED: Final[dict[str, set[str]]] = {
     "guard": set(),
     "index of notes": set(),
     "index of what was said": AGENTS,
+    "mcp server silent": {"agents", "agent_tools"},
     "models": AGENTS,
     "notifications": set(),
     "removed users": set(),
@@ -59,8 +61,8 @@ STOPPED: Final[dict[str, set[str]]] = {
     "watch": set(),
     "watchdog": set(),
 }
-"""Every task of a daemon with one memory that runs without an event, and the switches of which each stops it. A new one
-fails the tests below until it is here."""
+"""Every task that runs without an event in a daemon with one memory and one MCP server, and the switches of which each
+stops it. A new one fails the tests below until it is here."""
 PARTS: Final = {"database transaction", "dispatcher clock", "embedding"}
 """Tasks that a task of the table, or a request, waits for."""
 WITHOUT_SWITCH: Final = ("runtime.tools.collection.", "runtime.tools.memory.", "runtime.tools.webhooks.")
@@ -70,7 +72,8 @@ OFF: Final = [pytest.param(name, id=name) for name in SWITCHES]
 PROGRAM: Final = """
 model away { service openai { url "http://127.0.0.1:9/v1" model "m" } }
 memory notes { path "notes" embedding hashing }
-agent reviewer { memory notes model away }
+agent reviewer { memory notes model away tools ["silent.*"] }
+mcp silent { command ["cat"] }
 """
 
 
@@ -96,6 +99,8 @@ async def test_a_switch_stops_its_background_tasks_and_no_other(
         public, private = (stack.enter_context(bind("", "127.0.0.1:0")) for _ in range(2))
         async with OpenRoot.open(root, settings) as app:
             await app.start([tmp_path / "program"])
+            app.servers.approvals.store("silent", Approval(app.generation.servers["silent"].facts, (), 0))
+            await app.follow_approvals()
             daemon = Daemon(app, Notifier({}))
 
             def announced(_app: OpenRoot, _known: object) -> None:
