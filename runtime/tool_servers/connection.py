@@ -61,7 +61,7 @@ class ServerConnection:
     @property
     def connected(self) -> bool:
         """True if calls can be made."""
-        return self._session is not None
+        return self._session is not None and self._lost is not None and not self._lost.done()
 
     def start(self, start: Start) -> None:
         """Connect, and stay connected, in a task that `start` creates. Does nothing if it was started."""
@@ -111,6 +111,10 @@ class ServerConnection:
         while True:
             began = time.monotonic()
             reason = await self._connected()
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # A connection that breaks meanwhile replaces the cancellation by its own error.
+                raise asyncio.CancelledError
             if time.monotonic() - began >= STEADY_SECONDS:
                 wait = FIRST_WAIT_SECONDS
             if reason != self.problem:

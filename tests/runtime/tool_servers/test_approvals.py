@@ -71,7 +71,7 @@ def test_a_tool_is_changed_by_what_a_model_or_a_person_sees_of_it() -> None:
         defined("t", "Does.", schema, read_only=False),
     ]
     assert [compared([before], [each]).changed for each in others] == [("t",)] * len(others)
-    same = defined("t", "Does.", {"properties": dict(schema["properties"]), "type": "object"}, read_only=True)
+    same = defined("t", "Does.", {"properties": schema["properties"], "type": "object"}, read_only=True)
     assert compared([before], [same]).unchanged == ("t",)
 
 

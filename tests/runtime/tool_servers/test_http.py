@@ -1,0 +1,174 @@
+"""Servers over HTTP: what is sent to whom, and what is not read, followed or called."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from aiohttp import web
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+from runtime.outbound.http import LARGEST_ANSWER
+from runtime.tool_servers import connection as connections
+from runtime.tool_servers import http
+from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
+from runtime.tool_servers.http import ServerClient
+from tests.runtime.tool_servers.places import connection, service, until
+from tests.runtime.tool_servers.raw_service import RawService, served
+
+
+@pytest.fixture(autouse=True)
+def _restarts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "SETTLE_SECONDS", 0.0)
+
+
+@pytest.fixture
+async def raw() -> AsyncIterator[RawService]:
+    async with RawService().running() as running:
+        yield running
+
+
+async def test_a_server_of_the_sdk_is_called_and_says_when_it_has_other_tools(tmp_path: Path) -> None:
+    server = MCPServer("adder")
+
+    @server.tool()
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    @server.tool()
+    async def grow(context: Context) -> str:
+        server.add_tool(add, name="more")
+        await context.notify_tools_changed()
+        return "grown"
+
+    @server.tool()
+    def fail() -> str:
+        raise ToolError("no more")
+
+    with served(server.streamable_http_app()) as address:
+        async with connection(service(tmp_path, f"{address}/mcp")) as opened:
+            assert (await opened.call("add", {"a": 1, "b": 2}, 60)).text == "3"
+            with pytest.raises(ToolFailed, match="no more"):
+                await opened.call("fail", {}, 60)
+            first = opened.listed
+            await opened.call("grow", {}, 60)
+            await until(lambda: opened.listed is not first)
+            assert opened.listed is not None
+            assert [tool.name for tool in opened.listed.tools] == ["add", "grow", "fail", "more"]
+
+
+async def test_headers_and_token_are_sent_to_the_server(tmp_path: Path, raw: RawService) -> None:
+    headers = {"Authorization": "Bearer of-the-block", "X-Team": "core"}
+    async with connection(service(tmp_path, raw.url, headers)) as opened:
+        assert (await opened.call("echo", {}, 60)).text == "xxxx"
+    assert {(each["authorization"], each["x-team"]) for _, each in raw.asked} == {("Bearer of-the-block", "core")}
+    assert "cookie" not in str(raw.asked)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_are_not_followed(tmp_path: Path, raw: RawService, status: int) -> None:
+    async with RawService().running() as other:
+        target = {0: other.url, 1: raw.url.replace("/mcp", "/other")}
+
+        async def elsewhere(request: web.Request) -> web.Response:
+            return web.Response(status=status, headers={"Location": target[status % 2]})
+
+        raw.instead = elsewhere
+        async with connection(service(tmp_path, raw.url, {"Authorization": "Bearer of-the-block"})) as opened:
+            with pytest.raises(ServerAway, match=f"it answered {status}: redirects are not followed"):
+                await opened.call("echo", {}, 60)
+    assert other.asked == []
+
+
+@pytest.mark.parametrize("tool", ["flood", "bomb"])
+async def test_an_answer_without_end_is_not_read(tmp_path: Path, raw: RawService, tool: str) -> None:
+    async with connection(service(tmp_path, raw.url)) as opened:
+        await opened.call("echo", {}, 60)
+        await RawService._called(raw, None, {"id": 1, "params": {"name": tool}})  # type: ignore[arg-type] # it is kept
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises((CallUncertain, ToolFailed)):
+            await opened.call(tool, {}, 60)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 * LARGEST_ANSWER // 1024
+        await until(lambda: opened.connected)
+
+
+async def test_a_server_that_hangs_ends_a_call_in_time(tmp_path: Path, raw: RawService) -> None:
+    async with connection(service(tmp_path, raw.url)) as opened:
+        await opened.call("echo", {}, 60)
+        with pytest.raises(CallUncertain, match="within 0.2 seconds"):
+            await opened.call("hang", {}, 0.2)
+        assert (await opened.call("echo", {}, 60)).text == "xxxx"
+
+
+async def test_a_server_that_is_away_was_sent_nothing_and_is_found_again(tmp_path: Path) -> None:
+    first = RawService()
+    async with first.running():
+        place, port = service(tmp_path, first.url), int(first.url.rpartition(":")[2].partition("/")[0])
+        opened = connection(place)
+        server = await opened.__aenter__()
+        await server.call("echo", {}, 60)
+    with pytest.raises(ServerAway, match=r"no connection to 127\.0\.0\.1"):
+        await server.call("echo", {}, 60)
+    async with RawService().running(port):
+        await until(lambda: server.connected)
+        assert (await server.call("echo", {}, 60)).text == "xxxx"
+    await opened.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+async def test_a_refusal_is_told_with_its_status(tmp_path: Path, raw: RawService, status: int) -> None:
+    async def refused(_request: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    raw.instead = refused
+    async with connection(service(tmp_path, raw.url)) as opened:
+        with pytest.raises(ServerAway, match="wants a login" if status == 401 else f"it answered {status}"):
+            await opened.call("echo", {}, 60)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "called"),
+    [
+        ("203.0.113.1", "10.0.0.7", False),
+        ("8.8.8.8", "127.0.0.1", False),
+        ("8.8.8.8", "169.254.169.254", False),
+        ("8.8.8.8", "8.8.4.4", True),
+        ("10.0.0.8", "10.0.0.7", True),
+    ],
+)
+async def test_a_server_on_the_internet_names_no_address_of_this_network(
+    monkeypatch: pytest.MonkeyPatch, own: str, other: str, called: bool
+) -> None:
+    addresses = {"mcp.example.org": [own], "login.example.net": [other]}
+
+    async def resolved(host: str) -> list[str]:
+        return addresses[host]
+
+    sent: list[httpx2.Request] = []
+
+    class Noting(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            sent.append(request)
+            return httpx2.Response(200, content=b"{}", request=request)
+
+    monkeypatch.setattr(http, "_addresses", resolved)
+    client = ServerClient("https://mcp.example.org/mcp", {"Authorization": "Bearer of-the-block"}, None)
+    transport = http._Transport(Noting(), client, {"Authorization": "Bearer of-the-block"})
+    request = httpx2.Request("GET", "https://login.example.net/.well-known/oauth-authorization-server")
+    if own == "203.0.113.1":
+        addresses["mcp.example.org"] = ["8.8.8.8"]
+    if called:
+        await transport.handle_async_request(request)
+    else:
+        with pytest.raises(ServerAway, match=r"refers to login\.example\.net, which is not called"):
+            await transport.handle_async_request(request)
+    assert len(sent) == called
+    # Nothing of the block goes to another host.
+    assert not any("authorization" in each.headers for each in sent)
+    await client.http.aclose()
