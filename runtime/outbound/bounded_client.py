@@ -59,7 +59,6 @@ def http_client(
         transport=wrapped(BoundedTransport(trust_env=False)),
         trust_env=False,
         follow_redirects=False,
-        max_redirects=0,
         auth=auth,
         timeout=library.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
         headers={"User-Agent": "symbiont", "Accept-Encoding": "identity"},

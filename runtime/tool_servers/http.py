@@ -76,8 +76,8 @@ class _Transport(httpx2.AsyncBaseTransport):
         client.problem = "" if response.status_code < 300 else f"it answered {response.status_code}"
         if 300 <= response.status_code < 400:
             client.problem += ": redirects are not followed, so use the URL of its target"
-            if not own:
-                response.headers.pop("Location", None)
+            # The SDK follows those within an origin.
+            response.headers.pop("Location", None)
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             await response.aclose()
             client.problem = "it sent a compressed answer, which was not asked for"

@@ -187,7 +187,7 @@ def reason_of(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, SymbiontError):
-        return error.line()
+        return str(error)
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, ValidationError):

@@ -139,7 +139,7 @@ class Session:
                 late = f"it did not answer within {seconds:g} seconds after its start"
                 raise ServerAway(ended.reason or (http.problem if http is not None else "") or late) from None
             except (MCPError, ValidationError, RuntimeError, BaseExceptionGroup) as error:
-                raise _away(place, http, ended.reason or broken(place, error)) from None
+                raise _away(place, http, error, ended.reason) from None
             listening = asyncio.create_task(_listen(client, on_change), name=f"changes of mcp server {place.name}")
             try:
                 yield cls(place, client, http)
@@ -156,7 +156,7 @@ class Session:
             try:
                 page = await self._client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
             except (MCPError, ValidationError, RuntimeError, RecursionError) as error:
-                raise _away(self._place, self._http, broken(self._place, error)) from None
+                raise _away(self._place, self._http, error) from None
             for tool in page.tools:
                 _take(tool, found, refused)
             cursor = page.next_cursor
@@ -226,19 +226,27 @@ async def _listen(client: Client, on_change: Callable[[], None]) -> None:
         return
 
 
-def _away(place: Place, http: ServerClient | None, reason: str) -> ServerAway:
-    """Return the error for a server that could not be connected."""
-    if http is not None and http.status == 401:
-        return ServerAway("it wants a login, or another token", hint=f"symbi mcp-server login {place.name}")
-    if http is not None and http.problem:
-        reason = http.problem
-    return ServerAway(reason or "it ended the connection")
+def _away(place: Place, http: ServerClient | None, error: BaseException, reason: str = "") -> ServerAway:
+    """Return the error for a server that cannot be asked. `reason`: why it ended, if it did."""
+    error = _first(error)
+    if http is not None and http.problem and isinstance(error, MCPError):
+        # The SDK's own text does not have the status.
+        if http.status == 401:
+            return ServerAway("it wants a login, or another token", hint=f"symbi mcp-server login {place.name}")
+        return ServerAway(http.problem)
+    return ServerAway(reason or broken(place, error), hint=getattr(error, "hint", None))
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first error of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def broken(place: Place, error: BaseException) -> str:
     """Return in one line why a connection broke."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = _first(error)
     if isinstance(error, TooLarge):
         return "it sent an answer that is too large"
     if isinstance(error, MCPError | RuntimeError):
