@@ -162,6 +162,10 @@ def _picture(ask: Json, _: list[Json]) -> None:
     answer(ask, {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]})
 
 
+def _pid(ask: Json, _: list[Json]) -> None:
+    answer(ask, text(str(os.getpid())))
+
+
 def _structured(ask: Json, _: list[Json]) -> None:
     answer(ask, {"content": [], "structuredContent": {"secret": os.environ.get("A_TOKEN"), "n": 1}})
 
@@ -186,6 +190,7 @@ CALLS: dict[str, Callable[[Json, list[Json]], None]] = {
     "leave": _leave,
     "change": _change,
     "picture": _picture,
+    "pid": _pid,
     "structured": _structured,
     "nested": _nested,
 }
