@@ -14,15 +14,20 @@ import uvicorn
 from aiohttp import web
 
 Json = dict[str, Any]
+TOOLS = ("echo", "flood", "bomb", "hang")
 ANSWERS: Json = {
-    "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
-    "tools/list": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "flood", "bomb", "hang")]},
-}  # fmt: skip
+    "initialize": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "s", "version": "1"},
+    },
+    "tools/list": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]},
+}
 
 
 class RawService:
-    """Answers with JSON. `asked`: the method and the headers of each request. `instead`: answers a request otherwise, if
-    it does not return None."""
+    """Answers with JSON. `asked`: the method and the headers of each request. `instead`: answers a request otherwise,
+    if it does not return None."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []

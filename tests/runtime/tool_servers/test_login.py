@@ -104,7 +104,7 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
         )
         self.refreshes[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=scopes)
         return OAuthToken(
-            access_token=access, token_type="Bearer", expires_in=self.seconds, refresh_token=refresh,  # noqa: S106
+            access_token=access, token_type="Bearer", expires_in=self.seconds, refresh_token=refresh,
             scope=" ".join(scopes) or None,
         )  # fmt: skip
 
@@ -196,7 +196,6 @@ async def test_a_token_that_ends_is_refreshed_without_a_person(
     await log_in(tmp_path, logins, url)
     authorization.seconds = 3600
     assert (await server.call("whisper", {}, 60)).text == "for those who logged in"
-    [client] = authorization.clients
     content = await logins.get("private", url)
     assert content is not None
     assert content["tokens"]["access_token"] in authorization.tokens

@@ -17,7 +17,7 @@ from tests.runtime.daemon.running import Daemon, running, until, write_program
 from tests.runtime.daemon.terminal import terminal
 from tests.runtime.tool_servers.places import raw
 
-SECRET = {"A_TOKEN": "the-value-of-a-token"}
+SECRET = "the-value-of-a-token"
 
 
 def listed(*words: object) -> str:
@@ -47,7 +47,7 @@ def model() -> Iterator[ScriptedModel]:
 
 def approve(daemon: Daemon, name: str = "raw") -> str:
     """Approve a server, and wait until it is connected. Return what is printed."""
-    done = daemon.symbi("mcp-server", "approve", name, "--yes", **SECRET)
+    done = daemon.symbi("mcp-server", "approve", name, "--yes", A_TOKEN=SECRET)
     assert done.returncode == 0, done.stdout + done.stderr
     until(lambda: state(daemon, name) == "connected", what="the connection")
     return done.stdout
@@ -67,7 +67,7 @@ def readiness(daemon: Daemon, name: str = "raw") -> tuple[str, str]:
 def called(daemon: Daemon, model: ScriptedModel, tool: str, **arguments: Any) -> dict[str, Any]:
     """Return the one call of a run in which the model calls `tool`."""
     model.replies = [calling((tool, arguments)), calling(text="Done.")]
-    done = daemon.symbi("chat", "-m", "Do it.", "--json")
+    done = daemon.symbi("chat", "helper", "-m", "Do it.", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["ended"], answer["messages"]) == ("answered", ["Done."])
@@ -78,7 +78,7 @@ def called(daemon: Daemon, model: ScriptedModel, tool: str, **arguments: Any) ->
 def test_a_server_is_used_after_it_was_approved_and_until_it_changes(tmp_path: Path, model: ScriptedModel) -> None:
     calls = tmp_path / "calls"
     write_program(tmp_path, program(model, raw("serves", calls)))
-    with running(tmp_path, "program", **SECRET) as daemon:
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         assert readiness(daemon) == (
             "YELLOW", "not approved, so it is not started: `symbi mcp-server approve raw` shows it",
         )  # fmt: skip
@@ -106,13 +106,13 @@ def test_a_server_is_used_after_it_was_approved_and_until_it_changes(tmp_path: P
         assert not (tmp_path / "elsewhere").exists()
         everything = [daemon.log.read_text(), text, *map(json.dumps, model.bodies)]
         everything.append((tmp_path / ".symbi/mcp-approvals.json").read_text())
-    assert SECRET["A_TOKEN"] not in "".join(everything)
+    assert SECRET not in "".join(everything)
     assert [json.loads(line)["name"] for line in calls.read_text().splitlines()] == ["echo", "env"]
 
 
 def test_a_server_that_dies_is_the_error_of_a_call_and_comes_back(tmp_path: Path, model: ScriptedModel) -> None:
     write_program(tmp_path, program(model, raw()))
-    with running(tmp_path, "program", **SECRET) as daemon:
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         approve(daemon)
         failed = called(daemon, model, "raw_fail", text="because")
         assert (failed["status"], json.loads(failed["output"])["message"]) == ("error", "no: because")
@@ -125,7 +125,7 @@ def test_a_server_that_dies_is_the_error_of_a_call_and_comes_back(tmp_path: Path
 @LONG
 def test_tools_that_change_are_not_offered_until_they_are_approved_again(tmp_path: Path, model: ScriptedModel) -> None:
     write_program(tmp_path, program(model, raw()))
-    with running(tmp_path, "program", **SECRET) as daemon:
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         approve(daemon)
         assert called(daemon, model, "raw_change")["status"] == "ok"
         until(lambda: readiness(daemon)[0] == "YELLOW", what="the change")
@@ -151,7 +151,7 @@ def test_a_reload_starts_a_server_again_only_if_what_was_approved_differs(tmp_pa
         until(lambda: json.loads(daemon.readyz().body)["generation"] > before, what="the reload")
 
     write_program(tmp_path, program(model, raw()))
-    with running(tmp_path, "program", **SECRET) as daemon:
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         approve(daemon)
         first = pid()
         loaded(program(model, raw(), settings="timeout 5m trust_hints true") + "agent other { memory notes }\n")
@@ -170,7 +170,7 @@ def test_a_call_that_a_killed_daemon_had_begun_is_made_once_and_reported(tmp_pat
     calls = tmp_path / "calls"
     write_program(tmp_path, program(model, raw("serves", calls), settings="timeout 10m"))
     with ThreadPoolExecutor(1) as pool:
-        with running(tmp_path, "program", **SECRET) as daemon:
+        with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
             approve(daemon)
             started = int(json.loads(called(daemon, model, "raw_pid")["output"])["text"])
             left = int(json.loads(called(daemon, model, "raw_leave")["output"])["text"])
@@ -180,7 +180,7 @@ def test_a_call_that_a_killed_daemon_had_begun_is_made_once_and_reported(tmp_pat
             daemon.kill()
             for pid in (started, left):
                 until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what="the end of what the server had started")
-        with running(tmp_path, "program", **SECRET):
+        with running(tmp_path, "program", A_TOKEN=SECRET):
             done = question.result(120)
     assert done.returncode == 0, done.stderr
     [call] = json.loads(done.stdout)["tool_calls"]
@@ -194,7 +194,7 @@ def test_on_a_terminal_a_person_is_asked_before_the_start_and_before_the_approva
 ) -> None:
     calls = tmp_path / "calls"
     write_program(tmp_path, program(model, raw("serves", calls)))
-    with running(tmp_path, "program", **SECRET) as daemon:
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         first = terminal(daemon, "mcp-server", "approve", "raw", typed="n\n")
         assert "Start this command to list its tools?" in first
         assert "nothing was started or approved" in first
@@ -211,23 +211,23 @@ def test_on_a_terminal_a_person_is_asked_before_the_start_and_before_the_approva
 @LONG
 def test_without_a_daemon_the_commands_say_the_same(tmp_path: Path, model: ScriptedModel) -> None:
     write_program(tmp_path, program(model, raw()))
-    with running(tmp_path, "program", **SECRET) as daemon:
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         assert daemon.stop() == 0
-        refused = daemon.symbi("mcp-server", "test", "raw", **SECRET)
+        refused = daemon.symbi("mcp-server", "test", "raw", A_TOKEN=SECRET)
         assert (refused.returncode, "raw is not approved" in refused.stderr) == (2, True)
-        done = daemon.symbi("mcp-server", "approve", "raw", "--yes", **SECRET)
+        done = daemon.symbi("mcp-server", "approve", "raw", "--yes", A_TOKEN=SECRET)
         assert done.returncode == 0, done.stderr
-        tested = json.loads(daemon.symbi("mcp-server", "test", "raw", "--json", **SECRET).stdout)
+        tested = json.loads(daemon.symbi("mcp-server", "test", "raw", "--json", A_TOKEN=SECRET).stdout)
         assert (tested["says"], tested["differences"]) == ("raw 7", [])
         # Nothing is left that runs.
-        assert daemon.symbi("mcp-server", "list", **SECRET).stdout.count("connecting") == 1
+        assert daemon.symbi("mcp-server", "list", A_TOKEN=SECRET).stdout.count("connecting") == 1
         unknown = daemon.symbi("mcp-server", "approve", "rwa", "--yes")
         assert (unknown.returncode, "did you mean" in unknown.stderr) == (2, True)
 
 
 def test_an_agent_cannot_call_more_than_its_program_lists(tmp_path: Path, model: ScriptedModel) -> None:
     write_program(tmp_path, program(model, raw(), tools='["raw.echo", "raw.nothing", memory_append]'))
-    with running(tmp_path, "program", **SECRET) as daemon:
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         approve(daemon)
         assert readiness(daemon) == ("YELLOW", f"{len_of_tools()} tools; no tool matches: raw.nothing")
         assert called(daemon, model, "raw_echo", text="x")["status"] == "ok"
