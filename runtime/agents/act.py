@@ -40,7 +40,10 @@ def _at_limit(agent: Agent, error: BudgetExceeded, *, asked: bool) -> SymbiontEr
     """Return the error that ends an attempt at a limit, or lets its turn wait for the next day or hour."""
     if error.fits_never or refuses(agent, asked=asked):
         return error
-    return Parked(str(error), state=BUDGET_EXCEEDED, until=error.until, frees_thread=True, hint=error.hint)
+    # People who are refused are told at once, and not after a delivery that waits in their thread. Where they wait too,
+    # the thread keeps its order.
+    frees = refuses(agent, asked=True)
+    return Parked(str(error), state=BUDGET_EXCEEDED, until=error.until, frees_thread=frees, hint=error.hint)
 
 
 async def _act(turn: Turn, log: RunLog, context: AgentContext) -> str | None:

@@ -107,6 +107,19 @@ async def test_at_limit_decides_for_messages_and_deliveries(
         assert len(model.bodies) == 1
 
 
+async def test_messages_that_wait_keep_their_order(tmp_path: Path) -> None:
+    with ScriptedModel(says("Yes.")) as model:
+        async with acting(tmp_path, limited(model, "runs_per_hour 1 at_limit wait")) as agent:
+            assert await agent.ask("One.") == "answered"
+            turns = [await agent.send(text) for text in ("Two.", "Three.", "Four.")]
+            await agent.until(turns[0], lambda row: row.state == "budget_exceeded")
+            await reload(agent, tmp_path, limited(model, "runs_per_hour 100 at_limit wait"))
+            for turn in turns:
+                assert await agent.end(turn) == "answered"
+            said = [each.text for each in await agent.messages() if each.role == "user"]
+    assert said == ["One.", "Two.", "Three.", "Four."]
+
+
 async def test_a_run_that_is_tried_again_begins_once(tmp_path: Path) -> None:
     with ScriptedModel(503, 503, 503, says("Yes.")) as model:
         async with acting(tmp_path, limited(model, "runs_per_hour 2")) as agent:
