@@ -1,81 +1,114 @@
-"""Sealing: AES-256-GCM for columns that must not be readable in a copied database (NIST SP 800-38D)."""
+"""Cryptography of sealed values: AES-256-GCM (NIST SP 800-38D) with random keys, which a master key wraps (RFC 3394)."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
-from runtime.errors import SymbiontError
-from runtime.random_bytes import random_bytes
+from runtime.errors import GiveUp, SymbiontError
 
-KEY_BYTES = 32
-NONCE_BYTES = 12
-_VERSION = b"\x01"
+KEY_BYTES: Final = 32
+KEY_ID_BYTES: Final = 4
+NONCE_BYTES: Final = 12
+TAG_BYTES: Final = 16
+PREFIX_BYTES: Final = 1 + KEY_ID_BYTES
+HEADER_BYTES: Final = PREFIX_BYTES + NONCE_BYTES
+FIRST_FORMAT: Final = b"\x01"
+"""Sealed with the master key itself, without a version in what is authenticated. Only opened, never written."""
+FORMAT: Final = b"\x02"
 
 
 class SealedBytes(bytes):
-    """`version (1) | key id (4) | nonce (12) | ciphertext and tag`: the only type that a Sealed column accepts."""
+    """`format (1) | key id (4) | nonce (12) | ciphertext and tag`: the only type that a Sealed column accepts."""
 
     __slots__ = ()
 
 
 class Unsealable(SymbiontError):  # noqa: N818
-    """Sealed bytes that this key cannot open, or that were moved to another row."""
+    """Sealed bytes that no key here opens, that were moved to another row, or that belong to another version of it."""
+
+
+class KeyForgotten(GiveUp):
+    """Nothing can be sealed for this user: the user was removed, and the key forgotten."""
+
+
+def new_key() -> bytes:
+    """Return 32 new random bytes."""
+    return os.urandom(KEY_BYTES)
+
+
+def derived(key: bytes, *purpose: str) -> bytes:
+    """Return a key of 32 bytes for this purpose (HKDF, RFC 5869). It reveals nothing about `key` or other derived
+    keys."""
+    info = "\x00".join(("symbiont", *purpose)).encode()
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(key)
+
+
+def place(user_id: str, column: str, row: str, version: int) -> bytes:
+    """Return what is authenticated with a value: whose it is, `table.column`, the row, and the version of the row.
+
+    The length tells where the user's id ends, because both it and the row's may contain any character.
+    """
+    return f"{column}\x00{version}\x00{len(user_id)}\x00{user_id}{row}".encode()
 
 
 class MasterKey:
-    """The key that seals content columns. Its repr shows only the key id."""
+    """The key that wraps the keys of users. Its repr shows only the key id."""
 
-    __slots__ = ("_cipher", "_key", "key_id")
+    __slots__ = ("_key", "key_id")
 
     def __init__(self, key: bytes) -> None:
         """`key`: 32 bytes. Raises ValueError for any other length."""
         if len(key) != KEY_BYTES:
             raise ValueError(f"a master key has {KEY_BYTES} bytes, this one has {len(key)}")
         self._key = key
-        self._cipher = AESGCM(key)
-        self.key_id = hashlib.sha256(b"symbiont key id" + key).digest()[:4]
+        self.key_id = hashlib.sha256(b"symbiont key id" + key).digest()[:KEY_ID_BYTES]
 
     def __repr__(self) -> str:
         return f"MasterKey({self.key_id.hex()})"
 
-    @staticmethod
-    def generate() -> bytes:
-        """Return 32 new random bytes."""
-        return os.urandom(KEY_BYTES)
-
     def derive(self, *purpose: str) -> bytes:
-        """Return a key of 32 bytes for this purpose (HKDF, RFC 5869). It reveals nothing about this key or other
-        derived keys."""
-        info = "\x00".join(("symbiont", *purpose)).encode()
-        return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(self._key)
+        """Return a key of 32 bytes for this purpose, see `derived`."""
+        return derived(self._key, *purpose)
 
-    def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
-        """Encrypt `plaintext` for this row and column; the result cannot be opened for any other."""
-        nonce = random_bytes(NONCE_BYTES)
-        sealed = self._cipher.encrypt(nonce, plaintext, _place(user_id, table, column, row))
-        return SealedBytes(_VERSION + self.key_id + nonce + sealed)
+    def wrap(self, key: bytes, holder: str, key_id: bytes) -> bytes:
+        """Wrap the key of a holder (AES-KW, RFC 3394): 40 bytes, which open only as the key of this holder and id."""
+        return aes_key_wrap(self.derive("wrap", key_id.hex(), holder), key)
 
-    def unseal(self, sealed: bytes, *, user_id: str, table: str, column: str, row: str) -> bytes:
-        """Decrypt the result of `seal`. Raises `Unsealable` for another key, another row or column, or changed
-        bytes."""
-        if sealed[:1] != _VERSION or len(sealed) < 1 + 4 + NONCE_BYTES + 16:
-            raise Unsealable(f"{table}.{column} of row {row} is not sealed data")
-        if sealed[1:5] != self.key_id:
+    def unwrap(self, wrapped: bytes, holder: str, key_id: bytes) -> bytes:
+        """Reverse `wrap`. Raises `Unsealable` for another key, another holder or changed bytes."""
+        try:
+            return aes_key_unwrap(self.derive("wrap", key_id.hex(), holder), wrapped)
+        except (InvalidUnwrap, ValueError):
             raise Unsealable(
-                f"{table}.{column} of row {row} was sealed with key {sealed[1:5].hex()}, not {self.key_id.hex()}",
+                f"the key {key_id.hex()} cannot be unwrapped with the master key {self.key_id.hex()}",
+                hint="use the master key that it was wrapped with; see `symbi key status`",
+            ) from None
+
+    def open_first_format(self, sealed: bytes, *, user_id: str, column: str, row: str) -> bytes:
+        """Decrypt a value of the first format. Raises `Unsealable`."""
+        if sealed[1:PREFIX_BYTES] != self.key_id:
+            raise Unsealable(
+                f"{column} of row {row} was sealed with key {sealed[1:PREFIX_BYTES].hex()}, not {self.key_id.hex()}",
                 hint="use the master key that the database was created with",
             )
-        try:
-            return self._cipher.decrypt(sealed[5:17], sealed[17:], _place(user_id, table, column, row))
-        except InvalidTag:
-            raise Unsealable(f"{table}.{column} of row {row} was changed or moved from another row") from None
+        table, _, name = column.partition(".")
+        where = "\x00".join((user_id, table, name, row)).encode()
+        return open_with(AESGCM(self._key), sealed, where, column, row)
 
 
-def _place(user_id: str, table: str, column: str, row: str) -> bytes:
-    return "\x00".join((user_id, table, column, row)).encode()
+def open_with(cipher: AESGCM, sealed: bytes, where: bytes, column: str, row: str) -> bytes:
+    """Return the plaintext of a sealed value. Raises `Unsealable` if it is authenticated for another place."""
+    try:
+        return cipher.decrypt(sealed[PREFIX_BYTES:HEADER_BYTES], sealed[HEADER_BYTES:], where)
+    except InvalidTag:
+        raise Unsealable(
+            f"{column} of row {row} was changed or moved from another row, or is an older value of this one"
+        ) from None

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -15,12 +16,14 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from runtime.crypto import MasterKey
+from runtime.database.drivers.key_stores import PostgresKeys, SqliteKeys, keys_file
 from runtime.database.drivers.postgresql import ANSWER_SECONDS, PostgresConnections
 from runtime.database.drivers.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
 from runtime.database.errors import Collision, Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
+from runtime.database.keys.ring import KeyRing
 from runtime.database.location import DatabaseLocation, Kind, locate
-from runtime.database.meta import check_key, database_id
+from runtime.database.meta import database_id, open_keys
 from runtime.database.migrate import HEAD, migrate
 from runtime.database.outage import Outage
 from runtime.database.schema import meta
@@ -41,6 +44,8 @@ probe."""
 
 CLAIM = 0x73796D6269  # "symbi": the advisory lock of a daemon that needs the database for itself
 
+FIRST_WITH_KEYS = "0017"
+"""The schema revision from which on values are sealed with the keys of users."""
 
 _PROBE = "probe "
 """Prefix of the names of `meta` rows that probes write and delete."""
@@ -49,8 +54,8 @@ _PROBE = "probe "
 class Database:
     """One database and its one writer.
 
-    `kind` is `sqlite` or `postgresql`; `master_key` seals the Sealed columns; `commits` stores small writes together;
-    `changes` tells what was committed.
+    `kind` is `sqlite` or `postgresql`; `keys` seal the Sealed columns; `commits` stores small writes together; `changes`
+    tells what was committed.
     `on_fatal` is called once, with the error, when a write fails because of the disk. Created by `Database.open`, ended
     by `close`.
     """
@@ -58,7 +63,6 @@ class Database:
     def __init__(
         self,
         location: DatabaseLocation,
-        master_key: MasterKey,
         *,
         writer: AsyncEngine,
         reader: AsyncEngine,
@@ -67,7 +71,6 @@ class Database:
     ) -> None:
         self.kind: Kind = location.kind
         self.shown = location.shown
-        self.master_key = master_key
         self.id = ""
         """The id of the database, which never changes; other files that belong to it are named after it."""
         self.upgraded: str | None = None
@@ -77,6 +80,7 @@ class Database:
         self.commits = GroupCommit(self.transact, self.series, self._known, self.outage, publish=self.changes.committed)
         self.on_fatal: Callable[[Unavailable], None] | None = None
         self._location = location
+        self._keys: KeyRing | None = None
         self._writer = writer
         self._reader = reader
         self._thread = thread
@@ -87,20 +91,18 @@ class Database:
 
     @classmethod
     async def open(cls, url: str | Path, master_key: MasterKey) -> Database:
-        """Open the database, upgrade its schema, and check that it belongs to `master_key`.
+        """Open the database, upgrade its schema, and open the keys of its users, which `master_key` wraps.
 
         `url`: `sqlite:///PATH`, a path, or `postgresql://…`. Raises UsageError, in one line and without a password, if
-        it cannot be opened, is newer than this program, or was sealed with another key.
+        it cannot be opened, is newer than this program, or was sealed with other keys.
         """
         location = locate(url)
         try:
-            database = _sqlite(location, master_key) if location.kind == "sqlite" else _postgresql(location, master_key)
+            database = _sqlite(location) if location.kind == "sqlite" else _postgresql(location)
         except Exception as error:
             raise opening(error, location) or error from None
         try:
-            database.id, before = await database.transact(
-                lambda connection: _ready(connection, master_key, location.shown)
-            )
+            database.id, before = await database.transact(partial(database._ready, master_key=master_key))
             if before is not None:
                 change = f"schema upgraded from {before} to {HEAD}; an older symbi cannot open it now"
                 database.upgraded = f"{location.shown}: {change}"
@@ -115,10 +117,22 @@ class Database:
         database.empty_log()  # of a process that was killed
         return database
 
+    @property
+    def keys(self) -> KeyRing:
+        """Return the keys of its users."""
+        assert self._keys is not None
+        return self._keys
+
+    @property
+    def master_key(self) -> KeyRing:
+        return self.keys
+
     async def close(self) -> None:
         """Wait for pending writes, then close every connection; does not wait for an unresponsive server."""
         await self.commits.close()
         await self.outage.close()
+        if self._keys is not None:
+            await asyncio.to_thread(self._keys.close)
         timer = None
         if self._server is not None:
             timer = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._server.terminate)
@@ -132,6 +146,21 @@ class Database:
                 await self._writer.dispose()
         if timer is not None:
             timer.cancel()
+
+    def _ready(self, connection: Connection, master_key: MasterKey) -> tuple[str, str | None]:
+        """Migrate the schema and open the keys. Returns the database's id, and the former schema revision if it was
+        older.
+
+        In one transaction, so that daemons that start together do this one after the other.
+        """
+        location = self._location
+        before = migrate(connection, location.shown)
+        # Beside a file, so only after it turned out to be a database of ours.
+        store = PostgresKeys(location) if location.path is None else SqliteKeys(keys_file(location.path))
+        self._keys = KeyRing(store, master_key)
+        upgraded = before is not None and before < FIRST_WITH_KEYS
+        open_keys(connection, self._keys, location.shown, upgraded=upgraded)
+        return database_id(connection), before
 
     async def claim_alone(self) -> bool:
         """Claim the database for this process alone, until `close` or the end of the process. False: another process
@@ -345,29 +374,18 @@ class _Translated:
             raise known from error
 
 
-def _ready(connection: Connection, key: MasterKey, shown: str) -> tuple[str, str | None]:
-    """Migrate the schema and check the key. Returns the database's id, and the former schema revision if it was older.
-
-    In one transaction, so that daemons that start together do this one after the other.
-    """
-    before = migrate(connection, shown)
-    check_key(connection, key, shown)
-    return database_id(connection), before
-
-
-def _sqlite(location: DatabaseLocation, key: MasterKey) -> Database:
+def _sqlite(location: DatabaseLocation) -> Database:
     assert location.path is not None
     make_file(location.path)
     refuse_other(location.path)
     return Database(
         location,
-        key,
         writer=async_engine(location.path, readers=0),
         reader=async_engine(location.path, readers=READERS),
         thread=WriterThread(location.path),
     )
 
 
-def _postgresql(location: DatabaseLocation, key: MasterKey) -> Database:
+def _postgresql(location: DatabaseLocation) -> Database:
     server = PostgresConnections(location, connections=READERS + 2)
-    return Database(location, key, writer=server.engine, reader=server.engine, thread=None, server=server)
+    return Database(location, writer=server.engine, reader=server.engine, thread=None, server=server)

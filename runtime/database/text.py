@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
-from typing import overload
+from typing import Final, overload
 
 import msgspec
 
 _json = msgspec.json.Encoder()
+_ESCAPED: Final = re.compile("[\x00\x1b]")
+_ESCAPE: Final = re.compile("\x1b(.)")
 
 
 def storable(text: str | None) -> str | None:
@@ -16,6 +19,18 @@ def storable(text: str | None) -> str | None:
     if text is None or (text.isascii() and "\x00" not in text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
+
+
+def escaped(text: str) -> str:
+    """Return a text that loses nothing when it is stored: PostgreSQL takes no NUL."""
+    if "\x00" not in text and "\x1b" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: "\x1b0" if found[0] == "\x00" else "\x1b\x1b", text)
+
+
+def unescaped(text: str) -> str:
+    """Reverse `escaped`."""
+    return _ESCAPE.sub(lambda found: "\x00" if found[1] == "0" else found[1], text) if "\x1b" in text else text
 
 
 @overload

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from runtime.clock import Clock
-from runtime.crypto import MasterKey
 from runtime.database.connection import Database
+from runtime.database.keys.ring import KeyRing
 from runtime.errors import SymbiontError
 
 
@@ -35,7 +35,7 @@ class SecretContext:
     environ: Mapping[str, str] = field(repr=False)
     root: Path
     database: Database
-    key: MasterKey
+    key: KeyRing
     clock: Clock
     sessions: dict[str, Session] = field(default_factory=dict, repr=False, compare=False)
     """Sessions that backends keep between reads, each under the backend's name."""

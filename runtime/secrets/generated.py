@@ -58,7 +58,7 @@ async def read(path: str, context: SecretContext) -> bytes | Rotated:
             if row.previous_until + _FORGOTTEN_AFTER_MS <= now:
                 await _forget(path, row.previous_until, context)
             return value
-        previous = Seal(context.key, table.c.previous).open(row.previous, row=path)
+        previous = Seal(context.key, table.c.previous).open(row.previous, row=path, version=row.version)
     except Unsealable as error:
         raise Unresolved(str(error), hint=error.hint) from None
     return Rotated(value, previous, row.previous_until / 1000)
@@ -78,14 +78,15 @@ async def rotate(name: str, context: SecretContext, overlap_ms: int) -> Rotation
         if row is None:
             return None
         until = now + overlap_ms if overlap_ms else None
-        old = value.open(row.value, row=name)
+        old, version = value.open(row.value, row=name, version=row.version), row.version + 1
         connection.execute(
             table.update()
             .where(table.c.user_id == OWNER, table.c.name == name)
             .values(
-                value=value.close(fresh, row=name),
-                previous=previous.close(old, row=name) if until else None,
+                value=value.close(fresh, row=name, version=version),
+                previous=previous.close(old, row=name, version=version) if until else None,
                 previous_until=until,
+                version=version,
             )
         )
         advance(connection, VERSION)
@@ -123,10 +124,10 @@ def _store_all(connection: Connection, asked: Sequence[tuple[str, SecretContext]
     context = asked[0][1]
     now = milliseconds(context.clock)
     seal = Seal(context.key, table.c.value)
-    rows = [(*key, seal.close(_fresh(), row=key[1]), now) for key in names]
+    rows = [(*key, seal.close(_fresh(), row=key[1], version=0), now) for key in names]
     bulk.insert(connection, table, ("user_id", "name", "value", "created_at"), rows, ignore=True)
-    kept = bulk.find(connection, table, ("user_id", "name"), ("value",), names)
-    values = {name: seal.open(value, row=name) for _, name, value in kept}
+    kept = bulk.find(connection, table, ("user_id", "name"), ("value", "version"), names)
+    values = {name: seal.open(value, row=name, version=version) for _, name, value, version in kept}
     return [values[name] for name, _ in asked]
 
 
@@ -140,12 +141,12 @@ async def _row(name: str, context: SecretContext) -> Row[Any] | None:
 
 
 def _query(name: str) -> Select[Any]:
-    wanted = select(table.c.value, table.c.previous, table.c.previous_until)
+    wanted = select(table.c.value, table.c.previous, table.c.previous_until, table.c.version)
     return wanted.where(table.c.user_id == OWNER, table.c.name == name)
 
 
 def _open(row: Row[Any], name: str, context: SecretContext) -> bytes:
-    return Seal(context.key, table.c.value).open(row.value, row=name)
+    return Seal(context.key, table.c.value).open(row.value, row=name, version=row.version)
 
 
 GENERATED = SecretBackend(

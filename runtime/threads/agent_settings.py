@@ -40,7 +40,7 @@ class AgentSettings:
         query = select(agent_settings.c.settings, agent_settings.c.updated_at).where(*_of(user_id, agent))
         async with self._database.read() as connection:
             row = (await connection.execute(query)).first()
-        return NO_SETTINGS if row is None else StoredSettings(self._opened(row.settings, user_id, agent), row[1])
+        return NO_SETTINGS if row is None else StoredSettings(self._opened(row.settings, user_id, agent, row[1]), row[1])
 
     async def version(self, user_id: str, agent: str) -> int:
         """Return the version of a user's settings of an agent, whether they can be opened or not."""
@@ -62,22 +62,25 @@ class AgentSettings:
         `also` is called in the same transaction, with the time in Unix milliseconds. Raises Conflict if the version is
         another one than `version`, and TypeError for what is not JSON.
         """
-        sealed = self._seal.close(msgspec.json.encode(settings), row=agent, user_id=user_id)
-        now = milliseconds(self._clock)
+        encoded, now = msgspec.json.encode(settings), milliseconds(self._clock)
+
+        def sealed(version: int) -> SealedBytes:
+            return self._seal.close(encoded, row=agent, user_id=user_id, version=version)
 
         def write(connection: Connection) -> int:
             new = now if settings else 0
             first = bool(settings) and version in (None, 0)
-            row = user_id, agent, sealed, new
+            row = user_id, agent, sealed(new), new
             if not first or not bulk.insert(connection, agent_settings, (*_KEYS, *_VALUES), [row], ignore=True):
-                new = _replace(connection, row, version, empty=not settings)
+                new = _replace(connection, (user_id, agent, now), version, sealed if settings else None)
             also(connection, now)
             return new
 
         return await self._database.transact(write)
 
-    def _opened(self, sealed: SealedBytes, user_id: str, agent: str) -> Mapping[str, Any]:
-        return msgspec.json.decode(self._seal.open(sealed, row=agent, user_id=user_id), type=dict[str, Any])
+    def _opened(self, sealed: SealedBytes, user_id: str, agent: str, version: int) -> Mapping[str, Any]:
+        opened = self._seal.open(sealed, row=agent, user_id=user_id, version=version)
+        return msgspec.json.decode(opened, type=dict[str, Any])
 
 
 _KEYS = ("user_id", "agent")
@@ -89,19 +92,23 @@ def _of(user_id: str, agent: str) -> tuple[Any, ...]:
 
 
 def _replace(
-    connection: Connection, row: tuple[str, str, SealedBytes, int], version: int | None, *, empty: bool
+    connection: Connection,
+    given: tuple[str, str, int],
+    version: int | None,
+    sealed: Callable[[int], SealedBytes] | None,
 ) -> int:
-    """Replace a row, or delete it. Returns its version, which is newer than the one before."""
-    user_id, agent, sealed, now = row
+    """Replace the row of a user and an agent at a time, or delete it if there is nothing `sealed`, which seals for a
+    version. Returns its version, which is newer than the one before."""
+    user_id, agent, now = given
     found = bulk.find(connection, agent_settings, _KEYS, ("updated_at",), [(user_id, agent)], lock="UPDATE")
     before = found[0][2] if found else 0
     if version not in (None, before):
         raise Conflict(
             f"the settings of the agent {agent} were changed meanwhile", hint="read them again, then change them"
         )
-    if empty:
+    if sealed is None:
         connection.execute(delete(agent_settings).where(*_of(user_id, agent)))
         return 0
     new = max(now, before + 1)
-    bulk.update(connection, agent_settings, _KEYS, _VALUES, [(user_id, agent, sealed, new)])
+    bulk.update(connection, agent_settings, _KEYS, _VALUES, [(user_id, agent, sealed(new), new)])
     return new

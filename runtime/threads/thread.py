@@ -47,7 +47,7 @@ _COMPARED: Final = 200
 
 _ATTEMPTS: Final = 3
 _COLUMNS: Final = (
-    *("id", "user_id", "agent", "kind", "subject", "title", "length", "deletions", "summary_count"),
+    *("id", "user_id", "agent", "kind", "subject", "title", "title_version", "length", "deletions", "summary_count"),
     *("created_at", "updated_at"),
 )
 _NEW: Final = ("id", "user_id", "agent", "kind", "subject", "subject_key", "title", "part", "created_at", "updated_at")
@@ -213,9 +213,10 @@ class Threads:
 
     async def rename(self, thread: Thread, title: str | None) -> Thread:
         """Give a thread another title, or none. Raises NotFound."""
-        sealed = self._sealed(title, thread.id, thread.user_id)
+        version = milliseconds(self._clock)
+        sealed = self._sealed(title, thread.id, thread.user_id, version)
         of_it = threads.c.id == thread.id, threads.c.kind != deletion.DELETED
-        change = update(threads).where(*of_it).values(title=sealed)
+        change = update(threads).where(*of_it).values(title=sealed, title_version=version)
         if not await self._database.transact(lambda connection: connection.execute(change).rowcount):
             raise not_found(thread.id)
         return await self.get(thread.id)
@@ -249,15 +250,17 @@ class Threads:
         thread_id = uuid7(self._clock) if delivery_id is None else delivery_id
         return WantedThread(thread_id, user_id, agent, kind, milliseconds(self._clock), subject)
 
-    def _sealed(self, title: str | None, thread_id: str, user_id: str) -> SealedBytes | None:
+    def _sealed(self, title: str | None, thread_id: str, user_id: str, version: int = 0) -> SealedBytes | None:
+        """Return a title, sealed; the version of a new thread's is 0, of later ones the time."""
         if title is None:
             return None
-        return self._seal.close((storable(title) or "").encode(), row=thread_id, user_id=user_id)
+        return self._seal.close((storable(title) or "").encode(), row=thread_id, user_id=user_id, version=version)
 
     def _thread(self, row: Any) -> Thread:
         fields = {name: getattr(row, name) for name in _COLUMNS}
+        version = fields.pop("title_version")
         if row.title is not None:
-            fields["title"] = self._seal.open(row.title, row=row.id, user_id=row.user_id).decode()
+            fields["title"] = self._seal.open(row.title, row=row.id, user_id=row.user_id, version=version).decode()
         return Thread(**fields)
 
 

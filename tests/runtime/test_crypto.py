@@ -1,4 +1,4 @@
-"""Sealed values open only with their key, in their place, and unchanged."""
+"""Keys are wrapped for their holder alone, derived keys differ, and no key is shown."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.crypto import MasterKey, Unsealable
+from runtime.crypto import MasterKey, Unsealable, derived, new_key, place
 
 KEY = MasterKey(bytes(range(32)))
-PLACE = {"user_id": "owner", "table": "bodies", "column": "body", "row": "1"}
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+PLACES = st.tuples(TEXTS, st.sampled_from(["bodies.body", "items.content"]), TEXTS, st.integers(0, 20))
 
 
-@given(st.binary(max_size=500))
-def test_what_is_sealed_opens_and_is_never_the_same_twice(plaintext: bytes) -> None:
-    sealed = KEY.seal(plaintext, **PLACE)
-    assert KEY.unseal(sealed, **PLACE) == plaintext
-    assert sealed != KEY.seal(plaintext, **PLACE)
-    assert len(plaintext) < 4 or sealed.find(plaintext) < 0
+def test_a_wrapped_key_opens_as_the_key_of_its_holder_only() -> None:
+    key = new_key()
+    wrapped = KEY.wrap(key, "ada", b"1234")
+    assert KEY.unwrap(wrapped, "ada", b"1234") == key
+    for holder, key_id, master in (("bob", b"1234", KEY), ("ada", b"1235", KEY), ("ada", b"1234", MasterKey(bytes(32)))):
+        with pytest.raises(Unsealable, match="cannot be unwrapped"):
+            master.unwrap(wrapped, holder, key_id)
 
 
-@pytest.mark.parametrize("part", list(PLACE))
-def test_what_was_moved_does_not_open(part: str) -> None:
-    sealed = KEY.seal(b"secret", **PLACE)
-    with pytest.raises(Unsealable, match="changed or moved"):
-        KEY.unseal(sealed, **{**PLACE, part: "other"})
-
-
-@given(st.integers(0, 32 + 16), st.integers(1, 255))
-def test_what_was_changed_does_not_open(place: int, difference: int) -> None:
-    sealed = bytearray(KEY.seal(b"0123456789abcdef", **PLACE))
-    sealed[place] ^= difference
+@given(st.integers(0, 39), st.integers(1, 255))
+def test_a_wrapped_key_that_was_changed_does_not_open(at: int, difference: int) -> None:
+    wrapped = bytearray(KEY.wrap(bytes(32), "ada", b"1234"))
+    wrapped[at] ^= difference
     with pytest.raises(Unsealable):
-        KEY.unseal(bytes(sealed), **PLACE)
+        KEY.unwrap(bytes(wrapped), "ada", b"1234")
 
 
-def test_another_key_is_told_from_a_changed_text() -> None:
-    with pytest.raises(Unsealable, match=f"not {MasterKey(bytes(32)).key_id.hex()}"):
-        MasterKey(bytes(32)).unseal(KEY.seal(b"secret", **PLACE), **PLACE)
+@given(PLACES, PLACES)
+def test_two_places_are_never_authenticated_as_the_same(
+    one: tuple[str, str, str, int], other: tuple[str, str, str, int]
+) -> None:
+    assert (place(*one) == place(*other)) == (one == other)
+
+
+def test_keys_of_two_purposes_differ() -> None:
+    assert len({derived(bytes(32), "seal", name) for name in ("bodies.body", "items.content")} | {bytes(32)}) == 3
 
 
 def test_a_key_has_32_bytes_and_is_not_in_its_repr() -> None:

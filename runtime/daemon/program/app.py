@@ -25,7 +25,6 @@ from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import SYSTEM, Clock, milliseconds
-from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
 from runtime.daemon.process.root import APPROVALS_FILE, DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
@@ -90,17 +89,16 @@ MOST_LINES = 20
 class App:
     """The open state of a root. The caller holds the root's lock while it is open."""
 
-    def __init__(self, root: Root, settings: ProcessSettings, database: Database, key: MasterKey, clock: Clock) -> None:
+    def __init__(self, root: Root, settings: ProcessSettings, database: Database, clock: Clock) -> None:
         self.root = root
         self.settings = settings
         self.switches = settings.switches
         self.database = database
-        self.key = key
         self.clock = clock
         # The superuser's environment is not available to a program of another user, whose rights the superuser has
         # taken on.
         environ = {} if is_for_another() else os.environ
-        self.secrets = SecretContext(environ, root.folder, database, key, clock)
+        self.secrets = SecretContext(environ, root.folder, database, database.keys, clock)
         self.usage = UsageLog(database, clock)
         self.user_settings = UserSettingsStore(database, clock)
         self.budgets = Budgets(
@@ -170,7 +168,7 @@ class App:
             stack.push_async_callback(database.close)
             if database.upgraded:
                 log.warning("database_upgraded", what=database.upgraded)
-            app = cls(root, settings, database, key, clock)
+            app = cls(root, settings, database, clock)
             stack.callback(app.secrets.close)
             stack.push_async_callback(app._retire)
             yield app
@@ -332,7 +330,7 @@ class App:
         """Load the first generation of a daemon: from `paths`, or, if those have errors, from the program that ran
         last; the error becomes `problem`. Without such a program, raises UsageError or returns the broken one, as
         `load` does."""
-        last = await asyncio.to_thread(last_program.kept, self.root, self.key, [path.absolute() for path in paths])
+        last = await asyncio.to_thread(last_program.kept, self.root, self.database.keys, [path.absolute() for path in paths])
         self._filled = {source.name for source in last if source.data.strip()}
         self._keeps_program = True
         try:
@@ -511,7 +509,7 @@ class App:
     async def _keep_sources(self, sources: Sequence[Source]) -> None:
         """Store the running program, so that a restart with a broken one can serve it."""
         try:
-            await asyncio.to_thread(last_program.keep, self.root, self.key, self.paths, sources)
+            await asyncio.to_thread(last_program.keep, self.root, self.database.keys, self.paths, sources)
         except OSError as error:
             # The running program continues; a restart has the program before it.
             log.error("program_not_saved", reason=error.strerror or str(error))

@@ -9,28 +9,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dslc.source import Source
-from runtime.crypto import MasterKey, Unsealable
+from runtime.crypto import Unsealable
 from runtime.daemon.process.atomic_file import write_atomically
 from runtime.daemon.process.root import Root
+from runtime.database.keys.ring import PROCESS, KeyRing
 
 FILE = "last-program.sealed"
-# A program may contain a secret, so the copy is encrypted; its path is the associated data.
-_PLACE = {"user_id": "", "table": "root", "column": "last program", "row": ""}
+# A program may contain a secret, so the copy is encrypted.
+_COLUMN = "root.last program"
 
 
-def keep(root: Root, key: MasterKey, paths: Sequence[Path], sources: Sequence[Source]) -> None:
+def keep(root: Root, keys: KeyRing, paths: Sequence[Path], sources: Sequence[Source]) -> None:
     """Replace the stored program by `sources`, which were read from `paths`. Raises OSError."""
     content = {
         "paths": [str(path) for path in paths],
         "sources": [[source.name, b64encode(source.data).decode()] for source in sources],
     }
-    write_atomically(root.state / FILE, key.seal(json.dumps(content).encode(), **_PLACE))
+    sealed = keys.seal(json.dumps(content).encode(), _COLUMN, user_id=PROCESS, row="")
+    write_atomically(root.state / FILE, sealed)
 
 
-def kept(root: Root, key: MasterKey, paths: Sequence[Path]) -> list[Source]:
+def kept(root: Root, keys: KeyRing, paths: Sequence[Path]) -> list[Source]:
     """Return the sources that were stored for `paths`; empty if there are none, or if they cannot be decrypted."""
     try:
-        content = json.loads(key.unseal((root.state / FILE).read_bytes(), **_PLACE))
+        content = json.loads(keys.unseal((root.state / FILE).read_bytes(), _COLUMN, user_id=PROCESS, row=""))
         if content["paths"] != [str(path) for path in paths]:
             return []
         return [Source(name, b64decode(data)) for name, data in content["sources"]]

@@ -81,7 +81,7 @@ class WriterThread:
             poolclass=StaticPool,
             hide_parameters=True,
         )
-        _prepare(self._engine, begin="BEGIN IMMEDIATE", query_only=False)
+        prepare(self._engine, begin="BEGIN IMMEDIATE", query_only=False)
         self._checkpoints = Checkpoints(path)
 
     async def run(self, function: Callable[[Connection], Result]) -> Result:
@@ -275,11 +275,11 @@ def async_engine(path: Path, *, readers: int) -> AsyncEngine:
         hide_parameters=True,
     )
     begin = "BEGIN" if readers else "BEGIN IMMEDIATE"
-    _prepare(engine.sync_engine, begin=begin, query_only=bool(readers))
+    prepare(engine.sync_engine, begin=begin, query_only=bool(readers))
     return engine
 
 
-def _prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
+def prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
     """Set up every connection, and begin transactions here, not in the driver.
 
     The driver's BEGIN is deferred: a transaction that reads and then writes fails at once on WAL if another connection

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, func, select
 
 from runtime.database import bulk
 from runtime.database.schema import item_parts as table
-from runtime.memory.collection.row_codec import ItemRow, written
+from runtime.database.text import escaped
+from runtime.memory.collection.row_codec import ItemRow
 from runtime.memory.item import Item
 from runtime.memory.store_types import Append, Part
 
@@ -81,7 +82,7 @@ class PartTable:
         if key not in self._newest:
             query = (
                 select(*table.c[*_COLUMNS])
-                .where(table.c.memory == self._memory, table.c.agent_id == agent, table.c.user_id == written(user))
+                .where(table.c.memory == self._memory, table.c.agent_id == agent, table.c.user_id == escaped(user))
                 .order_by(table.c.part.desc())
                 .limit(1)
             )
@@ -97,7 +98,7 @@ class PartTable:
             query = select(func.max(table.c.part)).where(table.c.memory == self._memory)
             self._last = self._connection.execute(query).scalar() or 0
         self._last += 1
-        open_part = OpenPart(self._last, written(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
+        open_part = OpenPart(self._last, escaped(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
         self._known[open_part.number] = self._newest[agent, user] = open_part
         return open_part
 

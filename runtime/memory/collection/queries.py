@@ -29,11 +29,11 @@ from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import item_parts, item_sources, items
-from runtime.database.text import hash_key
+from runtime.database.text import escaped, hash_key, unescaped
 from runtime.memory.agent_name import legal
 from runtime.memory.collection.interface import CollectionCounts
 from runtime.memory.collection.parts import TYPES, part_name
-from runtime.memory.collection.row_codec import COLUMNS, Codec, read, tags_of, tags_text, ticks, written
+from runtime.memory.collection.row_codec import COLUMNS, Codec, tags_of, tags_text, ticks
 from runtime.memory.collection.transactions import KEPT
 from runtime.memory.item import Item
 from runtime.memory.item import chunk_hash as hash_of
@@ -165,13 +165,13 @@ class CollectionQueries:
         """Count the items of every project_id."""
         query = select(items.c.project_id, func.count()).where(*_owned(items, self._memory, agent, user))
         rows = await self._rows(query.group_by(items.c.project_id))
-        return Counter({None if name is None else read(name): count for name, count in rows})
+        return Counter({None if name is None else unescaped(name): count for name, count in rows})
 
     async def tags(self, agent: str | None, user: str | None, project: str | None) -> Counter[str]:
         """Count the items with each tag, of a project or of all."""
         query = select(items.c.tags, func.count()).where(*_owned(items, self._memory, agent, user))
         if project is not None:
-            query = query.where(items.c.project_id == written(project))
+            query = query.where(items.c.project_id == escaped(project))
         found: Counter[str] = Counter()
         for tags, count in await self._rows(query.group_by(items.c.tags)):
             found.update(dict.fromkeys(tags_of(tags), count))
@@ -233,7 +233,7 @@ def _owned(table: Any, memory: str, agent: str | None, user: str | None = None) 
     if agent is not None:
         conditions.append(table.c.agent_id == legal(agent))
     if user is not None:
-        conditions.append(table.c.user_id == written(user))
+        conditions.append(table.c.user_id == escaped(user))
     return conditions
 
 
@@ -241,7 +241,7 @@ def _conditions(memory: str, agent: str, wanted: Scan) -> list[ColumnElement[boo
     column = items.c
     found = _owned(items, memory, agent, wanted.user_id)
     if wanted.project_id is not None:
-        found.append(column.project_id == written(wanted.project_id))
+        found.append(column.project_id == escaped(wanted.project_id))
     if wanted.memory_type is not None:
         found.append(column.memory_type == wanted.memory_type)
     if wanted.source_uri is not None:
@@ -262,7 +262,7 @@ def _origin_conditions(wanted: Scan) -> list[ColumnElement[bool]]:
     if wanted.subject is not ALL_SUBJECTS:
         found.append(column.subject_key.is_not_distinct_from(hash_key(wanted.subject)))
     if wanted.run_id is not None:
-        found.append(column.run_id == written(wanted.run_id))
+        found.append(column.run_id == escaped(wanted.run_id))
     if wanted.chunk_hash is not None:
         found.append(column.chunk_hash == wanted.chunk_hash)
     if wanted.changes_of:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -12,24 +11,24 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from sqlalchemy import select
 
-from runtime.crypto import MasterKey, SealedBytes
+from runtime.crypto import SealedBytes
 from runtime.database.connection import Database
+from runtime.database.keys.ring import KeyRing
 from runtime.database.schema import item_parts, items
 from runtime.database.sealed import Seal
-from runtime.database.text import hash_key
+from runtime.database.text import escaped, hash_key, unescaped
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
 
 META: Final = (
     "memory", "id", "user_id", "agent_id", "project_id", "memory_type", "timestamp", "source_uri", "source_key",
     "chunk_hash", "tags", "part", "position", "subject", "subject_key", "replaces", "retracts", "run_id",
+    "version",
 )  # fmt: skip
 """The columns in the clear, in the order in which rows are written and read."""
 COLUMNS: Final = (*META, "content")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK: Final = timedelta(microseconds=1)
-_ESCAPED: Final = re.compile("[\x00\x1b]")
-_ESCAPE: Final = re.compile("\x1b(.)")
 
 
 class ItemRow(NamedTuple):
@@ -53,22 +52,23 @@ class ItemRow(NamedTuple):
     replaces: str | None = None
     retracts: str | None = None
     run_id: str | None = None
+    version: int = 0
     content: bytes = b""
 
 
 class Codec:
     """Converts the rows of one collection memory."""
 
-    def __init__(self, memory: str, key: MasterKey) -> None:
+    def __init__(self, memory: str, keys: KeyRing) -> None:
         self.memory = memory
-        self._seal = Seal(key, items.c.content)
+        self._seal = Seal(keys, items.c.content)
 
-    def row(self, item: Item, part: int, position: int) -> ItemRow:
-        """Return the row of an item that has its memory_id."""
+    def row(self, item: Item, part: int, position: int, version: int = 0) -> ItemRow:
+        """Return the row of an item that has its memory_id. `version`: the number of its changes."""
         return ItemRow(
             self.memory,
             item.memory_id,
-            written(item.user_id),
+            escaped(item.user_id),
             item.agent_id,
             _maybe_written(item.project_id),
             item.memory_type,
@@ -84,10 +84,11 @@ class Codec:
             _maybe_written(item.replaces),
             _maybe_written(item.retracts),
             _maybe_written(item.provenance.run_id),
-            self.seal(item),
+            version,
+            self.seal(item, version),
         )
 
-    def seal(self, item: Item) -> SealedBytes:
+    def seal(self, item: Item, version: int) -> SealedBytes:
         """Seal the item's content: its text and its provenance, if any."""
         content: dict[str, Any] = {"text": item.text}
         if item.source_memory_ids:
@@ -95,15 +96,16 @@ class Codec:
         if item.provenance is not NOTHING_KNOWN and item.provenance != NOTHING_KNOWN:
             known = item.provenance.__dict__.items()
             content["about"] = {name: value for name, value in known if value is not None and value != ()}
-        return self._seal.close(msgspec.json.encode(content), row=self._place(item.memory_id), user_id=item.user_id)
+        row = self._place(item.memory_id)
+        return self._seal.close(msgspec.json.encode(content), row=row, user_id=item.user_id, version=version)
 
     def item(self, row: Sequence[Any], other_sources: Sequence[str] = ()) -> Item:
         """Return the item of a row and of its other sources. Raises `Unsealable` for content that was changed or
         belongs to another row."""
         (_, memory_id, user, agent, project, kind, time, source, _, chunk_hash, tags, _, _, *more, content) = row
-        subject, _, replaces, retracts, _ = more
-        user = read(user)
-        opened = msgspec.json.decode(self._seal.open(content, row=self._place(memory_id), user_id=user))
+        subject, _, replaces, retracts, _, version = more
+        user, place = unescaped(user), self._place(memory_id)
+        opened = msgspec.json.decode(self._seal.open(content, row=place, user_id=user, version=version))
         about = opened.get("about")
         # Not validated: it was valid when written, and `verify` compares its hash.
         return Item.model_construct(
@@ -114,7 +116,7 @@ class Codec:
             memory_type=kind,
             timestamp=_EPOCH + time * _TICK,
             source_uri=_maybe_read(source),
-            other_sources=tuple(sorted(map(read, other_sources))),
+            other_sources=tuple(sorted(map(unescaped, other_sources))),
             chunk_hash=chunk_hash,
             tags=tags_of(tags),
             text=opened["text"],
@@ -129,29 +131,17 @@ class Codec:
         return f"{self.memory}/{memory_id}"
 
 
-def written(text: str) -> str:
-    """Return a text as it is stored in the clear: PostgreSQL takes no NUL."""
-    if "\x00" not in text and "\x1b" not in text:
-        return text
-    return _ESCAPED.sub(lambda found: "\x1b0" if found[0] == "\x00" else "\x1b\x1b", text)
-
-
-def read(text: str) -> str:
-    """Reverse `written`."""
-    return _ESCAPE.sub(lambda found: "\x00" if found[1] == "0" else found[1], text) if "\x1b" in text else text
-
-
 def ticks(time: datetime) -> int:
     """Return microseconds since 1970, UTC."""
     return (time - _EPOCH) // _TICK
 
 
 def _maybe_written(text: str | None) -> str | None:
-    return None if text is None else written(text)
+    return None if text is None else escaped(text)
 
 
 def _maybe_read(text: str | None) -> str | None:
-    return None if text is None else read(text)
+    return None if text is None else unescaped(text)
 
 
 @lru_cache(maxsize=1024)

@@ -13,9 +13,9 @@ from runtime.clock import Clock, uuid7
 from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.schema import item_parts, item_sources, items
-from runtime.database.text import hash_key
+from runtime.database.text import escaped, hash_key, unescaped
 from runtime.memory.collection.parts import PartTable
-from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, read, tags_of, written
+from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, tags_of
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import PATTERN, Item, Provenance, idempotency_key, is_id, is_summary_uri
 from runtime.memory.markdown.long_term import of_entry
@@ -27,7 +27,7 @@ _BY_ID: Final = ("memory", "id")
 _BY_CHUNK: Final = ("memory", "agent_id", "user_id", "chunk_hash")
 _BY_SOURCE: Final = ("memory", "agent_id", "user_id", "source_key")
 _REST_OF_ID: Final = tuple(name for name in COLUMNS if name not in _BY_ID)
-_SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "run_id", "content")
+_SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "run_id", "version", "content")
 """The columns that an upsert may change."""
 _SOURCE: Final = ("memory", "item_id", "source_key", "user_id", "source_uri")
 _ENTRIES: Final = 256
@@ -116,7 +116,7 @@ class CollectionTransaction:
     def replace(self, item: Item) -> Item:
         """See `Store.replace`."""
         row = self._row(item.memory_id, item.agent_id)
-        if row.user_id != written(item.user_id):
+        if row.user_id != escaped(item.user_id):
             raise _unknown(item.memory_id)
         self._must_be_alone(row, item)
         return self._rewrite(row, item)
@@ -173,7 +173,7 @@ class CollectionTransaction:
 
     def forget_user(self, user_id: str, agent_id: str) -> int | None:
         """Delete some parts of this agent and user; return the number of items, or None if there are no parts left."""
-        numbers, count = self._without_parts(agent_id, item_parts.c.user_id == written(user_id))
+        numbers, count = self._without_parts(agent_id, item_parts.c.user_id == escaped(user_id))
         return count if numbers else None
 
     def _without_parts(self, agent_id: str, *more: ColumnElement[bool]) -> tuple[list[int], int]:
@@ -281,7 +281,7 @@ class CollectionTransaction:
     def _same_chunks(self, given: Sequence[Item]) -> dict[ItemIdentity, ItemRow]:
         """Return the items that are the same chunks: current ones, and hidden ones from the same source, because a
         source that is pushed again says nothing new."""
-        rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in given))
+        rows = self._found(_BY_CHUNK, ((each.agent_id, escaped(each.user_id), each.chunk_hash) for each in given))
         found: dict[ItemIdentity, ItemRow] = {}
         for row in self._current(rows):
             found.setdefault(_identity_in(row), row)
@@ -292,16 +292,16 @@ class CollectionTransaction:
         return found
 
     def _deliveries(self, given: Sequence[Item]) -> set[tuple[str, ...] | None]:
-        wanted = ((each[0], written(each[1]), hash_key(each[2])) for each in map(_delivery, given) if each)
+        wanted = ((each[0], escaped(each[1]), hash_key(each[2])) for each in map(_delivery, given) if each)
         return {
-            (row.agent_id, read(row.user_id), read(row.source_uri or "")) for row in self._found(_BY_SOURCE, wanted)
+            (row.agent_id, unescaped(row.user_id), unescaped(row.source_uri or "")) for row in self._found(_BY_SOURCE, wanted)
         }
 
     def _long_term_facts(
         self, given: Sequence[Item], changes: Sequence[ItemChange] = ()
     ) -> set[tuple[object, ...] | None]:
         long_term = [item for item in given if item.memory_type != "episodic"]
-        rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in long_term))
+        rows = self._found(_BY_CHUNK, ((each.agent_id, escaped(each.user_id), each.chunk_hash) for each in long_term))
         current = self._current(rows, changes)
         return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in current}
 
@@ -329,7 +329,7 @@ class CollectionTransaction:
 
     def _add_sources(self, these: Sequence[Item]) -> None:
         rows = [
-            (self._memory, each.memory_id, hash_key(source), written(each.user_id), written(source))
+            (self._memory, each.memory_id, hash_key(source), escaped(each.user_id), escaped(source))
             for each in these
             for source in each.other_sources
             if source != each.source_uri
@@ -358,7 +358,7 @@ class CollectionTransaction:
         return (
             ("memory_type" in keep or row.memory_type == item.memory_type)
             and ("tags" in keep or tags_of(row.tags) == item.tags)
-            and ("source_uri" in keep or _sources(item) <= {_source_in(row), *map(read, others)})
+            and ("source_uri" in keep or _sources(item) <= {_source_in(row), *map(unescaped, others)})
         )
 
     def _update(self, differing: Sequence[tuple[ItemRow, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
@@ -378,7 +378,7 @@ class CollectionTransaction:
                 new = _from_both(given, new)
             if new.other_sources != old.other_sources:
                 moved.append(new)
-            row = self._codec.row(new, before.part, before.position)
+            row = self._codec.row(new, before.part, before.position, before.version + 1)
             self._count(before, row)
             rows.append((self._memory, row.id, *(getattr(row, name) for name in _SAID)))
             updated.append(new)
@@ -387,7 +387,7 @@ class CollectionTransaction:
         return tuple(updated)
 
     def _rewrite(self, before: ItemRow, item: Item) -> Item:
-        row = self._codec.row(item, before.part, before.position)
+        row = self._codec.row(item, before.part, before.position, before.version + 1)
         self._count(before, row)
         values = {**dict(zip(COLUMNS, row, strict=True)), "compacted": None}
         self._connection.execute(
@@ -422,25 +422,25 @@ def _of_writer(known: Provenance, writer: Provenance) -> Provenance:
 
 
 def _identity_in(row: ItemRow) -> ItemIdentity:
-    project = None if row.project_id is None else read(row.project_id)
-    return ItemIdentity(row.agent_id, read(row.user_id), project, row.chunk_hash, _scope_in(row).subject)
+    project = None if row.project_id is None else unescaped(row.project_id)
+    return ItemIdentity(row.agent_id, unescaped(row.user_id), project, row.chunk_hash, _scope_in(row).subject)
 
 
 def _scope_in(row: ItemRow) -> SubjectScope:
-    return SubjectScope(row.agent_id, read(row.user_id), None if row.subject is None else read(row.subject))
+    return SubjectScope(row.agent_id, unescaped(row.user_id), None if row.subject is None else unescaped(row.subject))
 
 
 def _change_in(row: ItemRow) -> ItemChange:
     return ItemChange(
         _scope_in(row),
         row.id,
-        None if row.replaces is None else read(row.replaces),
-        None if row.retracts is None else read(row.retracts),
+        None if row.replaces is None else unescaped(row.replaces),
+        None if row.retracts is None else unescaped(row.retracts),
     )
 
 
 def _source_in(row: ItemRow) -> str | None:
-    return None if row.source_uri is None else read(row.source_uri)
+    return None if row.source_uri is None else unescaped(row.source_uri)
 
 
 def _sources(item: Item) -> set[str | None]:

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import structs
 from sqlalchemy import Connection, delete, exists
 
-from runtime.crypto import MasterKey, SealedBytes
+from runtime.crypto import SealedBytes
 from runtime.database import bulk
 from runtime.database.group_commit import Stage
+from runtime.database.keys.ring import KeyRing
 from runtime.database.schema import block_versions, blocks, runs
 from runtime.database.sealed import Seal
 from runtime.database.text import hash_key
@@ -54,17 +55,17 @@ class VersionConflict(Conflict):
 class BlockSeals:
     """Seals and opens the texts of blocks and of their versions."""
 
-    def __init__(self, key: MasterKey) -> None:
-        self._block = Seal(key, blocks.c.value)
-        self._version = Seal(key, block_versions.c.value)
+    def __init__(self, keys: KeyRing) -> None:
+        self._block = Seal(keys, blocks.c.value)
+        self._version = Seal(keys, block_versions.c.value)
 
     def close(self, block: Block) -> SealedBytes:
         """Seal the text of a block's row."""
-        return self._block.close(block.value.encode(), row=block.id, user_id=block.user_id)
+        return self._block.close(block.value.encode(), row=block.id, user_id=block.user_id, version=block.version)
 
-    def open(self, sealed: bytes, block_id: str, user_id: str) -> str:
+    def open(self, sealed: bytes, block_id: str, version: int, user_id: str) -> str:
         """Return the text of a block's row. Raises `Unsealable`."""
-        return self._block.open(sealed, row=block_id, user_id=user_id).decode()
+        return self._block.open(sealed, row=block_id, user_id=user_id, version=version).decode()
 
     def close_version(self, block: Block) -> SealedBytes:
         """Seal the text of the row of a block's current version."""
@@ -127,7 +128,7 @@ def block_columns() -> list[Any]:
 def read_block(row: Sequence[Any], seals: BlockSeals) -> Block:
     """Return the block of a row. Raises `Unsealable`."""
     fields = dict(zip(_COLUMNS, row, strict=True))
-    fields["value"] = seals.open(fields["value"], fields["id"], fields["user_id"])
+    fields["value"] = seals.open(fields["value"], fields["id"], fields["version"], fields["user_id"])
     fields["read_only"] = bool(fields["read_only"])  # SQLite's driver returns a number
     return Block(**fields)
 

@@ -38,6 +38,7 @@ VERSION: Final = "webhooks_version"
 """The row of `meta` with the version of the table: a text that is never used twice."""
 
 _PUBLIC = ("id", "user_id", "title", "agent", "is_active", "created_at", "updated_at", "previous_until")
+_SECRET = ("secret", "secret_version")
 _COLUMNS = ("id", "user_id", "title", "agent", "secret", "is_active", "created_at", "updated_at")
 
 
@@ -80,7 +81,7 @@ class DynamicWebhooks:
         webhook_id, now = str(uuid4()), milliseconds(self._clock)
         secret = make_secret() if verified else None
         plain = UNVERIFIED if secret is None else secret.encode()
-        sealed = self._secret.close(plain, row=webhook_id, user_id=user_id)
+        sealed = self._secret.close(plain, row=webhook_id, user_id=user_id, version=0)
         row = (webhook_id, user_id, title, agent or "", sealed, True, now, now)
 
         def insert(connection: Connection) -> DynamicWebhook:
@@ -139,20 +140,22 @@ class DynamicWebhooks:
 
         def rotate(connection: Connection) -> DynamicWebhook | None:
             chosen = webhooks.c.id == webhook_id
-            query = select(webhooks.c.user_id, webhooks.c.secret).where(chosen, *_owned(user_id))
+            query = select(webhooks.c.id, webhooks.c.user_id, *webhooks.c[*_SECRET]).where(chosen, *_owned(user_id))
             row = connection.execute(query.with_for_update()).first()
             if row is None:
                 return None
-            old = self._opened(row.secret, webhook_id, row.user_id)
+            old, version = self._opened(row), row.secret_version + 1
             if old == UNVERIFIED:
                 raise Conflict("this webhook accepts unverified requests and has no secret", hint="create another one")
-            kept = self._previous.close(old, row=webhook_id, user_id=row.user_id) if overlap_ms else None
+            where: dict[str, Any] = {"row": webhook_id, "user_id": row.user_id, "version": version}
+            kept = self._previous.close(old, **where) if overlap_ms else None
             connection.execute(
                 webhooks.update()
                 .where(chosen)
                 .values(
-                    secret=self._secret.close(secret.encode(), row=webhook_id, user_id=row.user_id),
+                    secret=self._secret.close(secret.encode(), **where),
                     previous_secret=kept,
+                    secret_version=version,
                     previous_until=now + overlap_ms if kept else None,
                     updated_at=_later(now),
                 )
@@ -166,12 +169,13 @@ class DynamicWebhooks:
     def secrets_of(self, row: Any) -> list[bytes]:
         """Return the secrets of a row with all columns, newest first; none if it accepts unverified requests. Raises
         `Unsealable`."""
-        newest = self._opened(row.secret, row.id, row.user_id)
+        newest = self._opened(row)
         if newest == UNVERIFIED:
             return []
         if row.previous_secret is None:
             return [newest]
-        return [newest, self._previous.open(row.previous_secret, row=row.id, user_id=row.user_id)]
+        where = {"row": row.id, "user_id": row.user_id, "version": row.secret_version}
+        return [newest, self._previous.open(row.previous_secret, **where)]
 
     async def _update(self, user_id: str | None, webhook_id: str, values: dict[str, Any]) -> DynamicWebhook | None:
         now = milliseconds(self._clock)
@@ -185,20 +189,20 @@ class DynamicWebhooks:
 
         return await self._database.transact(update)
 
-    def _opened(self, sealed: bytes | None, webhook_id: str, user_id: str) -> bytes:
+    def _opened(self, row: Any) -> bytes:
         """Return the secret, or UNVERIFIED. Raises `Unsealable`, also if the column is empty: write access to the
         database must not be enough to make a webhook accept unsigned requests."""
-        if sealed is None:
+        if row.secret is None:
             raise Unsealable("its secret is missing", hint="delete the webhook and create another one")
-        return self._secret.open(sealed, row=webhook_id, user_id=user_id)
+        return self._secret.open(row.secret, row=row.id, user_id=row.user_id, version=row.secret_version)
 
     def _required(self, connection: Connection, webhook_id: str) -> DynamicWebhook:
         return self._webhook(connection.execute(_query(webhook_id)).one())
 
     def _webhook(self, row: Any) -> DynamicWebhook:
-        fields = row._asdict()
+        fields = {name: getattr(row, name) for name in _PUBLIC}
         try:
-            verified = self._opened(fields.pop("secret"), row.id, row.user_id) != UNVERIFIED
+            verified = self._opened(row) != UNVERIFIED
         except Unsealable:
             verified = True  # It accepts no request.
         return DynamicWebhook(
@@ -230,7 +234,7 @@ def _later(now: int) -> Any:
 
 
 def _shown() -> list[Any]:
-    return [*(webhooks.c[name] for name in _PUBLIC), webhooks.c.secret]
+    return [webhooks.c[name] for name in (*_PUBLIC, *_SECRET)]
 
 
 def _owned(user_id: str | None) -> list[Any]:

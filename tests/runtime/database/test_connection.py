@@ -24,7 +24,7 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable, unavailable
 from runtime.database.group_commit import Stage
 from runtime.database.location import locate
-from runtime.database.meta import DATABASE_ID
+from runtime.database.meta import DATABASE_ID, KEYS_ID
 from runtime.database.schema import meta
 from runtime.errors import UsageError
 from tests.lanes import LONG
@@ -46,7 +46,7 @@ async def put(database: Database, name: str, value: str = "") -> None:
 
 async def count(database: Database) -> int:
     async with database.read() as connection:
-        query = select(func.count()).select_from(meta).where(meta.c.name != DATABASE_ID)
+        query = select(func.count()).select_from(meta).where(meta.c.name.not_in((DATABASE_ID, KEYS_ID)))
         return (await connection.execute(query)).scalar_one()
 
 

@@ -16,7 +16,7 @@ from runtime.database.schema import meta
 
 groups: list[int] = []
 
-OPENED = {"master_key_id", "database_id"}
+OPENED = {"master_key_id", "database_id", "keys_id"}
 """The writes of an opening."""
 
 

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from runtime.clock import milliseconds
-from runtime.crypto import MasterKey
+from runtime.crypto import SealedBytes
 from runtime.database.connection import Database
 from runtime.database.schema import secrets as table
 from runtime.secrets import generated, resolve
@@ -119,8 +119,11 @@ async def test_old_and_new_are_sealed_and_the_old_one_is_dropped_a_day_after_its
     assert await row() == (value, None, None)
 
 
-async def test_another_master_key_makes_it_unresolved_and_breaks_nothing_else(context: SecretContext) -> None:
+async def test_a_key_that_is_gone_makes_it_unresolved_and_breaks_nothing_else(context: SecretContext) -> None:
     await hook(context)
-    other = SecretContext({}, context.root, context.database, MasterKey(bytes(32)), context.clock)
-    with pytest.raises(Unresolved, match="was sealed with key"):
-        await hook(other)
+    async with context.database.write() as connection:
+        value = (await connection.execute(select(table.c.value))).scalar_one()
+        gone = SealedBytes(value[:1] + bytes(4) + value[5:])
+        await connection.execute(update(table).values(value=gone))
+    with pytest.raises(Unresolved, match="was sealed with key 00000000, which does not exist"):
+        await hook(context)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, update
 
 from dslc.blocks.agent import Agent
 from runtime.agents import recorder
-from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
+from runtime.database.keys.ring import KeyRing
 from runtime.database.schema import bodies, deliveries, steps
 from runtime.memory.item import Item
 from runtime.memory.markdown.store import MarkdownStore
@@ -25,43 +26,40 @@ from runtime.webhooks.receiving import admission
 from runtime.webhooks.receiving.admission import Admission, Busy
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 from tests.clocks import ManualClock
-from tests.conftest import KEY_BYTES
+from tests.conftest import KEY
 from tests.runtime.agents.test_dispatcher import dispatching, settled
 from tests.runtime.webhooks.candidates import BODY, candidate, rows
 
 LARGE = json.dumps({"action": "opened", "filler": "x" * OFF_THE_LOOP}).encode()
 
 
-class Noting(MasterKey):
-    """A key that records in which threads it sealed and opened large data."""
+class Noting:
+    """Records in which threads a database sealed and opened large data."""
 
-    def __init__(self, key: bytes) -> None:
-        super().__init__(key)
+    def __init__(self, keys: KeyRing, monkeypatch: pytest.MonkeyPatch) -> None:
         self.threads: list[int] = []
+        for name in ("seal", "unseal"):
+            monkeypatch.setattr(keys, name, self._noting(getattr(keys, name)))
 
-    def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
-        self._note(plaintext)
-        return super().seal(plaintext, user_id=user_id, table=table, column=column, row=row)
+    def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(data: bytes, *given: Any, **more: Any) -> Any:
+            if len(data) > OFF_THE_LOOP:
+                self.threads.append(threading.get_ident())
+            return method(data, *given, **more)
 
-    def unseal(self, sealed: bytes, *, user_id: str, table: str, column: str, row: str) -> bytes:
-        self._note(sealed)
-        return super().unseal(sealed, user_id=user_id, table=table, column=column, row=row)
-
-    def _note(self, data: bytes) -> None:
-        if len(data) > OFF_THE_LOOP:
-            self.threads.append(threading.get_ident())
+        return noting
 
 
 @pytest.fixture
-async def key() -> Noting:
-    return Noting(KEY_BYTES)
-
-
-@pytest.fixture
-async def noted(database_url: str, key: Noting) -> AsyncIterator[Database]:
-    opened = await Database.open(database_url, key)
+async def noted(database_url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(database_url, KEY)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def key(noted: Database, monkeypatch: pytest.MonkeyPatch) -> Noting:
+    return Noting(noted.keys, monkeypatch)
 
 
 async def test_a_large_body_is_sealed_opened_and_recorded_off_the_event_loop(
@@ -132,7 +130,7 @@ async def test_a_large_body_that_cannot_be_read_any_more_makes_a_dead_letter(
         if gone:
             await connection.execute(delete(bodies))
         else:
-            sealed = noted.master_key.seal(LARGE, user_id="owner", table="bodies", column="body", row="another")
+            sealed = noted.keys.seal(LARGE, "bodies.body", user_id="owner", row="another")
             await connection.execute(update(bodies).values(body=sealed))
     async with dispatching(noted, clock, run):
         await settled(noted, "dead")

@@ -1,0 +1,84 @@
+"""One key: its row in the store, and the ciphers for each purpose while it is in use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from runtime.crypto import FORMAT, MasterKey, derived
+
+BLOCK: Final = 65_536
+"""Number of seals that are recorded ahead, so that a key's row is written once for so many."""
+ROTATED_AT: Final = 2**31
+"""Seals after which a user's key is rotated: half of the bound."""
+BOUND: Final = 2**32
+"""Seals with random nonces under one key (NIST SP 800-38D section 8.3)."""
+
+
+class Key:
+    """A key of a holder. Times are Unix milliseconds.
+
+    `seals`: the recorded number of its uses, with those recorded ahead; `left`: how many of these are unused, below zero
+    if more were used than recorded.
+    """
+
+    __slots__ = (
+        *("created_at", "generation", "holder", "key_id", "left", "prefix", "retired_at", "seals", "wrapped"),
+        *("_ciphers", "_secret"),
+    )
+
+    def __init__(
+        self,
+        holder: str,
+        key_id: bytes,
+        generation: int,
+        wrapped: bytes,
+        seals: int,
+        created_at: int,
+        retired_at: int | None,
+    ) -> None:
+        self.holder = holder
+        self.key_id = key_id
+        self.prefix = FORMAT + key_id
+        self.generation = generation
+        self.wrapped = wrapped
+        self.seals = seals
+        self.left = 0
+        self.created_at = created_at
+        self.retired_at = retired_at
+        self._secret: bytes | None = None
+        self._ciphers: dict[str, AESGCM] = {}
+
+    def __repr__(self) -> str:
+        return f"Key({self.holder!r}, {self.key_id.hex()})"
+
+    @property
+    def used(self) -> int:
+        """Return how often it was used, at least approximately."""
+        return self.seals - self.left
+
+    def cipher(self, purpose: str) -> AESGCM | None:
+        """Return the cipher for this purpose; None if it has to be made by `open` first."""
+        return self._ciphers.get(purpose)
+
+    def open(self, purpose: str, master: MasterKey) -> AESGCM:
+        """Return the cipher for this purpose, unwrapping the key. Raises `Unsealable` for another master key."""
+        cipher = self._ciphers[purpose] = AESGCM(derived(self.secret(master), "seal", purpose))
+        return cipher
+
+    def secret(self, master: MasterKey) -> bytes:
+        """Return the 32 bytes, unwrapped."""
+        if self._secret is None:
+            self._secret = master.unwrap(self.wrapped, self.holder, self.key_id)
+        return self._secret
+
+    @property
+    def is_open(self) -> bool:
+        """True if it is unwrapped in memory."""
+        return self._secret is not None
+
+    def close(self) -> None:
+        """Drop what was unwrapped."""
+        self._secret = None
+        self._ciphers = {}

@@ -1,0 +1,459 @@
+"""The keys of one database in memory: they seal and open the values of its columns, each with the key of its user.
+
+Sealing is synchronous and happens within transactions, so all keys are loaded at opening. They are unwrapped when they
+are first used. A key that another daemon made since is read when a value names it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import Connection
+
+from runtime.clock import SYSTEM, milliseconds
+from runtime.crypto import (
+    FIRST_FORMAT,
+    FORMAT,
+    HEADER_BYTES,
+    KEY_ID_BYTES,
+    NONCE_BYTES,
+    PREFIX_BYTES,
+    TAG_BYTES,
+    KeyForgotten,
+    MasterKey,
+    SealedBytes,
+    Unsealable,
+    derived,
+    new_key,
+    open_with,
+    place,
+)
+from runtime.database.keys import tables
+from runtime.database.keys.key import BLOCK, BOUND, Key
+from runtime.database.text import escaped
+from runtime.errors import Conflict, SymbiontError, UsageError
+from runtime.random_bytes import random_bytes
+
+Result = TypeVar("Result")
+
+OWNER: Final = "owner"
+"""The user who always exists, as in `runtime.database.schema`, which needs this module."""
+PROCESS: Final = ""
+"""Holder of the key for what belongs to no user, such as the last program."""
+INDEXES: Final = ":indexes"
+"""Holder of the key from which those of sealed search indexes are derived."""
+MOST_OPEN: Final = 4096
+"""Maximum number of keys that are unwrapped at a time."""
+LONG_SECONDS: Final = 300.0
+"""Maximum seconds to read or to wrap all keys."""
+
+
+class KeyStore(Protocol):
+    """The place of the tables of keys. Its methods block, and are called in any thread."""
+
+    shown: str
+    """Its name in messages."""
+
+    def transact(self, function: Callable[[Connection], Result], *, seconds: float | None = None) -> Result:
+        """Run `function` in one transaction, which is durable on return. Raises `Unavailable`, also if a server takes
+        longer than `seconds` (None: its usual limit)."""
+
+    def scrub(self) -> None:
+        """Overwrite what was deleted, as far as the store can."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class MasterKeyReplaced(SymbiontError):  # noqa: N818
+    """The keys are wrapped with another master key since a rotation; nothing can be added with this one."""
+
+
+class KeyExhausted(Conflict):
+    """A key was used so often that more values could not be sealed safely with it."""
+
+
+class KeyRing:
+    """The keys of one database. Methods that change keys block until that is durable: call them in a thread.
+
+    `master` wraps them. `first_format`: values of the first format are accepted.
+    """
+
+    def __init__(self, store: KeyStore, master: MasterKey) -> None:
+        self.store = store
+        self.master = master
+        self.first_format = False
+        self.facts: Mapping[str, str] = {}
+        self._keys: dict[tuple[str, bytes], Key] = {}
+        self._current: dict[str, Key] = {}
+        self._removed: dict[str, str | None] = {}
+        self._open: dict[Key, None] = {}
+        self._short: dict[Key, None] = {}
+        self._unknown: set[tuple[str, bytes]] = set()
+        self._lock = threading.RLock()
+        self._open_lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"KeyRing({self.store.shown}, {self.master})"
+
+    # Sealing
+
+    def seal(self, plaintext: bytes, column: str, *, user_id: str, row: str, version: int = 0) -> SealedBytes:
+        """Encrypt `plaintext` for this `table.column`, row and version of the row; it cannot be opened for any other.
+
+        A user without a key gets one first. Raises `KeyForgotten` for a removed user, `KeyExhausted`, and `Unavailable`
+        or `MasterKeyReplaced` if a key cannot be made.
+        """
+        key = self._current.get(user_id) or self._made(user_id)
+        cipher = key.cipher(column) or self._opened(key, column)
+        key.left -= 1
+        if key.left < 0:
+            self._record(key)
+        nonce = random_bytes(NONCE_BYTES)
+        sealed = cipher.encrypt(nonce, plaintext, place(user_id, column, row, version))
+        return SealedBytes(key.prefix + nonce + sealed)
+
+    def unseal(self, sealed: bytes, column: str, *, user_id: str, row: str, version: int = 0) -> bytes:
+        """Decrypt the result of `seal`. Raises `Unsealable` for another place, another version, a key that does not
+        exist here, and changed bytes."""
+        key = self._keys.get((user_id, sealed[:PREFIX_BYTES]))
+        if key is None or len(sealed) < HEADER_BYTES + TAG_BYTES:
+            if len(sealed) < HEADER_BYTES + TAG_BYTES or sealed[:1] not in (FORMAT, FIRST_FORMAT):
+                raise Unsealable(f"{column} of row {row} is not sealed data")
+            if sealed[:1] == FIRST_FORMAT:
+                return self._first_format_opened(sealed, column, user_id, row)
+            key = self._found(user_id, sealed[:PREFIX_BYTES])
+            if key is None:
+                raise Unsealable(
+                    f"{column} of row {row} was sealed with key {sealed[1:PREFIX_BYTES].hex()}, which does not exist",
+                    hint="a removed user's key is forgotten; `symbi key import FILE` brings back keys that were lost",
+                )
+        cipher = key.cipher(column) or self._opened(key, column)
+        return open_with(cipher, sealed, place(user_id, column, row, version), column, row)
+
+    def _first_format_opened(self, sealed: bytes, column: str, user_id: str, row: str) -> bytes:
+        if not self.first_format:
+            raise Unsealable(f"{column} of row {row} is sealed in a form that is not accepted any more")
+        return self.master.open_first_format(sealed, user_id=user_id, column=column, row=row)
+
+    def is_current(self, user_id: str, prefix: bytes) -> bool:
+        """True if a value of this user with this beginning is sealed with the key that seals new ones, or with none
+        that is known."""
+        if prefix[:1] == FIRST_FORMAT:
+            return False
+        known = filter(None, (self._keys.get((holder, prefix)) for holder in self._holders(user_id)))
+        key = next(known, None)
+        return key is None or key is self._current.get(user_id)
+
+    def index_keys(self, identity: str) -> list[bytes]:
+        """Return the keys (32 bytes) of the sealed index with this identity: the current one, then earlier ones, with
+        which its file may still be sealed."""
+        self._current.get(INDEXES) or self._made(INDEXES)
+        with self._lock:
+            held = sorted((key for key in self._all() if key.holder == INDEXES), key=lambda key: -key.generation)
+        found = [derived(key.secret(self.master), "index", identity) for key in held]
+        return [*found, self.master.derive("index", identity)] if self.first_format else found
+
+    # What is there
+
+    @property
+    def retired(self) -> list[Key]:
+        """Return the keys that seal no more, and may still open values."""
+        with self._lock:
+            return [key for key in self._all() if key.retired_at is not None]
+
+    @property
+    def current(self) -> list[Key]:
+        """Return the keys that seal."""
+        with self._lock:
+            return [key for key in self._all() if key.retired_at is None]
+
+    @property
+    def is_dirty(self) -> bool:
+        """True if uses of keys have to be recorded."""
+        return bool(self._short)
+
+    def load(self) -> None:
+        """Read all keys again, after another daemon or a rotation changed them."""
+        stored = self.store.transact(tables.load, seconds=LONG_SECONDS)
+        with self._lock:
+            before, self._keys = self._keys, {}
+            for row in stored.keys:
+                key = before.get((row[0], FORMAT + row[1]))
+                if key is None or key.wrapped != row[3]:
+                    fresh = Key(*row)
+                    if key is not None:
+                        fresh.left = key.left
+                    key = fresh
+                key.retired_at = row[6]
+                self._keys[key.holder, key.prefix] = key
+            self._current = {key.holder: key for key in self._keys.values() if key.retired_at is None}
+            self._removed = dict(stored.removals)
+            for holder, kept_by in stored.removals.items():
+                if kept_by is not None and kept_by in self._current:
+                    self._current[holder] = self._current[kept_by]
+            self._open = {key: None for key in self._keys.values() if key.is_open}
+            self._short = {key: None for key in self._keys.values() if key.left < 0}
+            self._unknown.clear()
+            self.facts = stored.facts
+            self.first_format = stored.facts.get(tables.FIRST_FORMAT) == "open"
+
+    def refresh(self) -> bool:
+        """Load again if keys were changed by another daemon; return True if so. Raises `MasterKeyReplaced` if they are
+        wrapped with another master key since."""
+        version = self.store.transact(lambda connection: tables.fact(connection, tables.VERSION))
+        if version == self.facts.get(tables.VERSION):
+            return False
+        self.load()
+        self.check_master()
+        return True
+
+    def check_master(self) -> None:
+        """Raise `MasterKeyReplaced` if the keys are wrapped with another master key."""
+        if self.facts.get(tables.MASTER) != self.master.key_id.hex():
+            raise self._replaced(self.facts.get(tables.MASTER), self.facts.get(tables.MASTER_FROM))
+
+    # Changes
+
+    def ensure(self, holder: str) -> Key:
+        """Return the holder's current key, made if there is none."""
+        return self._current.get(holder) or self._made(holder)
+
+    def rotate(self, holders: Iterable[str], now: int) -> int:
+        """Give these holders a new key each; the one before opens values until it is forgotten. Returns how many keys
+        were retired."""
+        chosen = sorted({self._sealing_holder(holder) for holder in holders if holder in self._current})
+
+        def change(connection: Connection) -> None:
+            tables.changed(connection)
+            self._must_be_master(connection)
+            for holder in chosen:
+                tables.retire(connection, holder, now)
+            tables.insert(connection, [self._new(holder, self._current[holder].generation + 1) for holder in chosen])
+
+        with self._lock:
+            if chosen:
+                self._change(change)
+        return len(chosen)
+
+    def forget(self, user_id: str, now: int, *, kept_by: str | None = None) -> None:
+        """Forget the keys of a removed user, for good; no values of theirs are sealed or opened any more.
+
+        `kept_by`: a user whose key seals what is kept of theirs. Their own keys are then retired, and forgotten when
+        everything is sealed again. Repeating it changes nothing.
+        """
+        user_id = escaped(user_id)
+        if user_id in (OWNER, PROCESS, INDEXES):
+            raise UsageError(f"the key of {user_id or 'the process'} cannot be forgotten")
+        if kept_by is not None:
+            self.ensure(kept_by)
+
+        def change(connection: Connection) -> None:
+            tables.changed(connection)
+            tables.remove(connection, user_id, kept_by, now)
+
+        with self._lock:
+            if self._removed.get(user_id, "") == kept_by and not self._holds(user_id):
+                return
+            self._change(change)
+            self.store.scrub()
+
+    def drop(self, retired: Sequence[Key]) -> None:
+        """Forget these retired keys: nothing is sealed with them any more."""
+
+        def change(connection: Connection) -> None:
+            tables.changed(connection)
+            tables.delete_keys(connection, [(key.holder, key.key_id) for key in retired])
+
+        with self._lock:
+            if retired:
+                self._change(change)
+                self.store.scrub()
+
+    def release(self, user_id: str) -> None:
+        """Delete the record that a user was removed, after all of the user's data was deleted."""
+        with self._lock:
+            if user_id in self._removed and self._removed[user_id] is None:
+                self.store.transact(lambda connection: tables.restore(connection, user_id))
+                self._removed.pop(user_id)
+
+    def rewrap(self, master: MasterKey, reference: str) -> int:
+        """Wrap all keys with another master key, at once; return how many. `reference`: where it is read from."""
+        # Before the transaction, because it takes long for many keys.
+        done = {(key.holder, key.key_id): self._rewrapped(key, master) for key in self._all()}
+
+        def change(connection: Connection) -> int:
+            tables.changed(connection)
+            self._must_be_master(connection)
+            rows = [Key(*row) for row in tables.load(connection).keys]
+            now = [(row.holder, row.key_id) for row in rows]
+            wrapped = [done.get(which) or self._rewrapped(row, master) for which, row in zip(now, rows, strict=True)]
+            tables.set_wrapped(connection, [(*which, value) for which, value in zip(now, wrapped, strict=True)])
+            tables.set_fact(connection, tables.MASTER, master.key_id.hex())
+            tables.set_fact(connection, tables.MASTER_FROM, reference)
+            return len(rows)
+
+        with self._lock:
+            count = self.store.transact(change, seconds=LONG_SECONDS)
+            self.master = master
+            self.load()
+            self.store.scrub()
+        return count
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Record a fact about the keys."""
+        with self._lock:
+            self.store.transact(lambda connection: tables.set_fact(connection, name, value))
+            self.facts = {**self.facts, name: value}
+            self.first_format = self.facts.get(tables.FIRST_FORMAT) == "open"
+
+    def record_uses(self) -> None:
+        """Record how often keys were used, and a block of uses ahead."""
+        with self._lock:
+            noted, self._short = self._short, {}
+            short = list(noted)
+            amounts = [(key.holder, key.key_id, BLOCK - key.left) for key in short if key.left < 0]
+            if not amounts:
+                return
+            try:
+                self.store.transact(lambda connection: tables.add_seals(connection, amounts))
+            except BaseException:
+                self._short.update(dict.fromkeys(short))
+                raise
+            for holder, key_id, amount in amounts:
+                key = self._keys.get((holder, FORMAT + key_id))
+                if key is not None:
+                    key.seals += amount
+                    key.left += amount
+
+    def close(self) -> None:
+        """Record the uses of keys exactly, and close the store."""
+        # Without the database approximate numbers have to be enough.
+        with suppress(SymbiontError):
+            used = [(key.holder, key.key_id, -key.left) for key in self._all() if key.left]
+            if used:
+                self.store.transact(lambda connection: tables.add_seals(connection, used))
+        self.store.close()
+
+    # Inside
+
+    def _made(self, holder: str) -> Key:
+        """Return the current key of a holder that this process knows none of: one that another daemon made, or a new
+        one, which is stored before anything is sealed with it."""
+        with self._lock:
+            if (key := self._current.get(holder)) is not None:
+                return key
+            if holder in self._removed:
+                raise _forgotten()
+            named, holder = holder, escaped(holder)
+            new = self._new(holder, 1)
+
+            def change(connection: Connection) -> tuple[bool, list[tuple[Any, ...]]]:
+                self._must_be_master(connection)
+                gone, _ = tables.successor(connection, holder)
+                if not gone:
+                    tables.insert(connection, [new])
+                return gone, tables.of_holder(connection, holder)
+
+            gone, rows = self.store.transact(change)
+            if gone:
+                self.load()
+                if (key := self._current.get(holder)) is None:
+                    raise _forgotten()
+                return key
+            self._add(rows)
+            self._current[named] = self._current[holder]
+            return self._current[named]
+
+    def _found(self, user_id: str, prefix: bytes) -> Key | None:
+        """Return the key of which values of this user begin so; None if it does not exist."""
+        with self._lock:
+            if (user_id, prefix) in self._unknown:
+                return None
+            for holder in self._holders(user_id):
+                stored = escaped(holder)
+                if (stored, prefix) not in self._keys:
+                    self._add(self.store.transact(partial(tables.of_holder, holder=stored)))
+                if (key := self._keys.get((stored, prefix))) is not None:
+                    # Under the name by which it is asked for, too: an escaped one, or one of whom values are kept.
+                    self._keys[user_id, prefix] = key
+                    return key
+            if len(self._unknown) < MOST_OPEN:
+                self._unknown.add((user_id, prefix))
+            return None
+
+    def _all(self) -> list[Key]:
+        return list(dict.fromkeys(self._keys.values()))
+
+    def _holders(self, user_id: str) -> list[str]:
+        kept_by = self._removed.get(user_id)
+        return [user_id] if kept_by is None else [user_id, kept_by]
+
+    def _holds(self, user_id: str) -> bool:
+        return any(key.holder == user_id for key in self._all())
+
+    def _sealing_holder(self, holder: str) -> str:
+        return self._current[holder].holder
+
+    def _add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        for row in rows:
+            key = self._keys.setdefault((row[0], FORMAT + row[1]), Key(*row))
+            key.retired_at = row[6]
+            if key.retired_at is None:
+                self._current[key.holder] = key
+
+    def _change(self, change: Callable[[Connection], None]) -> None:
+        self.store.transact(change)
+        self.load()
+
+    def _new(self, holder: str, generation: int) -> tuple[Any, ...]:
+        key_id = os.urandom(KEY_ID_BYTES)
+        wrapped = self.master.wrap(new_key(), holder, key_id)
+        return holder, key_id, generation, wrapped, 0, milliseconds(SYSTEM), None
+
+    def _rewrapped(self, key: Key, master: MasterKey) -> bytes:
+        return master.wrap(key.secret(self.master), key.holder, key.key_id)
+
+    def _must_be_master(self, connection: Connection) -> None:
+        stored = tables.lock_master(connection)
+        if stored != self.master.key_id.hex():
+            raise self._replaced(stored, tables.fact(connection, tables.MASTER_FROM))
+
+    def _replaced(self, stored: str | None, reference: str | None) -> MasterKeyReplaced:
+        hint = f"set SYMBIONT_MASTER_KEY to {reference}, and start again" if reference else "use the new master key"
+        return MasterKeyReplaced(
+            f"{self.store.shown}: the keys are wrapped with master key {stored}, not with {self.master.key_id.hex()}",
+            hint=hint,
+        )
+
+    def _opened(self, key: Key, column: str) -> AESGCM:
+        """Return the cipher of a key for a column, and keep it; of the keys that are unwrapped, the oldest are
+        dropped."""
+        cipher = key.open(column, self.master)
+        # A lock of its own: the other one is held while the store writes.
+        with self._open_lock:
+            self._open[key] = None
+            while len(self._open) > MOST_OPEN:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                oldest.close()
+        return cipher
+
+    def _record(self, key: Key) -> None:
+        """Have the uses of a key recorded. Raises KeyExhausted beyond the bound."""
+        if key.used >= BOUND:
+            raise KeyExhausted(
+                f"a key of {key.holder or 'the process'} was used {key.used:,} times, the most that is safe",
+                hint="`symbi key rotate` makes a new one",
+            )
+        self._short[key] = None
+
+
+def _forgotten() -> KeyForgotten:
+    return KeyForgotten("the user was removed, and nothing can be stored for it any more")
