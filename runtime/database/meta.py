@@ -10,7 +10,7 @@ import secrets
 from typing import Final
 from uuid import uuid4
 
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, delete, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runtime.database.keys import tables
@@ -80,6 +80,22 @@ async def current(connection: AsyncConnection, name: str) -> str | None:
     return found
 
 
+def locked(connection: Connection, name: str) -> str | None:
+    """Return the value of a row that others do not change until the end of the transaction."""
+    found: str | None = connection.execute(select(meta.c.value).where(meta.c.name == name).with_for_update()).scalar()
+    return found
+
+
+def put(connection: Connection, name: str, value: str) -> None:
+    """Store or replace a row."""
+    connection.execute(_RENEW, {"name": name, "value": value})
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Delete a row."""
+    connection.execute(delete(meta).where(meta.c.name == name))
+
+
 def _stored_or_new(connection: Connection, name: str, new: str) -> str:
     """Return the value of a row that never changes; store `new` if there is none."""
     stored = _value(connection, name)
@@ -96,4 +112,4 @@ def _value(connection: Connection, name: str) -> str | None:
 
 def _set(connection: Connection, name: str, value: str) -> None:
     if _value(connection, name) != value:
-        connection.execute(_RENEW, {"name": name, "value": value})
+        put(connection, name, value)

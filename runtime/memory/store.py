@@ -70,10 +70,10 @@ class Store(ABC):
         """Return what the store is physically: two stores with one identity are the same store."""
 
     @property
-    def index_key(self) -> bytes | None:
-        """Return the key (32 bytes) that seals the files of an index over this store; None if the store is not
-        sealed."""
-        return None
+    def index_keys(self) -> Sequence[bytes]:
+        """Return the keys (32 bytes) that seal the files of an index over this store: the current one, then earlier
+        ones, with which a file may still be sealed. None if the store is not sealed."""
+        return ()
 
     @final
     def subscribe(

@@ -289,7 +289,7 @@ async def _index(name: str, memory: OpenMemory) -> Check:
     except SymbiontError as error:
         return Check(check, "RED", f"searches use keywords only: {error.line()}; {held}")
     if where is not None:
-        held = f"{held}; {where}" + ("" if memory.store.index_key is None else _UNSEALED)
+        held = f"{held}; {where}" + (_UNSEALED if memory.store.index_keys else "")
     problem = memory.index_problem
     return Check(check, "GREEN" if problem is None else "YELLOW", held if problem is None else f"{held}; {problem}")
 

@@ -256,7 +256,13 @@ class KeyRing:
 
         def change(connection: Connection) -> None:
             tables.changed(connection)
+            self._must_be_master(connection)
             tables.remove(connection, user_id, kept_by, now)
+            indexes = self._current.get(INDEXES)
+            if kept_by is None and indexes is not None:
+                # Files of indexes hold entries of all users: older copies become unreadable with their key.
+                tables.retire(connection, INDEXES, now)
+                tables.insert(connection, [self._new(INDEXES, indexes.generation + 1)])
 
         with self._lock:
             if self._removed.get(user_id, "") == kept_by and not self._holds(user_id):

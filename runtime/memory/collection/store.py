@@ -98,8 +98,8 @@ class SqlCollectionStore(CollectionStore):
         return f"collection:{self._database.id}/{self.name}"
 
     @property
-    def index_key(self) -> bytes:
-        return self._database.master_key.derive("index", self.identity)
+    def index_keys(self) -> Sequence[bytes]:
+        return self._database.keys.index_keys(self.identity)
 
     def configure(self, options: Mapping[str, object]) -> None:
         self._options = CollectionOptions.model_validate(dict(options))

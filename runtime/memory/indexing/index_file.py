@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -46,12 +46,15 @@ async def open_indexer(
     if folder is None:
         return Indexer(store, await open_index(None, None, {}), clock)
     given = options if options is not None else {} if choice is None else choice.options
-    name, key = index_name(store, database), store.index_key
+    name, keys = index_name(store, database), store.index_keys
+    key = keys[0] if keys else None
     try:
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         if key is not None:
             await asyncio.to_thread(_overwrite_readable, store, folder)
         file = index_file(store, folder, choice)
+        if len(keys) > 1:
+            await asyncio.to_thread(_reseal, file, keys)
         return Indexer(store, await open_index(choice, file, given, name=name, key=key), clock)
     except IndexFailed as error:
         reason = error.line()
@@ -64,6 +67,8 @@ async def open_indexer(
         problem = f"the index is the default one: {error.line()}"
         try:
             file = index_file(store, folder)
+            if len(keys) > 1:
+                await asyncio.to_thread(_reseal, file, keys)
             return Indexer(store, await open_index(None, file, {}, key=key), clock, problem=problem)
         except IndexFailed as failed:
             reason, choice, given = failed.line(), None, {}
@@ -86,6 +91,14 @@ def _overwrite_readable(store: Store, folder: Path) -> None:
     for file in folder.glob(f"{_row(store)}-*.db"):
         if overwrite_readable(file):
             log.warning("unsealed_index_deleted", file=str(file))
+
+
+def _reseal(file: Path, keys: Sequence[bytes]) -> None:
+    """Seal a file with the current key that is still sealed with an earlier one."""
+    from runtime.search.index.embedded.index_file import reseal
+
+    if reseal(file, keys):
+        log.info("index_sealed_again", file=str(file))
 
 
 def _row(store: Store) -> str:

@@ -46,8 +46,8 @@ class RecallStore(Store):
         return f"recall:{self._database.id}"
 
     @property
-    def index_key(self) -> bytes:
-        return self._database.master_key.derive("index", self.identity)
+    def index_keys(self) -> Sequence[bytes]:
+        return self._database.keys.index_keys(self.identity)
 
     def changed(self, thread: Thread) -> None:
         """Note that messages or summaries of this thread were added or deleted, or all of it."""

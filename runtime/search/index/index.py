@@ -128,6 +128,9 @@ class Index(ABC):
         not answer."""
         return None
 
+    async def reseal(self, key: bytes) -> None:  # noqa: B027 - an index without a file has nothing to seal
+        """Seal its file with another key (32 bytes) instead of the present one."""
+
     @abstractmethod
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
         """Return the revision of every part by its name, of one agent or of all."""

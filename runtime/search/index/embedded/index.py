@@ -58,6 +58,9 @@ class EmbeddedIndex(Index):
     def rebuilt(self) -> int:
         return self._access.rebuilt
 
+    async def reseal(self, key: bytes) -> None:
+        await self._access.reseal(key)
+
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
         return await self._access.read(lambda loaded: loaded.parts(agent))
 

@@ -6,13 +6,13 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from runtime.search.index.embedded import schema
 from runtime.search.index.embedded.errors import DamagedIndex, classified, os_failed
-from runtime.search.index.embedded.sqlcipher import ERRORS, connect
+from runtime.search.index.embedded.sqlcipher import ERRORS, change_key, connect
 
 _BUSY_SECONDS = 10
 _LONGEST_LOG = 8 * 1024 * 1024
@@ -104,6 +104,14 @@ class IndexFile:
         self._old_log = bool(busy)
         return not busy
 
+    def reseal(self, key: bytes) -> None:
+        """Seal the file with another key, in one transaction. There must be no other user of the file."""
+        self.reading.close()
+        self._open.remove(self.reading)
+        change_key(self.writing, key)
+        self._key = key
+        self.reading = self._connect()
+
     def bytes(self) -> int:
         """Return its size on disk, or in memory."""
         if self.path is None:
@@ -160,6 +168,25 @@ def open_file(path: Path | None, key: bytes | None = None) -> tuple[IndexFile, s
         throw_away(path)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return IndexFile(path, key), str(damage)
+
+
+def reseal(path: Path, keys: Sequence[bytes]) -> bool:
+    """Seal a closed file with the first of `keys` if it is sealed with one of the others; True if it was. A file that
+    none of them opens is left as it is."""
+    if not _size(path) and not _size(Path(f"{path}-wal")):
+        return False
+    for place, key in enumerate(keys):
+        connection = connect(path, key, _BUSY_SECONDS)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+            if place:
+                change_key(connection, keys[0])
+        except ERRORS:
+            continue
+        finally:
+            connection.close()
+        return place > 0
+    return False
 
 
 def overwrite_readable(path: Path) -> bool:
