@@ -1,4 +1,4 @@
-"""Cryptography of sealed values: AES-256-GCM (NIST SP 800-38D) with random keys, which a master key wraps (RFC 3394)."""
+"""Cryptography of sealed values: AES-256-GCM (NIST SP 800-38D) with keys that a master key wraps (RFC 3394)."""
 
 from __future__ import annotations
 

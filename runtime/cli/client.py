@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -304,8 +305,11 @@ async def _answer(app: App, name: str, parameters: Mapping[str, Any], progress: 
 
     operation = OPERATIONS[name]
     try:
-        if isinstance(operation, ToolOperation) and progress is not None:
-            return await operation(app.admin_context(), parameters, progress)
-        return await operation(app.admin_context(), parameters)
+        context = app.admin_context()
+        if progress is None:
+            return await operation(context, parameters)
+        if isinstance(operation, ToolOperation):
+            return await operation(context, parameters, progress)
+        return await operation(replace(context, progress=progress), parameters)
     except SymbiontError as error:
         raise error_of(error_json(error, TOOLS.get(name)), "") from error

@@ -41,11 +41,12 @@ from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
+from runtime.daemon.program.key_upkeep import KeyUpkeep
 from runtime.daemon.program.reload import Compiled, compile_paths
 from runtime.daemon.program.upkeep import check_database
 from runtime.daemon.tasks import DaemonParts, start_all, supervisor
 from runtime.database.errors import Unavailable
-from runtime.database.notifications import EVENTS, INBOX, WEBHOOKS, Notifications
+from runtime.database.notifications import EVENTS, INBOX, KEYS, WEBHOOKS, Notifications
 from runtime.errors import Parked, UsageError
 from runtime.http.connection import parses_strictly
 from runtime.http.error import ERRORS
@@ -208,6 +209,8 @@ class Daemon:
         self._notifications.listen(EVENTS, other_daemons.heard)
         self._notifications.listen(INBOX, self._dispatcher.heard)
         self._notifications.listen(WEBHOOKS, self._look_at_dynamic)
+        self._key_upkeep = KeyUpkeep(app, self._tasks.fail)
+        self._notifications.listen(KEYS, self._look_at_keys)
         usage = StorageUsage(settings.keep_mb * 1024 * 1024)
         self._retention = Retention(
             database, clock, usage, keep_seconds=settings.keep_days * 86_400, also=self._delete_threads
@@ -231,6 +234,7 @@ class Daemon:
             ),
             notifier=notifier,
             other_daemons=other_daemons,
+            keys=self._key_upkeep,
             guard=self._guard,
         )
         self._receiver = Receiver(
@@ -252,8 +256,12 @@ class Daemon:
         known = await users.names(app.database)
         limits = HttpLimits(connections=_room(app.settings.connections))
         app.metrics.refusals.also(ERRORS)
-        behind_proxies = app.settings.trusted_proxies > 0
-        hooks = Server(self._receiver.handle, limits, refuse=self._receiver.refuse, behind_proxies=behind_proxies)
+        hooks = Server(
+            self._receiver.handle,
+            limits,
+            refuse=self._receiver.refuse,
+            behind_proxies=app.settings.trusted_proxies > 0,
+        )
         app.metrics.connections.ask = lambda: len(hooks.connections)
         for_operators = operators(app, self._is_serving, local=is_loopback(private))
         for_commands = admin(app, self._is_serving)
@@ -384,6 +392,9 @@ class Daemon:
 
     def _look_at_dynamic(self) -> None:
         self._tasks.start("dynamic webhooks", self._app.dynamic_routes.look())
+
+    def _look_at_keys(self) -> None:
+        self._tasks.start("changed keys", self._key_upkeep.hear())
 
     async def _reload(self) -> None:
         self._notifier.reloading()

@@ -21,6 +21,7 @@ from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FIL
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.program.app import App, refuse_another_database
+from runtime.daemon.program.key_upkeep import KeyUpkeep
 from runtime.daemon.program.upkeep import check_database, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
 from runtime.daemon.tasks import supervisor
@@ -98,6 +99,7 @@ async def _attend(app: App, tasks: Supervisor) -> None:
     )
     tasks.start("compaction", compactor.run())
     tasks.start("removed users", Removal(app).run())
+    tasks.start("keys", KeyUpkeep(app, tasks.fail).run())
     tasks.start("guard", _guard(app, tasks))
     if app.paths:
         tasks.start("watch", reload_on_changes(app))

@@ -12,6 +12,7 @@ from runtime.agents.dispatcher import Dispatcher
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import RECALLED, App
+from runtime.daemon.program.key_upkeep import KeyUpkeep
 from runtime.daemon.program.upkeep import look_at_models, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.notifications import Notifications
@@ -39,6 +40,7 @@ class DaemonParts:
     compactor: Compactor
     notifier: Notifier
     other_daemons: OtherDaemons
+    keys: KeyUpkeep
     guard: Callable[[], Work]
 
 
@@ -89,6 +91,7 @@ TASKS: Final = table_of(
         # Of memories, by their retention; threads are summarized in runs.
         BackgroundTask("compaction", lambda parts: parts.compactor.run()),
         BackgroundTask("removed users", lambda parts: Removal(parts.app).run()),
+        BackgroundTask("keys", lambda parts: parts.keys.run()),
         *_secrets(),
         BackgroundTask("watchdog", lambda parts: parts.notifier.watch()),
         # Of memories and servers, started with their generation.
@@ -101,6 +104,7 @@ TASKS: Final = table_of(
         BackgroundTask("mcp server *", stopped_by=(switches.AGENTS, switches.TOOLS)),
         # Started by an event.
         BackgroundTask("reload"),
+        BackgroundTask("changed keys"),
         # Of a process that is no daemon.
         BackgroundTask("end"),
     ],

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, text
 
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
+from runtime.database.keys import tables as key_tables
 
 log = structlog.get_logger("symbiont.notifications")
 
@@ -26,6 +27,9 @@ WEBHOOKS: Final = "symbiont_webhooks"
 
 EVENTS: Final = "symbiont_events"
 """Sent when something happened in a run."""
+
+KEYS: Final = key_tables.SCHEMA
+"""Sent when keys were rotated, forgotten or wrapped with another master key."""
 
 AGAIN_SECONDS: Final = 1.0
 """Seconds before reconnecting."""

@@ -26,7 +26,6 @@ from runtime.database.keys.ring import INDEXES
 from runtime.database.schema import metadata
 from runtime.database.sealed import Seal, Sealed
 from runtime.database.text import unescaped
-from runtime.errors import SymbiontError
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 
@@ -39,16 +38,15 @@ SETTLED_MS: Final = 600_000
 """Milliseconds after which nothing that was sealed with a key before it was retired is still about to be stored."""
 OTHERS_MS: Final = 30_000
 """Milliseconds after which a pass of another daemon that does not go on is taken over."""
-_AWAY_SECONDS: Final = 2.0
 _YIELD_SECONDS: Final = 0.005
-_LONGEST_YIELD_SECONDS: Final = 1.0
+_LONGEST_YIELD: Final = 200
 _PLACE: Final = "resealing"
 """The row of `meta` with the place of the pass."""
 
 
 class PassState(NamedTuple):
-    """A pass: who makes it, when it began and when it last went on (Unix milliseconds), the next row to look at, and the
-    numbers of rows seen, values sealed again, values that could not be locked and values that cannot be opened."""
+    """A pass: who makes it, when it began and when it last went on (Unix milliseconds), the next row to look at, and
+    the numbers of rows seen, values sealed again, rows that could not be locked and values that cannot be opened."""
 
     daemon: str
     began: int
@@ -137,7 +135,7 @@ class SealedTable:
 class Resealing:
     """Seals again what is not sealed with the current keys, and forgets retired keys when nothing needs them.
 
-    `run` is a background task. `state`: the pass that runs, or the last one.
+    `state`: the pass that runs, or the last one.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -167,9 +165,7 @@ class Resealing:
         if self._database.keys.first_format:
             return True
         now, passed = milliseconds(self._clock), self.passed
-        return any(
-            passed <= (key.retired_at or 0) or (passed < self._settled(key) <= now) for key in self._retired()
-        )
+        return any(passed <= (key.retired_at or 0) or (passed < self._settled(key) <= now) for key in self._retired())
 
     async def look(self, progress: Progress | None = None) -> None:
         """Make a pass if one is due, and forget the keys that nothing needs any more. Raises `Unavailable`."""
@@ -278,18 +274,10 @@ class Resealing:
 
     async def _yield(self) -> None:
         """Wait while other writes wait for their commit, at most a second."""
-        end = self._clock.monotonic() + _LONGEST_YIELD_SECONDS
-        while self._database.commits.depth and self._clock.monotonic() < end:
+        for _ in range(_LONGEST_YIELD):
+            if not self._database.commits.depth:
+                break
             await asyncio.sleep(_YIELD_SECONDS)
-
-    async def run(self) -> None:
-        """Look every second, until cancelled."""
-        while True:
-            try:
-                await self.look()
-            except SymbiontError:
-                await self._clock.sleep(_AWAY_SECONDS)
-            await self._clock.sleep(1)
 
 
 def _batches(rows: Sequence[tuple[tuple[Any, ...], int]]) -> Iterator[list[tuple[Any, ...]]]:

@@ -31,8 +31,8 @@ class Sealed(TypeDecorator[bytes]):
 class Seal:
     """Seals and opens the values of one Sealed column, each with the key of its user.
 
-    `row` is the row's primary key without the user's id, joined by `/`: the values of all columns are sealed again under
-    that name when a key is rotated.
+    `row` is the row's primary key without the user's id, joined by `/`: under that name the values of all columns are
+    sealed again when a key is rotated.
     """
 
     __slots__ = ("_column", "_keys", "_versioned")
@@ -51,8 +51,8 @@ class Seal:
         return self._keys.seal(plaintext, self._column, user_id=user_id, row=row, version=self._number(version))
 
     def open(self, sealed: bytes, *, row: str, user_id: str = "owner", version: int | None = None) -> bytes:
-        """Return the plaintext. Raises `runtime.crypto.Unsealable` for an unknown key, another row or version, or changed
-        bytes."""
+        """Return the plaintext. Raises `runtime.crypto.Unsealable` for an unknown key, another row or version, or
+        changed bytes."""
         return self._keys.unseal(sealed, self._column, user_id=user_id, row=row, version=self._number(version))
 
     def _number(self, version: int | None) -> int:

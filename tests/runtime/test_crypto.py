@@ -17,7 +17,11 @@ def test_a_wrapped_key_opens_as_the_key_of_its_holder_only() -> None:
     key = new_key()
     wrapped = KEY.wrap(key, "ada", b"1234")
     assert KEY.unwrap(wrapped, "ada", b"1234") == key
-    for holder, key_id, master in (("bob", b"1234", KEY), ("ada", b"1235", KEY), ("ada", b"1234", MasterKey(bytes(32)))):
+    for holder, key_id, master in (
+        ("bob", b"1234", KEY),
+        ("ada", b"1235", KEY),
+        ("ada", b"1234", MasterKey(bytes(32))),
+    ):
         with pytest.raises(Unsealable, match="cannot be unwrapped"):
             master.unwrap(wrapped, holder, key_id)
 

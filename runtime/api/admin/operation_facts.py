@@ -11,6 +11,7 @@ CHANGING: Final = frozenset(
         "chat.open",
         "chat.send",
         "deliveries.redeliver",
+        "keys.rotate",
         "mcp_servers.approve",
         "mcp_servers.login_begin",
         "mcp_servers.login_end",

@@ -6,16 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api.admin import (
-    deliveries,
-    filter_explanation,
-    readiness,
-    secrets,
-    tokens,
-    users,
-    webhooks,
-)
+from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
 from runtime.api.admin.agents import chat, context, mcp_servers, overview, threads, undo
+from runtime.api.admin.keys import keys
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
 from runtime.errors import SymbiontError
@@ -41,6 +34,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "deliveries.select": deliveries.select,
         "deliveries.show": deliveries.show,
         "filters.explain": filter_explanation.explain_delivery,
+        "keys.export": keys.export_keys,
+        "keys.rotate": keys.rotate,
+        "keys.status": keys.status,
         "mcp_servers.approve": mcp_servers.approve,
         "mcp_servers.inspect": mcp_servers.inspect,
         "mcp_servers.list": mcp_servers.list_servers,

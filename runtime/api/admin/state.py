@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
+from runtime.database.resealing import Progress, Resealing
 from runtime.identity.caller import Caller
 from runtime.identity.tokens import Tokens
 from runtime.identity.user_settings import UserSettingsStore
@@ -69,6 +70,10 @@ class AdminContext(Context):
     """The state folder."""
     key_from: str
     """Source of the master key, safe to show."""
+    resealing: Resealing
+    """Seals again what is sealed with retired keys."""
+    rotate_master_key: Callable[[str | None, Progress], Awaitable[None]]
+    """Wraps all keys with another master key: see `MasterKeySource.rotate`."""
     models: Sequence[ModelStatus]
     """The models that the program's blocks and agents name."""
     environment_notes: Sequence[str]

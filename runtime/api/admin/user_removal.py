@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 import structlog
 
+from runtime.clock import milliseconds
 from runtime.errors import SymbiontError
 from runtime.identity.belongings import delete_rows
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.errors import FsyncFailed
+from runtime.memory.indexing.sealing import reseal_indexes
 from runtime.threads.deletion import delete_of_user as delete_threads
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
@@ -30,12 +33,16 @@ class Erased:
 
 
 async def erase(context: Context, user_id: str) -> Erased:
-    """Delete all data of a removed user. A part that cannot be deleted is added to the problems, and the rest is
-    deleted. May be interrupted and repeated: the id is never used again.
+    """Forget the key of a removed user, then delete all their data. A part that cannot be deleted is added to the
+    problems, and the rest is deleted. May be interrupted and repeated: the id is never used again. Raises `Unavailable`
+    if the key cannot be forgotten; then nothing is deleted.
 
     Of a memory that the program does not declare, rows are deleted and files stay.
     """
     done = Erased()
+    # First: whatever is left of the data, here and in copies, is unreadable from now on.
+    keys = context.database.keys
+    await asyncio.to_thread(keys.forget, user_id, milliseconds(context.clock))
     complete = await _open_collection(context, done.problems)
     for name, memory in sorted(context.memories.items()):
         try:
@@ -64,6 +71,11 @@ async def erase(context: Context, user_id: str) -> Erased:
         done.rows, done.running = await delete_rows(context.database, user_id, with_items=complete)
     except SymbiontError as error:
         done.problems.append(f"database: {error.line()}")
+    try:
+        opened = [*context.memories.values(), *(() if context.recall is None else (context.recall,))]
+        await reseal_indexes(keys, (memory.indexer for memory in opened))
+    except SymbiontError as error:
+        done.problems.append(f"indexes: {error.line()}")
     COUNTS.pop(user_id, None)
     return done
 

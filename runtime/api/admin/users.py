@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -114,14 +115,19 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and all its data in memories and in the
     database unless `keep` is true. Data that is kept belongs to the id, which is never used again.
 
-    The user's tokens are invalid at once. An interrupted removal is completed by the process that owns the root
-    next, or by `id:ID`.
+    The user's tokens are invalid at once. The key of the user is forgotten before the data is deleted; with `keep` the
+    data is sealed again with the owner's key first, in the background. An interrupted removal is completed by the
+    process that owns the root next, or by `id:ID`.
     """
     name, keep = text(parameters, "name"), flag(parameters, "keep")
     user_id = await users.find(context.database, name)
     if user_id == OWNER:
         raise UsageError(f"{OWNER} always exists and cannot be removed")
-    now = None if keep else milliseconds(context.clock)
+    at = milliseconds(context.clock)
+    now = None if keep else at
+    if keep and user_id in (await users.names(context.database)):
+        # Before the row of the user is deleted: an interrupted removal can be repeated by name.
+        await asyncio.to_thread(context.database.keys.forget, user_id, at, kept_by=OWNER)
 
     def gone(connection: Connection) -> tuple[int, int] | None:
         tokens = users.remove(connection, user_id, now)

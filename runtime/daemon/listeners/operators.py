@@ -226,9 +226,9 @@ async def _run(
     tell: Callable[[Event], None] | None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """Return the answer of the operation. Only tools report progress. `tell`: takes its events."""
+    """Return the answer of the operation. `tell`: takes its events."""
     async with app.pinned():
-        context = app.admin_context()
+        context = replace(app.admin_context(), progress=progress)
         if tell is not None:
             context = replace(context, tell=tell)
         if isinstance(operation, ToolOperation):

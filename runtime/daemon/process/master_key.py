@@ -10,8 +10,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from runtime.crypto import KEY_BYTES, MasterKey
-from runtime.daemon.process.atomic_file import sync_folder
+from runtime.crypto import KEY_BYTES, MasterKey, new_key
+from runtime.daemon.process.atomic_file import sync_folder, write_atomically
 from runtime.daemon.process.root import DATABASE_FILE, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import as_invoker
 from runtime.errors import UsageError
@@ -19,6 +19,8 @@ from runtime.secrets.backend import Unresolved
 from runtime.secrets.file import read_file
 
 FILE = "master.key"
+NEXT = "master.key.next"
+"""The new key during a rotation."""
 
 
 def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> MasterKey:
@@ -40,6 +42,37 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> Maste
         return _parse(read_file(file), str(file))
     except OSError as error:
         raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+
+
+def prepare(root: Root) -> MasterKey:
+    """Write a new key beside the present one, durably, before anything is wrapped with it; return it."""
+    value = new_key()
+    write_atomically(root.state / NEXT, value.hex().encode() + b"\n")
+    return MasterKey(value)
+
+
+def pending(root: Root) -> MasterKey | None:
+    """Return the key of a rotation that was interrupted, or None."""
+    file = root.state / NEXT
+    try:
+        return _parse(file.read_bytes(), str(file))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+
+
+def adopt(root: Root) -> None:
+    """Replace the key of the root by the pending one, with which the keys of users are wrapped now."""
+    (root.state / NEXT).replace(root.state / FILE)
+    sync_folder(root.state)
+
+
+def discard(root: Root, *, current: bool = False) -> None:
+    """Delete a pending key, with which nothing is wrapped. `current`: also the key of the root, for the same reason."""
+    for name in (NEXT, FILE) if current else (NEXT,):
+        (root.state / name).unlink(missing_ok=True)
+    sync_folder(root.state)
 
 
 def place(root: Root, reference: str | None) -> str:
@@ -106,7 +139,7 @@ def _create(file: Path) -> None:
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
-            handle.write(MasterKey.generate().hex().encode() + b"\n")
+            handle.write(new_key().hex().encode() + b"\n")
             handle.flush()
             os.fsync(descriptor)
         file.hardlink_to(temporary)

@@ -25,18 +25,19 @@ from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import SYSTEM, Clock, milliseconds
-from runtime.daemon.process import master_key
-from runtime.daemon.process.root import APPROVALS_FILE, DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
+from runtime.daemon.process.root import APPROVALS_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
+from runtime.daemon.program.master_rotation import MasterKeySource, open_database
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.daemon.program.reload import Compiled, ReloadError, compile_paths, compile_sources, nothing
 from runtime.daemon.program.server_opening import ServerOpener
 from runtime.daemon.program.waking import wake_after
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
+from runtime.database.resealing import Resealing
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.identity.tokens import Tokens
@@ -95,6 +96,8 @@ class App:
         self.switches = settings.switches
         self.database = database
         self.clock = clock
+        self.resealing = Resealing(database, clock)
+        self.master_key = MasterKeySource(root, database, self.resealing, settings.master_key, self.remember_program)
         # The superuser's environment is not available to a program of another user, whose rights the superuser has
         # taken on.
         environ = {} if is_for_another() else os.environ
@@ -162,9 +165,8 @@ class App:
     @asynccontextmanager
     async def open(cls, root: Root, settings: ProcessSettings, clock: Clock = SYSTEM) -> AsyncIterator[App]:
         """Open the state of `root`. Raises UsageError in one line for a database or key that cannot be used."""
-        key = master_key.load(root, settings.master_key, os.environ)
         async with AsyncExitStack() as stack:
-            database = await Database.open(settings.database or root.state / DATABASE_FILE, key)
+            database = await open_database(root, settings)
             stack.push_async_callback(database.close)
             if database.upgraded:
                 log.warning("database_upgraded", what=database.upgraded)
@@ -288,7 +290,9 @@ class App:
             registry=self.servers,
             follow_approvals=self.follow_approvals,
             state=self.root.state,
-            key_from=master_key.place(self.root, self.settings.master_key),
+            key_from=self.master_key.place,
+            resealing=self.resealing,
+            rotate_master_key=self.master_key.rotate,
             models=self.models,
             environment_notes=self.settings.environment.without_effect,
             resumed=self.resumed,
@@ -330,7 +334,8 @@ class App:
         """Load the first generation of a daemon: from `paths`, or, if those have errors, from the program that ran
         last; the error becomes `problem`. Without such a program, raises UsageError or returns the broken one, as
         `load` does."""
-        last = await asyncio.to_thread(last_program.kept, self.root, self.database.keys, [path.absolute() for path in paths])
+        wanted = [path.absolute() for path in paths]
+        last = await asyncio.to_thread(last_program.kept, self.root, self.database.keys, wanted)
         self._filled = {source.name for source in last if source.data.strip()}
         self._keeps_program = True
         try:
@@ -378,7 +383,7 @@ class App:
     def remember_program(self) -> None:
         """Record paths, database and key reference, so that commands find the same ones when no daemon runs."""
         paths = [str(path) for path in self.paths]
-        key = self.settings.master_key
+        key = self.master_key.reference
         self.root.write(PROGRAM_FILE, {"paths": paths, "database": self.database.shown, "master_key": key})
 
     async def reload(self, *, force: bool = False) -> bool:

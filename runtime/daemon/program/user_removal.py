@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 import structlog
@@ -51,3 +52,4 @@ class Removal:
             self._tried.add(user_id)
             if settled and not done.problems and not done.running:
                 await users.forget_removed(app.database, user_id)
+                await asyncio.to_thread(app.database.keys.release, user_id)

@@ -19,8 +19,8 @@ BOUND: Final = 2**32
 class Key:
     """A key of a holder. Times are Unix milliseconds.
 
-    `seals`: the recorded number of its uses, with those recorded ahead; `left`: how many of these are unused, below zero
-    if more were used than recorded.
+    `seals`: the recorded number of its uses, with those recorded ahead; `left`: how many of these are unused, below
+    zero if more were used than recorded.
     """
 
     __slots__ = (

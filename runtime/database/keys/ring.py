@@ -214,10 +214,16 @@ class KeyRing:
         self.check_master()
         return True
 
+    @property
+    def master_stored(self) -> tuple[str | None, str | None]:
+        """Return the id of the master key that wraps the stored keys, and the reference of it that a rotation
+        recorded."""
+        return self.facts.get(tables.MASTER), self.facts.get(tables.MASTER_FROM)
+
     def check_master(self) -> None:
         """Raise `MasterKeyReplaced` if the keys are wrapped with another master key."""
-        if self.facts.get(tables.MASTER) != self.master.key_id.hex():
-            raise self._replaced(self.facts.get(tables.MASTER), self.facts.get(tables.MASTER_FROM))
+        if self.master_stored[0] != self.master.key_id.hex():
+            raise self._replaced(*self.master_stored)
 
     # Changes
 

@@ -266,7 +266,7 @@ def _origin_conditions(wanted: Scan) -> list[ColumnElement[bool]]:
     if wanted.chunk_hash is not None:
         found.append(column.chunk_hash == wanted.chunk_hash)
     if wanted.changes_of:
-        named = sorted(map(written, wanted.changes_of))
+        named = sorted(map(escaped, wanted.changes_of))
         found.append(or_(column.replaces.in_(named), column.retracts.in_(named)))
     if wanted.changes:
         found.append(or_(column.replaces.is_not(None), column.retracts.is_not(None)))

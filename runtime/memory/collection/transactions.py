@@ -294,7 +294,8 @@ class CollectionTransaction:
     def _deliveries(self, given: Sequence[Item]) -> set[tuple[str, ...] | None]:
         wanted = ((each[0], escaped(each[1]), hash_key(each[2])) for each in map(_delivery, given) if each)
         return {
-            (row.agent_id, unescaped(row.user_id), unescaped(row.source_uri or "")) for row in self._found(_BY_SOURCE, wanted)
+            (row.agent_id, unescaped(row.user_id), unescaped(row.source_uri or ""))
+            for row in self._found(_BY_SOURCE, wanted)
         }
 
     def _long_term_facts(

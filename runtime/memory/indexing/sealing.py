@@ -10,9 +10,10 @@ from runtime.memory.indexing.indexer import Indexer
 
 
 async def reseal_indexes(keys: KeyRing, indexers: Iterable[Indexer]) -> None:
-    """Seal the files of these indexes with their current key, then forget the earlier ones; nothing happens without any.
+    """Seal the files of these indexes with their current key, then forget the earlier ones; nothing happens without
+    any.
 
-    The file of a memory that is not open is built again when it is declared again. Raises IndexFailed, and `Unavailable`.
+    The file of a memory that is not open is built again when it is opened. Raises IndexFailed, and `Unavailable`.
     """
     retired = [key for key in keys.retired if key.holder == INDEXES]
     if not retired:

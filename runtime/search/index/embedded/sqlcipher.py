@@ -52,7 +52,7 @@ def connect(path: Path | None, key: bytes | None, timeout: float) -> sqlite3.Con
 
 
 def change_key(connection: sqlite3.Connection, key: bytes) -> None:
-    """Seal the file of this connection with another key, in one transaction: every page is written again. The log, whose
-    pages are sealed with the key before, is emptied first and afterwards."""
+    """Seal the file of this connection with another key, in one transaction: every page is written again. The log,
+    whose pages are sealed with the key before, is emptied first and afterwards."""
     for pragma in ("wal_checkpoint(TRUNCATE)", f"rekey = \"x'{key.hex()}'\"", "wal_checkpoint(TRUNCATE)"):
         connection.execute(f"PRAGMA {pragma}").fetchall()

@@ -38,7 +38,7 @@ async def test_rows_sealed_before_users_had_keys_stay_readable_and_are_moved(
     await work.look()
     assert work.state is not None
     assert (work.state.moved, work.state.left, work.state.unreadable) == (len(before), 0, 0)
-    assert {format[:1] for _, format in await prefixes(database)} == {b"\x02"}
+    assert {prefix[:1] for _, prefix in await prefixes(database)} == {b"\x02"}
     assert not database.keys.first_format
     assert await opened(database) == before
     assert not work.waiting

@@ -1,0 +1,128 @@
+"""The state of the keys, their export, and their rotation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+
+from runtime.api.admin.parameters import flag, optional_text, text, time_json
+from runtime.api.admin.state import AdminContext
+from runtime.clock import milliseconds
+from runtime.database.keys import export, tables
+from runtime.database.keys.key import BOUND, Key
+from runtime.database.keys.ring import INDEXES, PROCESS
+from runtime.database.resealing import SETTLED_MS
+from runtime.errors import UsageError
+from runtime.identity import users
+
+log = structlog.get_logger("symbiont.keys")
+
+MOST_SHOWN: Final = 20
+"""Maximum number of keys that `status` lists: the most used ones."""
+_NAMES: Final = {PROCESS: "(the process)", INDEXES: "(sealed indexes)"}
+
+
+async def status(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where the keys are, which master key wraps them, how often they were used, and what is being sealed
+    again."""
+    keys, names = context.database.keys, await users.names(context.database)
+    current = sorted(keys.current, key=lambda key: -key.used)
+    return {
+        "stored_in": keys.store.shown,
+        "master_key": {"id": keys.master.key_id.hex(), "from": context.key_from},
+        "current": len(current),
+        "retired": [_key_json(key, names) for key in keys.retired],
+        "most_used": [_key_json(key, names) for key in current[:MOST_SHOWN]],
+        "bound": BOUND,
+        "resealing": resealing_json(context),
+        "exported": exported_json(context),
+    }
+
+
+async def export_keys(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all keys, wrapped, and record that they are exported to `file`; `before`: the file of the last export, if
+    that was another one."""
+    keys, file, before = context.database.keys, text(parameters, "file"), exported_json(context)
+    # Recorded first: then the export of a key that changes meanwhile is known to be older than the change.
+    record = {"file": file, "at": milliseconds(context.clock), "version": keys.facts[tables.VERSION]}
+    await asyncio.to_thread(keys.set_fact, tables.EXPORTED, json.dumps(record))
+    content = await asyncio.to_thread(export.exported, keys)
+    log.info("keys_exported", file=file, keys=len(content["keys"]))
+    other = before["file"] if before is not None and before["file"] != file else None
+    return {"keys": len(content["keys"]), "content": content, "before": other}
+
+
+async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the user `user`, or `all` users, a new key, and seal their values again with it; or, with `master`, wrap all
+    keys with a new master key, read from the reference `to`.
+
+    An interrupted re-sealing goes on in the background, and in every later process. The key before is forgotten when
+    nothing is sealed with it any more.
+    """
+    keys, name, every = context.database.keys, optional_text(parameters, "user"), flag(parameters, "all")
+    if flag(parameters, "master"):
+        if name is not None or every:
+            raise UsageError("one rotation is of the master key or of users, not of both")
+        await context.rotate_master_key(optional_text(parameters, "to"), context.progress)
+        return {"master_key": keys.master.key_id.hex(), "from": context.key_from, "keys": len(keys.current)}
+    if (name is None) != every or "to" in parameters:
+        raise UsageError("name the user whose key is rotated, or all of them", hint="--user NAME, or --all")
+    names = await users.names(context.database)
+    held = {key.holder for key in keys.current}
+    if name is not None:
+        chosen = [await users.find(context.database, name)]
+        if not held.intersection(chosen):
+            raise UsageError(f"the user {name} has no key yet", hint="it gets one when something of it is stored")
+    else:
+        chosen = sorted(held - {PROCESS, INDEXES})
+    count = await asyncio.to_thread(keys.rotate, chosen, milliseconds(context.clock))
+    log.info("keys_rotated", users=count)
+    await context.resealing.look(context.progress)
+    state = context.resealing.state
+    return {
+        "rotated": count,
+        "sealed_again": 0 if state is None else state.moved,
+        "forgotten_after": time_json(milliseconds(context.clock) + SETTLED_MS),
+        "users": [users.display_name(names, each) for each in chosen[:MOST_SHOWN]],
+    }
+
+
+def resealing_json(context: AdminContext) -> dict[str, Any] | None:
+    """Return the progress of sealing again; None if nothing is sealed with another key than the current one."""
+    work = context.resealing
+    if not work.waiting:
+        return None
+    state = work.state
+    return {
+        "first_format": context.database.keys.first_format,
+        "rows": 0 if state is None else state.seen,
+        "of": 0 if state is None else max(state.total, state.seen),
+        "sealed_again": 0 if state is None else state.moved,
+        "unreadable": 0 if state is None else state.unreadable,
+    }
+
+
+def exported_json(context: AdminContext) -> dict[str, Any] | None:
+    """Return when and to which file keys were last exported, and if keys were rotated or forgotten since."""
+    facts = context.database.keys.facts
+    try:
+        record = json.loads(facts[tables.EXPORTED])
+    except (KeyError, ValueError):
+        return None
+    current = record["version"] == facts.get(tables.VERSION)
+    return {"file": record["file"], "at": time_json(record["at"]), "current": current}
+
+
+def _key_json(key: Key, names: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "user": _NAMES.get(key.holder) or users.display_name(names, key.holder),
+        "id": key.key_id.hex(),
+        "generation": key.generation,
+        "used": key.used,
+        "created_at": time_json(key.created_at),
+        "retired_at": time_json(key.retired_at),
+    }

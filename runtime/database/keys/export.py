@@ -1,0 +1,108 @@
+"""A copy of the keys as JSON. The keys in it are wrapped: it opens the data of all users together with the master key
+that wrapped them, and nothing without it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from sqlalchemy import Connection, select
+
+from runtime.crypto import KEY_ID_BYTES, MasterKey
+from runtime.database.keys import tables
+from runtime.database.keys.ring import KeyRing, KeyStore
+from runtime.errors import UsageError
+
+FORMAT: Final = 1
+WRAPPED_BYTES: Final = 40
+
+
+class Imported(NamedTuple):
+    """Numbers of keys that were added, and that were there already."""
+
+    added: int
+    there: int
+
+
+def exported(ring: KeyRing) -> dict[str, Any]:
+    """Return all keys, as JSON. Raises `Unavailable`."""
+    stored = ring.store.transact(tables.load)
+    names = (tables.ID, tables.MASTER, tables.MASTER_FROM, tables.FIRST_FORMAT)
+    return {
+        "symbiont_keys": FORMAT,
+        **{name: stored.facts[name] for name in names if name in stored.facts},
+        "keys": [_key_json(dict(zip(tables.KEY, row, strict=True))) for row in stored.keys],
+        "removals": stored.removals,
+    }
+
+
+def read(text: bytes) -> Mapping[str, Any]:
+    """Return the content of an export. Raises UsageError."""
+    try:
+        content = json.loads(text)
+        if content["symbiont_keys"] != FORMAT:
+            raise UsageError("this export was written by a newer program", hint="upgrade symbi")
+        rows = [_row(each) for each in content["keys"]]
+        given: dict[str, str] = {name: str(content[name]) for name in (tables.ID, tables.MASTER)}
+        removals = {str(holder): kept_by for holder, kept_by in content["removals"].items()}
+        facts = {name: str(content[name]) for name in (tables.MASTER_FROM, tables.FIRST_FORMAT) if name in content}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError("this file is not an export of keys", hint="`symbi key export FILE` writes one") from None
+    return {**given, "facts": facts, "rows": rows, "removals": removals}
+
+
+def restore(store: KeyStore, content: Mapping[str, Any], master: MasterKey, now: int) -> Imported:
+    """Add the keys of an export that are missing, except those of users that were removed since. `now`: Unix
+    milliseconds. Raises UsageError if they are of another database or wrapped with another master key."""
+    if content[tables.MASTER] != master.key_id.hex():
+        raise UsageError(
+            f"the export is wrapped with master key {content[tables.MASTER]}, not with {master.key_id.hex()}",
+            hint="use the master key of that time",
+        )
+    for row in content["rows"]:
+        master.unwrap(row[3], row[0], row[1])
+
+    return store.transact(lambda connection: _restored(connection, store.shown, content, now))
+
+
+def _restored(connection: Connection, shown: str, content: Mapping[str, Any], now: int) -> Imported:
+    if not tables.exist(connection):
+        tables.make(connection, content[tables.ID], content[tables.MASTER])
+        for name, value in content["facts"].items():
+            tables.set_fact(connection, name, value)
+    for name, what in ((tables.ID, "is of another database"), (tables.MASTER, "is wrapped with another master key")):
+        if tables.fact(connection, name) != content[name]:
+            raise UsageError(f"the export {what} than the keys in {shown}", hint="nothing was changed")
+    tables.lock_master(connection)
+    tables.set_fact(connection, tables.VERSION, uuid4().hex)
+    gone = {row.holder for row in connection.execute(select(tables.removals.c.holder))}
+    removed = [(holder, kept_by) for holder, kept_by in content["removals"].items() if holder not in gone]
+    for holder, kept_by in removed:
+        connection.execute(tables.removals.insert().values(holder=holder, successor=kept_by, removed_at=now))
+    stored = connection.execute(select(*tables.keys.c["holder", "key_id", "retired_at"])).all()
+    there = {(row.holder, bytes(row.key_id)) for row in stored}
+    current = {row.holder for row in stored if row.retired_at is None}
+    missing = [row for row in content["rows"] if (row[0], row[1]) not in there and row[0] not in gone]
+    for row in missing:
+        # A holder has one current key; others open values.
+        retired_at = (row[6] or now) if row[0] in current else row[6]
+        connection.execute(tables.keys.insert().values(dict(zip(tables.KEY, (*row[:6], retired_at), strict=True))))
+    return Imported(len(missing), len(content["rows"]) - len(missing))
+
+
+def _key_json(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "key_id": row["key_id"].hex(), "wrapped": base64.b64encode(row["wrapped"]).decode()}
+
+
+def _row(given: Mapping[str, Any]) -> tuple[Any, ...]:
+    key_id, wrapped = bytes.fromhex(given["key_id"]), base64.b64decode(given["wrapped"], validate=True)
+    numbers = (given["generation"], given["seals"], given["created_at"], given["retired_at"])
+    if len(key_id) != KEY_ID_BYTES or len(wrapped) != WRAPPED_BYTES:
+        raise ValueError("not a key")
+    if not isinstance(given["holder"], str) or not all(isinstance(each, int | None) for each in numbers):
+        raise TypeError("not a key")
+    generation, seals, created_at, retired_at = numbers
+    return given["holder"], key_id, generation, wrapped, seals, created_at, retired_at
