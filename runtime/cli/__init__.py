@@ -25,6 +25,7 @@ COMMANDS = {
     "push": ("runtime.cli.collection.push:push", "Store files, folders or text in a collection."),
     "collection": ("runtime.cli.collection:collection", "List, search, summarize and edit collections."),
     "user": ("runtime.cli.user:user", "Add, list and remove users."),
+    "key": ("runtime.cli.key:key", "Show, rotate, export and import the keys of users."),
     "token": ("runtime.cli.token:token", "Create, list and revoke bearer tokens."),
     "secret": ("runtime.cli.secret:secret", "Show generated secrets."),
     "completion": ("runtime.cli.completion:completion", "Print the completion script of a shell."),

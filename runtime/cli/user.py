@@ -170,7 +170,10 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
 
 def _print_erased(answer: Mapping[str, Any]) -> None:
     if answer["kept"]:
-        click.echo(f"the data of the user is kept, under id:{answer['id']}")
+        click.echo(f"the data of the user is kept, under id:{answer['id']}, encrypted with the owner's key")
+    elif answer["exported"] is not None:
+        file = answer["exported"]["file"]
+        click.echo(printable(f"the export {file} still has the key of the user: `symbi key export {file}` replaces it"))
     for memory, count in answer["items"].items():
         click.echo(f"deleted {counted(count, 'item')} in the memory {memory}")
     for table, count in answer["rows"].items():

@@ -17,9 +17,11 @@ from dslc.program import Program
 from runtime import extras
 from runtime.agents.context.build import NoRoom
 from runtime.api.admin.agents.first_context import first_context
+from runtime.api.admin.keys.keys import resealing_json
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.crypto import Unsealable
 from runtime.database.errors import Unavailable
+from runtime.database.keys.key import BOUND, ROTATED_AT
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import StoreProblem
@@ -78,6 +80,7 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
         yield check
     yield await _database(context)
     yield Check("master key", "GREEN", context.key_from)
+    yield _keys(context)
     yield _program(context)
     yield _secrets(context)
     if context.environment_notes:
@@ -146,6 +149,22 @@ async def _database(context: AdminContext) -> Check:
     except SymbiontError as error:
         return Check("database", "RED", error.line())
     return Check("database", "GREEN", shown)
+
+
+def _keys(context: AdminContext) -> Check:
+    """Check the keys of users: how often they were used, and what is still encrypted with earlier ones."""
+    keys = context.database.keys
+    held = f"{_count(len(keys.current), 'key')} in {keys.store.shown}"
+    worn = [f"{key.key_id.hex()} was used {key.used:,} times" for key in keys.current if key.used >= ROTATED_AT]
+    if worn:
+        return Check("keys", "YELLOW", f"{held}; {_listed(f'of {BOUND:,} uses that are safe', worn)}")
+    work = resealing_json(context)
+    if work is None:
+        return Check("keys", "GREEN", held)
+    held += f"; encrypting again: {work['rows']:,} of {work['of']:,} rows"
+    if work["unreadable"]:
+        return Check("keys", "YELLOW", f"{held}, {_count(work['unreadable'], 'value')} cannot be decrypted")
+    return Check("keys", "GREEN", held)
 
 
 def _program(context: AdminContext) -> Check:

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
+from runtime.api.admin.keys.keys import exported_json
 from runtime.api.admin.parameters import flag, optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.user_removal import Erased, erase
@@ -30,6 +31,8 @@ async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
     """Create the user `name`."""
     name = text(parameters, "name")
     user_id = await users.add(context.database, name, milliseconds(context.clock))
+    # Already now: the first delivery of the user does not wait for it.
+    await asyncio.to_thread(context.database.keys.ensure, user_id)
     log.info("user_added", user_id=user_id)
     return {"user": name, "id": user_id}
 
@@ -150,4 +153,5 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         "items": erased.items,
         "rows": erased.rows,
         "problems": erased.problems,
+        "exported": exported_json(context),
     }

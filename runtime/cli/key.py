@@ -1,0 +1,175 @@
+"""`symbi key`: the keys of users, and the master key that wraps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.terminal.output import (
+    confirm,
+    counted,
+    json_option,
+    local_time,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+)
+from runtime.cli.terminal.progress import progress_bar
+from runtime.errors import UsageError
+
+
+@click.group()
+def key() -> None:
+    """Show, rotate, export and import the keys of users.
+
+    Each user has a key, with which what is stored of the user is encrypted. The master key encrypts these keys.
+    """
+
+
+@key.command()
+@root_option
+@json_option
+def status(root: Path | None, as_json: bool) -> None:
+    """Show where the keys are, how often they were used, and what is being encrypted again."""
+    answer = call(find_root(root), "keys.status")
+    if as_json:
+        print_json(answer)
+        return
+    master = answer["master_key"]
+    click.echo(printable(f"master key   {master['id']}, from {master['from']}"))
+    click.echo(printable(f"keys         {answer['current']:,} in {answer['stored_in']}"))
+    click.echo(f"to forget    {_retired(answer)}")
+    click.echo(printable(f"last export  {_exported(answer['exported'])}"))
+    click.echo()
+    rows = [
+        (each["user"], each["id"], str(each["generation"]), _used(each["used"], answer["bound"]), _since(each))
+        for each in answer["most_used"]
+    ]
+    print_table(("user", "key", "generation", "used", "since"), rows, empty="There are no keys yet.")
+
+
+def _retired(answer: dict[str, Any]) -> str:
+    work = answer["resealing"]
+    if work is None:
+        return "nothing: everything is encrypted with current keys"
+    keys = f"{len(answer['retired'])} retired keys"
+    if work["first_format"]:
+        keys += ", and the form of earlier versions"
+    text = f"{keys}; {work['rows']:,} of {work['of']:,} rows looked at, {work['sealed_again']:,} values encrypted again"
+    return f"{text}, {work['unreadable']:,} unreadable" if work["unreadable"] else text
+
+
+def _exported(record: dict[str, Any] | None) -> str:
+    if record is None:
+        return "never: `symbi key export FILE`"
+    text = f"{local_time(record['at'])}, to {record['file']}"
+    return text if record["current"] else f"{text}; keys were rotated or forgotten since: export again"
+
+
+def _used(number: int, bound: int) -> str:
+    return f"{number:,} ({number / bound:.1%} of the bound)"
+
+
+def _since(each: dict[str, Any]) -> str:
+    return local_time(each["created_at"])
+
+
+@key.command(short_help="Rotate the key of a user, of all users, or the master key.")
+@click.option("--user", metavar="NAME", help="Give this user a new key.")
+@click.option("--all", "every", is_flag=True, help="Give every user a new key.")
+@click.option("--master", is_flag=True, help="Wrap all keys with a new master key.")
+@click.option("--to", metavar="REFERENCE", help="With --master: secret://… of the new master key.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@root_option
+@json_option
+def rotate(
+    user: str | None, every: bool, master: bool, to: str | None, yes: bool, root: Path | None, as_json: bool
+) -> None:
+    """Give one user or all users a new key, or use a new master key. The daemon keeps running.
+
+    What is stored of a user is encrypted again with the new key. The key before is forgotten ten minutes later at the
+    earliest, when nothing is encrypted with it any more. If this is interrupted, the daemon goes on with it.
+
+    With --master only the keys of users are encrypted again. Without --to the new master key replaces the file
+    `master.key` of the root. An export made before needs the master key of that time: export again.
+    """
+    if (user is not None) + every + master != 1:
+        raise UsageError("what is rotated?", hint="one of --user NAME, --all and --master")
+    if to is not None and not master:
+        raise UsageError("--to is the reference of a new master key", hint="add --master")
+    found = find_root(root)
+    if master and not yes:
+        what = "the file master.key of the root" if to is None else to
+        confirm(f"Use a new master key, from {what}?", undone="nothing was rotated")
+    given = {"user": user, "all": every or None, "master": master or None, "to": to}
+    with progress_bar("encrypting again", at_once=False) as progress:
+        answer = call(found, "keys.rotate", given, progress=progress)
+    if as_json:
+        print_json(answer)
+    elif master:
+        click.echo(printable(f"{counted(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}"))
+        if to is not None:
+            click.echo(printable(f"set SYMBIONT_MASTER_KEY to {to} before the next start"))
+        click.echo("`symbi key export FILE` replaces an export, which needs the master key before")
+    else:
+        again = counted(answer["sealed_again"], "value")
+        click.echo(f"{counted(answer['rotated'], 'key')} rotated, {again} encrypted again")
+        click.echo(f"the keys before are forgotten after {local_time(answer['forgotten_after'])}")
+
+
+@key.command(short_help="Save all keys in FILE, replacing the export before.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@root_option
+@json_option
+def export(file: Path, root: Path | None, as_json: bool) -> None:
+    """Save the keys of all users in FILE, which is replaced at once and can be read by you alone.
+
+    FILE opens what is stored of all users together with the master key of this moment, and nothing without it. It also
+    opens what is in copies of the data of users who are removed later: replace it after each removal, and keep no older
+    export.
+    """
+    from runtime.daemon.process.atomic_file import write_atomically
+
+    path = file.absolute()
+    answer = call(find_root(root), "keys.export", {"file": str(path)})
+    content = answer.pop("content")
+    try:
+        write_atomically(path, _json(content))
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+    if as_json:
+        print_json({"file": str(path), **answer})
+        return
+    click.echo(printable(f"{counted(answer['keys'], 'key')} saved in {path}"))
+    click.echo(f"it opens the data together with the master key {content['master_key_id']}: keep the two apart")
+    if answer["before"] is not None:
+        click.echo(printable(f"delete the export before, {answer['before']}: it has keys that may be forgotten by now"))
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    import json
+
+    return json.dumps(content, indent=1).encode() + b"\n"
+
+
+@key.command("import", short_help="Put back the keys of an export.")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@root_option
+@json_option
+def import_(file: Path, root: Path | None, as_json: bool) -> None:
+    """Put back the keys in FILE that are missing, after `keys.db` or the schema `symbiont_keys` was lost.
+
+    No daemon may run on the root. Keys of users that were removed since the export come back, unless their removal is
+    known: remove these users again.
+    """
+    from runtime.daemon.program.key_import import import_keys
+
+    added, there = import_keys(find_root(root), file)
+    if as_json:
+        print_json({"added": added, "there": there})
+    else:
+        click.echo(f"{counted(added, 'key')} put back, {there:,} were there already")
