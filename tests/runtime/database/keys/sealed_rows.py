@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -66,20 +68,26 @@ def fill(connection: Connection, keys: KeyRing, users: dict[int, str], *, first:
             connection.execute(insert(table).values(**row))
 
 
-async def opened(database: Database, keys: KeyRing | None = None) -> list[bytes]:
-    """Return all sealed values, opened."""
-    found = []
+async def sealed_values(database: Database, user_id: str | None = None) -> list[Callable[[], bytes]]:
+    """Return a function for each sealed value, of a user or of all, that opens it."""
+    found: list[Callable[[], bytes]] = []
     for table in TABLES:
         async with database.read() as connection:
             rows = (await connection.execute(select(table).order_by(*table.primary_key.columns))).mappings().all()
         for row in rows:
             name = "/".join(str(row[each.name]) for each in table.primary_key.columns if each.name != "user_id")
+            where: dict[str, Any] = {"row": name, "user_id": row["user_id"]}
             for column in table.c:
-                if isinstance(column.type, Sealed):
+                if isinstance(column.type, Sealed) and user_id in (None, row["user_id"]):
                     version = None if column.type.version is None else row[column.type.version]
-                    seal = Seal(keys or database.keys, column)
-                    found.append(seal.open(row[column.name], row=name, user_id=row["user_id"], version=version))
+                    seal = Seal(database.keys, column)
+                    found.append(partial(seal.open, row[column.name], **where, version=version))
     return found
+
+
+async def opened(database: Database, user_id: str | None = None) -> list[bytes]:
+    """Return all sealed values, of a user or of all, opened."""
+    return [value() for value in await sealed_values(database, user_id)]
 
 
 async def prefixes(database: Database) -> set[tuple[str, bytes]]:
