@@ -156,4 +156,3 @@ async def test_another_daemon_follows_if_it_can_read_the_new_key(
         assert keys.master.key_id == one.database.keys.master.key_id
         assert await opened(other.database) == await opened(one.database)
         assert other.root.read("program.json")["master_key"] == "secret://env/NEW_MASTER"
-
