@@ -115,7 +115,7 @@ async def _made(server: str, name: str) -> str:
 
 
 async def _fill(database: Database, number: int, rounds: int, index: Path) -> None:
-    seal = Seal(_KEY, messages.c.content)
+    seal = Seal(database.keys, messages.c.content)
     words = Texts()
     bodies = [content.encode((TextPart(words.text(5, 20)),)) for _ in range(_TEXTS)]
 

@@ -16,7 +16,7 @@ import uvloop
 from bench.harness.load import SECRET
 from bench.harness.program import PATH, one_webhook
 from runtime.clock import SYSTEM
-from runtime.crypto import MasterKey
+from runtime.crypto import MasterKey, new_key
 from runtime.daemon.listeners.sockets import bind
 from runtime.database.connection import Database
 from runtime.http.server import Server
@@ -47,7 +47,7 @@ def table() -> RouteTable:
 
 async def receiving(folder: Path) -> Receiver:
     """Return the receiver of that webhook. `folder`: for a database that stays empty."""
-    database = await Database.open(folder / "unused.db", MasterKey(MasterKey.generate()))
+    database = await Database.open(folder / "unused.db", MasterKey(new_key()))
     routes = table()
     return Receiver(lambda: routes, Unstored(database, SYSTEM), Audit(database, SYSTEM), SYSTEM)
 

@@ -15,7 +15,7 @@ from bench.harness.postgresql import postgresql
 from bench.harness.program import body, one_webhook
 from bench.harness.report import Ratio
 from runtime.clock import SYSTEM
-from runtime.crypto import MasterKey
+from runtime.crypto import MasterKey, new_key
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
@@ -46,7 +46,7 @@ async def _postgresql(each: int = 1500) -> list[Ratio]:
     with postgresql() as url:
         if url is None:
             return []
-        database = await Database.open(url, MasterKey(MasterKey.generate()))
+        database = await Database.open(url, MasterKey(new_key()))
         try:
             in_groups = Admission(database, SYSTEM).admit
             async with _alone(database, url) as alone:
@@ -94,7 +94,7 @@ class _alone:  # noqa: N801 - used as a function
 
     def __init__(self, database: Database, url: str) -> None:
         self._url = url
-        self._seal = Seal(database.master_key, bodies.c.body)
+        self._seal = Seal(database.keys, bodies.c.body)
 
     async def __aenter__(self) -> Callable[[Candidate], Awaitable[None]]:
         import asyncpg

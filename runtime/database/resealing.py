@@ -31,7 +31,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 PAGE: Final = 1000
 """Rows whose beginnings are read at once."""
-BATCH: Final = 64
+BATCH: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 """Maximum rows, and bytes except for a single row, of one transaction."""
 SETTLED_MS: Final = 600_000
