@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,9 +44,16 @@ def plaintext(table: Table, column: Column[Any], number: int) -> bytes:
     return f"{table.name} {column.name} {number}".encode()
 
 
-def fill(connection: Connection, keys: KeyRing, users: dict[int, str], *, first: bool = False) -> None:
-    """Insert a row for each of `users` into each table."""
-    for table in TABLES:
+def fill(
+    connection: Connection,
+    keys: KeyRing,
+    users: Mapping[int, str],
+    *,
+    first: bool = False,
+    tables: Sequence[Table] = TABLES,
+) -> None:
+    """Insert a row for each of `users` into each table. `first`: in the first format."""
+    for table in tables:
         for number, user in users.items():
             row = {
                 column.name: _value(column, number, user)
