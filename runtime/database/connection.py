@@ -54,8 +54,8 @@ _PROBE = "probe "
 class Database:
     """One database and its one writer.
 
-    `kind` is `sqlite` or `postgresql`; `keys` seal the Sealed columns; `commits` stores small writes together; `changes`
-    tells what was committed.
+    `kind` is `sqlite` or `postgresql`; `keys` seal the Sealed columns; `commits` stores small writes together;
+    `changes` tells what was committed.
     `on_fatal` is called once, with the error, when a write fails because of the disk. Created by `Database.open`, ended
     by `close`.
     """

@@ -123,7 +123,8 @@ class SealedTable:
 
     def _after(self, after: tuple[Any, ...]) -> ColumnElement[bool]:
         if len(self.key) == 1:
-            return self.key[0] > after[0]
+            beyond: ColumnElement[bool] = self.key[0] > after[0]
+            return beyond
         return tuple_(*self.key) > tuple_(*after)
 
     def _among(self, keys: Sequence[tuple[Any, ...]]) -> ColumnElement[bool]:

@@ -40,7 +40,9 @@ class AgentSettings:
         query = select(agent_settings.c.settings, agent_settings.c.updated_at).where(*_of(user_id, agent))
         async with self._database.read() as connection:
             row = (await connection.execute(query)).first()
-        return NO_SETTINGS if row is None else StoredSettings(self._opened(row.settings, user_id, agent, row[1]), row[1])
+        return (
+            NO_SETTINGS if row is None else StoredSettings(self._opened(row.settings, user_id, agent, row[1]), row[1])
+        )
 
     async def version(self, user_id: str, agent: str) -> int:
         """Return the version of a user's settings of an agent, whether they can be opened or not."""

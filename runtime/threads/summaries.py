@@ -82,7 +82,7 @@ class Summaries:
 
     def _row(self, new: NewSummary, by: Writer) -> SummaryRow:
         summary_id = uuid7(self._clock)
-        given = {"row": summary_id, "user_id": by.user_id}
+        given: dict[str, Any] = {"row": summary_id, "user_id": by.user_id}
         text = self._content.close((storable(new.text) or "").encode(), **given)
         embedding = None if new.embedding is None else self._embedding.close(new.embedding, **given)
         counted = new.first_position, new.last_position, new.message_count, new.tokens
@@ -96,7 +96,7 @@ class Summaries:
     def _summary(self, row: SummaryRow, thread: Thread) -> Summary:
         fields = row._asdict()
         sealed, embedding = fields.pop("content"), fields.pop("embedding")
-        given = {"row": row.id, "user_id": thread.user_id}
+        given: dict[str, Any] = {"row": row.id, "user_id": thread.user_id}
         if embedding is not None:
             embedding = self._embedding.open(embedding, **given)
         text = self._content.open(sealed, **given).decode()

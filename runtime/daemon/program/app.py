@@ -37,7 +37,6 @@ from runtime.daemon.program.server_opening import ServerOpener
 from runtime.daemon.program.waking import wake_after
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.database.resealing import Resealing
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.identity.tokens import Tokens
@@ -96,8 +95,7 @@ class App:
         self.switches = settings.switches
         self.database = database
         self.clock = clock
-        self.resealing = Resealing(database, clock)
-        self.master_key = MasterKeySource(root, database, self.resealing, settings.master_key, self.remember_program)
+        self.master_key = MasterKeySource(root, database, clock, settings.master_key, self.remember_program)
         # The superuser's environment is not available to a program of another user, whose rights the superuser has
         # taken on.
         environ = {} if is_for_another() else os.environ
@@ -291,7 +289,7 @@ class App:
             follow_approvals=self.follow_approvals,
             state=self.root.state,
             key_from=self.master_key.place,
-            resealing=self.resealing,
+            resealing=self.master_key.resealing,
             rotate_master_key=self.master_key.rotate,
             models=self.models,
             environment_notes=self.settings.environment.without_effect,

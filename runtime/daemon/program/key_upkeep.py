@@ -64,7 +64,7 @@ class KeyUpkeep:
             await asyncio.to_thread(keys.rotate, worn, milliseconds(app.clock))
         async with app.pinned() as generation:
             await reseal_indexes(keys, (memory.indexer for memory in generation.opened))
-        await app.resealing.look()
+        await app.master_key.resealing.look()
 
     async def follow(self) -> None:
         """Load the keys again if another daemon changed them."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
+from runtime.clock import Clock
 from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
 from runtime.daemon.process.root import DATABASE_FILE, Root
@@ -47,21 +48,22 @@ async def open_database(root: Root, settings: ProcessSettings) -> Database:
 class MasterKeySource:
     """Where the master key of an open database is read from; it can be rotated.
 
-    `reference`: None for the file of the root. `changed` is called after it changed, to record it.
+    `reference`: None for the file of the root. `changed` is called after it changed, to record it. `resealing`: seals
+    again what it sealed itself in earlier versions.
     """
 
     def __init__(
         self,
         root: Root,
         database: Database,
-        resealing: Resealing,
+        clock: Clock,
         reference: str | None,
         changed: Callable[[], None],
     ) -> None:
         self.reference = reference
+        self.resealing = Resealing(database, clock)
         self._root = root
         self._database = database
-        self._resealing = resealing
         self._changed = changed
 
     @property
@@ -80,7 +82,7 @@ class MasterKeySource:
             )
         if keys.first_format:
             # Values of the first format are sealed with the master key itself.
-            await self._resealing.complete(progress)
+            await self.resealing.complete(progress)
             if keys.first_format:
                 raise Conflict("some values could not be sealed again yet", hint="try again in a minute")
         new = master_key.prepare(self._root) if to is None else master_key.load(self._root, to, os.environ)

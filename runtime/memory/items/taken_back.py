@@ -7,7 +7,7 @@ of a step.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection, func, select
@@ -36,7 +36,7 @@ async def note_taken_back(
     def insert(connection: Connection) -> int:
         least = connection.execute(select(func.min(steps.c.position)).where(steps.c.run_id == run_id)).scalar()
         position = min(least or 0, 0) - 1
-        given = {"row": _row(run_id, position), "user_id": user_id}
+        given: dict[str, Any] = {"row": _row(run_id, position), "user_id": user_id}
         about = (run_id, position, f"{_KIND}/{-position}", user_id, _KIND, True, DONE, 0, now, now)
         row = (*about, intent.close(b"null", **given), result.close(content, **given))
         return bulk.insert(connection, steps, _COLUMNS, [row], ignore=True)

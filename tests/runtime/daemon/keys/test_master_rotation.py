@@ -22,7 +22,6 @@ from tests.conftest import KEY, KEY_BYTES
 from tests.databases import migrated
 from tests.runtime.database.keys.sealed_rows import fill, opened
 
-
 KEY_TEXT = KEY_BYTES.hex()
 
 
@@ -70,9 +69,9 @@ async def test_it_is_completed_or_taken_back_by_the_next_start(
 ) -> None:
     before, values = await filled(root)
     target, name, rotated = POINTS[point]
-    with pytest.raises(Killed):
-        async with App.open(root, ProcessSettings.read({})) as app:
-            after(target, name, monkeypatch)
+    async with App.open(root, ProcessSettings.read({})) as app:
+        after(target, name, monkeypatch)
+        with pytest.raises(Killed):
             await app.master_key.rotate(None, no_progress)
     monkeypatch.undo()
     async with App.open(root, ProcessSettings.read({})) as app:

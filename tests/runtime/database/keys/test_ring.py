@@ -23,7 +23,7 @@ from tests.conftest import KEY
 
 OTHER = MasterKey(bytes(32))
 BODY = "bodies.body"
-NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+NAMES = st.text(st.characters(codec="utf-8"), max_size=6)
 PLACES = st.tuples(NAMES, st.sampled_from([BODY, "items.content"]), NAMES, st.integers(0, 9))
 
 
@@ -63,7 +63,7 @@ def test_what_is_sealed_opens_in_its_place_and_in_no_other(
     value = shared.seal(plaintext, place[1], user_id=place[0], row=place[2], version=place[3])
     assert opened(value, place) == plaintext
     assert value != shared.seal(plaintext, place[1], user_id=place[0], row=place[2], version=place[3])
-    assert len(plaintext) < 4 or plaintext not in value
+    assert len(plaintext) < 4 or value.find(plaintext) < 0
     if other != place:
         with pytest.raises(Unsealable):
             opened(value, other)

@@ -1,4 +1,4 @@
-"""What old copies of the data hold of a removed user is unreadable, with the present master key and the present keys."""
+"""What old copies of the data hold of a removed user is unreadable with the present master key and keys."""
 
 from __future__ import annotations
 
