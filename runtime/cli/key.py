@@ -166,7 +166,7 @@ def import_(file: Path, root: Path | None, as_json: bool) -> None:
     No daemon may run on the root. Keys of users that were removed since the export come back, unless their removal is
     known: remove these users again.
     """
-    from runtime.daemon.program.key_import import import_keys
+    from runtime.daemon.key_import import import_keys
 
     added, there = import_keys(find_root(root), file)
     if as_json:

@@ -51,6 +51,7 @@ STOPPED: Final[dict[str, set[str]]] = {
     "guard": set(),
     "index of notes": set(),
     "index of what was said": AGENTS,
+    "keys": set(),
     "mcp server silent": {"agents", "agent_tools"},
     "models": AGENTS,
     "notifications": set(),

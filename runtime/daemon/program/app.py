@@ -30,7 +30,7 @@ from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
-from runtime.daemon.program.master_rotation import MasterKeySource, open_database
+from runtime.daemon.process.master_rotation import MasterKeySource, open_database
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.daemon.program.reload import Compiled, ReloadError, compile_paths, compile_sources, nothing
 from runtime.daemon.program.server_opening import ServerOpener
