@@ -123,10 +123,6 @@ class Database:
         assert self._keys is not None
         return self._keys
 
-    @property
-    def master_key(self) -> KeyRing:
-        return self.keys
-
     async def close(self) -> None:
         """Wait for pending writes, then close every connection; does not wait for an unresponsive server."""
         await self.commits.close()

@@ -506,7 +506,7 @@ mcp_logins = Table(
     metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("server", String(64), primary_key=True),
-    Column("content", Sealed, nullable=False),
+    Column("content", Sealed(version="updated_at"), nullable=False),
     Column("updated_at", BigInteger, nullable=False),
 )
 """Logins to MCP servers with OAuth: tokens, and what is needed to refresh them."""

@@ -33,7 +33,7 @@ class AgentSettings:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._seal = Seal(database.master_key, agent_settings.c.settings)
+        self._seal = Seal(database.keys, agent_settings.c.settings)
 
     async def get(self, user_id: str, agent: str) -> StoredSettings:
         """Return a user's settings of an agent. Raises `Unsealable` if they cannot be opened."""

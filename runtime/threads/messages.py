@@ -81,7 +81,7 @@ class Messages:
         """Called with a thread whose messages changed, in this process alone; returns at once."""
         self._database = database
         self._clock = clock
-        self._seal = Seal(database.master_key, messages.c.content)
+        self._seal = Seal(database.keys, messages.c.content)
         self._events = EventLog(database, clock)
 
     async def append(

@@ -60,8 +60,8 @@ class RunLog:
         self._earlier: dict[str, Recorded] | None = None if attempt > 1 else {}
         self._reading = asyncio.Lock()
         self._ends: deque[tuple[StepWrite, asyncio.Future[None] | None]] = deque()
-        self._intent = Seal(database.master_key, steps.c.intent)
-        self._result = Seal(database.master_key, steps.c.result)
+        self._intent = Seal(database.keys, steps.c.intent)
+        self._result = Seal(database.keys, steps.c.result)
         self._events = EventLog(database, clock)
 
     async def step(

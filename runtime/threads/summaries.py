@@ -52,8 +52,8 @@ class Summaries:
         """Called with a thread that has a new summary, in this process alone; returns at once."""
         self._database = database
         self._clock = clock
-        self._content = Seal(database.master_key, summaries.c.content)
-        self._embedding = Seal(database.master_key, summaries.c.embedding)
+        self._content = Seal(database.keys, summaries.c.content)
+        self._embedding = Seal(database.keys, summaries.c.embedding)
 
     async def append(
         self, thread: Thread, new: NewSummary, *, run_id: str | None = None, attempt: int | None = None

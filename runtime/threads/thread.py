@@ -111,7 +111,7 @@ class Threads:
         """Called with a thread that was deleted, in this process alone; returns at once."""
         self._database = database
         self._clock = clock
-        self._seal = Seal(database.master_key, threads.c.title)
+        self._seal = Seal(database.keys, threads.c.title)
 
     async def main(self, user_id: str, agent: str) -> Thread:
         """Return the main thread of a user and an agent; it is made when there is none, once."""

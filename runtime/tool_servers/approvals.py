@@ -14,7 +14,6 @@ import structlog
 from dslc.blocks.mcp import McpServer
 from dslc.blocks.values.secret import is_reference, valid_secret
 from dslc.setting import names_secret
-from runtime.crypto import MasterKey
 from runtime.tool_servers.definition import ToolDefinition, digest_of
 
 log = structlog.get_logger("symbiont.mcp")
@@ -58,12 +57,13 @@ class Approvals:
     write files in the root approves nothing."""
 
     def __init__(
-        self, read: Callable[[], Mapping[str, Any]], write: Callable[[Mapping[str, Any]], None], key: MasterKey
+        self, read: Callable[[], Mapping[str, Any]], write: Callable[[Mapping[str, Any]], None], key: bytes
     ) -> None:
-        """`read` returns the stored JSON object, empty without one; `write` replaces it."""
+        """`read` returns the stored JSON object, empty without one; `write` replaces it. `key`: 32 bytes that only a
+        process with the master key has."""
         self._read = read
         self._write = write
-        self._key = key.derive("mcp server approvals")
+        self._key = key
 
     def all(self) -> dict[str, Approval]:
         """Return the approvals by server. None counts if the file was changed by something else."""

@@ -19,25 +19,28 @@ class Logins:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._seal = Seal(database.master_key, mcp_logins.c.content)
+        self._seal = Seal(database.keys, mcp_logins.c.content)
 
     async def get(self, server: str, url: str) -> dict[str, Any] | None:
         """Return the login to a server at `url`; None without one: a login to another address is none to this."""
-        query = select(mcp_logins.c.content).where(mcp_logins.c.user_id == OWNER, mcp_logins.c.server == server)
+        query = select(*mcp_logins.c["content", "updated_at"])
+        query = query.where(mcp_logins.c.user_id == OWNER, mcp_logins.c.server == server)
         async with self._database.read() as connection:
-            sealed = (await connection.execute(query)).scalar()
-        if sealed is None:
+            row = (await connection.execute(query)).first()
+        if row is None:
             return None
-        content: dict[str, Any] = msgspec.json.decode(self._seal.open(sealed, row=server))
+        opened = self._seal.open(row.content, row=server, version=row.updated_at)
+        content: dict[str, Any] = msgspec.json.decode(opened)
         return content if content.get("url") == url else None
 
     async def put(self, server: str, url: str, content: dict[str, Any]) -> None:
         """Replace the login to a server. Raises `Unavailable`."""
+        now, encoded = milliseconds(self._clock), msgspec.json.encode({**content, "url": url})
         row = {
             "user_id": OWNER,
             "server": server,
-            "content": self._seal.close(msgspec.json.encode({**content, "url": url}), row=server),
-            "updated_at": milliseconds(self._clock),
+            "content": self._seal.close(encoded, row=server, version=now),
+            "updated_at": now,
         }
         theirs = (mcp_logins.c.user_id == OWNER, mcp_logins.c.server == server)
 

@@ -82,7 +82,7 @@ _ROWS = [
 @pytest.fixture
 async def opening(tmp_path: Path) -> AsyncIterator[MemoryOpener]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = SecretContext({}, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext({}, tmp_path, database, database.keys, SYSTEM)
     # The default embedding is not tested here, and its model loads slowly.
     environment = Environment(embedding="none")
     yield MemoryOpener(tmp_path / "root", tmp_path / "index", context, ResourcePools(), environment)

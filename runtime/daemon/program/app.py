@@ -25,12 +25,12 @@ from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import SYSTEM, Clock, milliseconds
+from runtime.daemon.process.master_rotation import MasterKeySource, open_database
 from runtime.daemon.process.root import APPROVALS_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
-from runtime.daemon.process.master_rotation import MasterKeySource, open_database
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.daemon.program.reload import Compiled, ReloadError, compile_paths, compile_sources, nothing
 from runtime.daemon.program.server_opening import ServerOpener
@@ -130,10 +130,7 @@ class App:
         self._connect_metrics()
         self.services = AgentServices(database, clock)
         self.tokens = Tokens(database, clock)
-        approvals = Approvals(
-            lambda: root.read(APPROVALS_FILE), lambda content: root.write(APPROVALS_FILE, content), key
-        )
-        self.servers = ServerRegistry(approvals, Logins(database, clock))
+        self.servers = ServerRegistry(_approvals(root, database), Logins(database, clock))
         self.dynamic_webhooks = DynamicWebhooks(database, clock)
         self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks, on_change=self._join)
         self.table: RouteTable = EMPTY_TABLE
@@ -590,6 +587,12 @@ class App:
             if isinstance(memory.store, RecallStore):
                 self.services.on_change(memory.store.changed)
         await memory.activate(self._start, name=RECALLED if isinstance(memory.store, RecallStore) else None)
+
+
+def _approvals(root: Root, database: Database) -> Approvals:
+    """Return the approvals of a root, whose file only a process with the keys of the database can write."""
+    key = database.keys.derive("mcp server approvals")
+    return Approvals(lambda: root.read(APPROVALS_FILE), lambda content: root.write(APPROVALS_FILE, content), key)
 
 
 def refuse_another_database(root: Root, settings: ProcessSettings) -> None:

@@ -151,6 +151,11 @@ class KeyRing:
         key = next(known, None)
         return key is None or key is self._current.get(user_id)
 
+    def derive(self, *purpose: str) -> bytes:
+        """Return a key of 32 bytes for this purpose, which belongs to no user; the same for every process and master
+        key."""
+        return derived(self.ensure(PROCESS).secret(self.master), *purpose)
+
     def index_keys(self, identity: str) -> list[bytes]:
         """Return the keys (32 bytes) of the sealed index with this identity: the current one, then earlier ones, with
         which its file may still be sealed."""

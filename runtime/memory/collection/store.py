@@ -89,7 +89,7 @@ class SqlCollectionStore(CollectionStore):
         self.name = memory
         self._options = CollectionOptions()
         self._database = database
-        self._codec = Codec(memory, database.master_key)
+        self._codec = Codec(memory, database.keys)
         self._queries = CollectionQueries(database, self._codec)
         self._group: WriteBatcher[_WriteRequest, Any] = WriteBatcher(f"collection {memory}", self._perform)
 

@@ -55,7 +55,7 @@ class BlockStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self._clock = clock
-        self._seals = BlockSeals(database.master_key)
+        self._seals = BlockSeals(database.keys)
 
     async def ensure(self, scope: BlockScope, declared: Sequence[DeclaredBlock] = ()) -> list[Block]:
         """Create the blocks that an agent has at its first use and that are missing, and return all, in the order of a

@@ -30,7 +30,7 @@ async def note_taken_back(
     database: Database, clock: Clock, run_id: str, user_id: str, addresses: Collection[str]
 ) -> None:
     """Note that the items of the run with these addresses (`source_uri`) were taken back. Raises `Unavailable`."""
-    intent, result = Seal(database.master_key, steps.c.intent), Seal(database.master_key, steps.c.result)
+    intent, result = Seal(database.keys, steps.c.intent), Seal(database.keys, steps.c.result)
     content, now = msgspec.json.encode(sorted(addresses)), milliseconds(clock)
 
     def insert(connection: Connection) -> int:
@@ -48,7 +48,7 @@ async def note_taken_back(
 
 async def taken_back(database: Database, run_id: str, user_id: str) -> set[str]:
     """Return the addresses of the items of a run that were taken back. Raises `Unavailable`."""
-    seal = Seal(database.master_key, steps.c.result)
+    seal = Seal(database.keys, steps.c.result)
     query = select(steps.c.position, steps.c.result).where(steps.c.run_id == run_id, steps.c.kind == _KIND)
     async with database.read() as connection:
         rows = (await connection.execute(query.where(steps.c.user_id == user_id, steps.c.position < 0))).all()

@@ -97,7 +97,7 @@ class EventLog:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._seal = Seal(database.master_key, run_events.c.content)
+        self._seal = Seal(database.keys, run_events.c.content)
 
     def append(self, connection: Connection, event: RunEvent) -> None:
         """Append an event in the transaction that stores what it tells: called in `Database.transact`, or in a stage of

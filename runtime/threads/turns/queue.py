@@ -90,7 +90,7 @@ class TurnQueue(ABC, Generic[T]):
         self._database = database
         self._clock = clock
         self._on_ended = on_ended
-        self._seal = Seal(database.master_key, self.content)
+        self._seal = Seal(database.keys, self.content)
         self._queries = claim_queries(self.table.name, self.columns, self.group, self.arrived)
         self._due = DueTurns(self.table, self.group, self._queries, clock, limits, shared=self.shared)
         self._claiming = Stage(stage_ranks.CLAIM, self._claim)

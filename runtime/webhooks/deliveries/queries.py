@@ -154,7 +154,7 @@ async def show(database: Database, delivery_id: str) -> Shown:
     headers, body, why = msgspec.json.decode(row.headers, type=HeaderPairs), None, "its body is no longer stored"
     if kept is not None:
         try:
-            opened = Seal(database.master_key, bodies.c.body).open(kept.body, row=row.id, user_id=row.user_id)
+            opened = Seal(database.keys, bodies.c.body).open(kept.body, row=row.id, user_id=row.user_id)
         except Unsealable as error:
             why = error.line()
         else:

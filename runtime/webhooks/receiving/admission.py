@@ -84,7 +84,7 @@ class Admission:
         self._usage = usage or StorageUsage()
         self.on_admitted = on_admitted
         self._bytes = 0
-        self._seal = Seal(database.master_key, bodies.c.body)
+        self._seal = Seal(database.keys, bodies.c.body)
         self._stage = Stage(1, self._admit, self._plainly)
 
     async def admit(self, candidate: Candidate) -> Decision:

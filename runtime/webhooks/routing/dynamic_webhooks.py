@@ -67,8 +67,8 @@ class DynamicWebhooks:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._secret = Seal(database.master_key, webhooks.c.secret)
-        self._previous = Seal(database.master_key, webhooks.c.previous_secret)
+        self._secret = Seal(database.keys, webhooks.c.secret)
+        self._previous = Seal(database.keys, webhooks.c.previous_secret)
 
     async def create(
         self, user_id: str, title: str, agent: str | None, *, verified: bool

@@ -72,7 +72,7 @@ async def reader(server: OpenBao) -> dict[str, str]:
 
 
 async def ask(text: str, environ: dict[str, str], database: Database) -> str:
-    context = SecretContext(environ, Path("/"), database, database.master_key, SYSTEM)
+    context = SecretContext(environ, Path("/"), database, database.keys, SYSTEM)
     try:
         return (await resolve(text, context)).reveal().decode()
     finally:
@@ -140,7 +140,7 @@ async def test_the_token_may_be_in_a_file(
     sink = tmp_path / "sink"
     sink.write_text("s.old\n")
     context = SecretContext(
-        server.environ(SYMBIONT_VAULT_TOKEN_FILE=str(sink)), Path("/"), database, database.master_key, SYSTEM
+        server.environ(SYMBIONT_VAULT_TOKEN_FILE=str(sink)), Path("/"), database, database.keys, SYSTEM
     )
     with pytest.raises(Unresolved):
         await resolve("secret://vault/hooks/one", context)
@@ -182,7 +182,7 @@ async def test_a_login_is_asked_for_again_when_its_token_has_ended(
     role_id = client.auth.approle.read_role_id("short")["data"]["role_id"]
     secret_id = client.auth.approle.generate_secret_id("short")["data"]["secret_id"]
     environ = server.environ(SYMBIONT_VAULT_ROLE_ID=role_id, SYMBIONT_VAULT_SECRET_ID=secret_id)
-    context = SecretContext(environ, Path("/"), database, database.master_key, clock)
+    context = SecretContext(environ, Path("/"), database, database.keys, clock)
     keeping = asyncio.create_task(backend.keep(context))
     for _ in range(3):
         assert (await resolve("secret://vault/hooks/one", context)).reveal() == b"from version 2"
@@ -198,7 +198,7 @@ async def test_a_renewable_token_outlives_its_first_time(
 ) -> None:
     client = server.client()
     token = client.auth.token.create(policies=["reader"], ttl="1h", renewable=True)["auth"]["client_token"]
-    context = SecretContext(server.environ(VAULT_TOKEN=token), Path("/"), database, database.master_key, clock)
+    context = SecretContext(server.environ(VAULT_TOKEN=token), Path("/"), database, database.keys, clock)
     keeping = asyncio.create_task(backend.keep(context))
     await resolve("secret://vault/hooks/one", context)
     await until(lambda: clock.sleepers == 1)
@@ -291,9 +291,7 @@ async def test_a_certificate_is_trusted_when_it_is_said_so_and_never_else(databa
 async def test_a_sealed_one_says_so(database: Database, tmp_path: Path) -> None:
     with openbao(tmp_path) as server:
         put(server.client(), "hook", {"value": "x"})
-        context = SecretContext(
-            server.environ(VAULT_TOKEN=ROOT_TOKEN), Path("/"), database, database.master_key, SYSTEM
-        )
+        context = SecretContext(server.environ(VAULT_TOKEN=ROOT_TOKEN), Path("/"), database, database.keys, SYSTEM)
         assert (await resolve("secret://vault/hook", context)).reveal() == b"x"
         server.client().sys.seal()
         with pytest.raises(Unresolved, match="is sealed"):

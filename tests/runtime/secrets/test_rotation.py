@@ -30,7 +30,7 @@ def database_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def context(database: Database, clock: ManualClock, tmp_path: Path) -> SecretContext:
-    return SecretContext({}, tmp_path, database, database.master_key, clock)
+    return SecretContext({}, tmp_path, database, database.keys, clock)
 
 
 async def hook(context: SecretContext) -> Secret:

@@ -27,7 +27,7 @@ def database_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def context(database: Database, tmp_path: Path) -> SecretContext:
-    return SecretContext({}, tmp_path, database, database.master_key, SYSTEM)
+    return SecretContext({}, tmp_path, database, database.keys, SYSTEM)
 
 
 def with_environ(context: SecretContext, environ: Mapping[str, str]) -> SecretContext:

@@ -34,7 +34,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 def context(database: Database, clock: Clock = SYSTEM, **environ: str) -> SecretContext:
-    return SecretContext({"VAULT_TOKEN": TOKEN, **environ}, Path("/"), database, database.master_key, clock)
+    return SecretContext({"VAULT_TOKEN": TOKEN, **environ}, Path("/"), database, database.keys, clock)
 
 
 async def reason(context: SecretContext, text: str = "secret://vault/hook") -> str:

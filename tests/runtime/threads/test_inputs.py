@@ -32,7 +32,7 @@ async def test_what_was_sent_is_unreadable_in_the_database(database: Database, c
     [row] = await rows(database, inputs)
     assert b"okapiquux" not in row.content
     with pytest.raises(Unsealable):
-        Seal(database.master_key, inputs.c.content).open(row.content, row="another", user_id=OWNER)
+        Seal(database.keys, inputs.c.content).open(row.content, row="another", user_id=OWNER)
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "x" * (LONGEST + 1), "é" * (LONGEST // 2 + 1), "\ud800"])

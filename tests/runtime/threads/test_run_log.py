@@ -280,7 +280,7 @@ async def test_an_intent_that_is_stored_after_it_was_refused_is_a_step_that_did_
 
 async def test_an_intent_whose_commit_was_lost_is_stored_once(database: Database, begin: Begin) -> None:
     await begin(1)
-    sealed = Seal(database.master_key, steps.c.intent).close(b"{}", row=f"{RUN}/0", user_id="owner")
+    sealed = Seal(database.keys, steps.c.intent).close(b"{}", row=f"{RUN}/0", user_id="owner")
     intent = StepWrite(RUN, 1, 0, "#0", INTENDED, "owner", "pay", False, 1, None, sealed, None)
     for _ in range(2):
         assert await database.transact(lambda connection: store_steps(connection, [intent])) == [None]

@@ -12,7 +12,6 @@ from dslc.blocks.mcp import McpServer
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
-from runtime.crypto import MasterKey
 from runtime.tool_servers.approvals import Approval, Approvals, changed_facts, compared, facts_of
 from runtime.tool_servers.definition import defined
 
@@ -85,7 +84,7 @@ class _File:
         def write(content: Mapping[str, Any]) -> None:
             self.content = json.loads(json.dumps(content))
 
-        return Approvals(lambda: self.content, write, MasterKey(key))
+        return Approvals(lambda: self.content, write, key)
 
 
 def test_approvals_are_stored_and_read_again() -> None:

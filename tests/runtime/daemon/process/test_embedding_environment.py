@@ -237,7 +237,7 @@ def test_it_is_read_with_the_settings_and_with_nothing_else(monkeypatch: pytest.
 @pytest.fixture
 async def opening(tmp_path: Path) -> AsyncIterator[MemoryOpener]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = SecretContext({"OPENAI_API_KEY": KEY}, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext({"OPENAI_API_KEY": KEY}, tmp_path, database, database.keys, SYSTEM)
     yield MemoryOpener(tmp_path, tmp_path / "index", context, ResourcePools())
     await database.close()
 

@@ -39,7 +39,7 @@ async def built(folder: Path, text: str) -> AsyncIterator[Generation]:
     program = analyse([Source("p.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
     database = await Database.open(migrated(folder / "symbiont.db"), MasterKey(bytes(32)))
-    context = SecretContext(os.environ, folder, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, folder, database, database.keys, SYSTEM)
     generation = await build(1, program, None, opening=MemoryOpener(folder, None, context, ResourcePools()))
     yield generation
     await generation.retire()
@@ -91,7 +91,7 @@ async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(
             await asyncio.sleep(0)
 
     others = asyncio.create_task(requests())
-    context = SecretContext(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, tmp_path, database, database.keys, SYSTEM)
     opening = MemoryOpener(tmp_path, None, context, ResourcePools())
     generation = await build(1, program, None, opening=opening)
     assert len(generation.table) == MANY
@@ -113,7 +113,7 @@ async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
     text = "".join(f'webhook w{n} {{ path "/hooks/{n}" secret "secret://env/SECRET_{n}" }}\n' for n in range(many))
     program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = SecretContext(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, tmp_path, database, database.keys, SYSTEM)
     done = list[int]()
 
     async def requests(resolving: asyncio.Task[Resolution]) -> None:
@@ -147,7 +147,7 @@ async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
     program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = SecretContext(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, tmp_path, database, database.keys, SYSTEM)
     found = await resolve(program, (), Resolution(), context)
     assert len(asked) == secret_resolution.AT_A_TIME
     assert list(found.problems.values()) == ["Vault did not answer"] * many

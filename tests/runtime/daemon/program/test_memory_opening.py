@@ -59,7 +59,7 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     environ: dict[str, str] = {}
-    context = SecretContext(environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(environ, tmp_path, database, database.keys, SYSTEM)
     made = World(MemoryOpener(tmp_path, tmp_path / "index", context, ResourcePools()), environ)
     yield made
     if made.running is not None:

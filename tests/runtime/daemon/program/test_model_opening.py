@@ -73,7 +73,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     environ = {"KEY": "key-1"}
     calls: list[Call] = []
-    context = SecretContext(environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(environ, tmp_path, database, database.keys, SYSTEM)
     pools = ResourcePools(calls=CallContext(Services(), calls.append))
     made = World(MemoryOpener(tmp_path, tmp_path / "index", context, pools), environ, calls)
     yield made

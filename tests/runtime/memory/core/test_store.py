@@ -363,7 +363,7 @@ async def test_the_versions_of_a_run_that_waits_for_its_model_are_kept(
 async def test_a_change_whose_commit_was_reported_lost_is_not_made_twice(store: BlockStore, database: Database) -> None:
     await store.ensure(MINE)
     block = await store.read(MINE, "human")
-    seals = BlockSeals(database.master_key)
+    seals = BlockSeals(database.keys)
     change = BlockChange(seals, "owner", block.id, "human", lambda text: f"{text}x", None, PERSON, block.updated_at)
     first = await database.commits.store(BLOCKS, change)
     assert await database.commits.store(BLOCKS, change) == first

@@ -100,7 +100,7 @@ async def test_headers_and_body_are_stored_under_one_seal(database: Database, cl
     decision = await Admission(database, clock).admit(candidate("1", received=RECEIVED))
     [row] = await rows(database, bodies)
     assert b"hooks.example" not in row.body
-    piece = Seal(database.master_key, bodies.c.body).open(row.body, row=decision.delivery_id)
+    piece = Seal(database.keys, bodies.c.body).open(row.body, row=decision.delivery_id)
     assert unpack(piece, row.headers_size) == (RECEIVED, BODY)
 
 
@@ -112,7 +112,7 @@ async def test_an_agent_is_given_the_body_alone(database: Database, clock: Manua
 
 async def test_a_delivery_of_before_headers_were_kept_still_opens(database: Database, clock: ManualClock) -> None:
     decision = await Admission(database, clock).admit(candidate("1"))
-    sealed = Seal(database.master_key, bodies.c.body).close(BODY, row=decision.delivery_id)
+    sealed = Seal(database.keys, bodies.c.body).close(BODY, row=decision.delivery_id)
     async with database.write() as connection:
         await connection.execute(bodies.update().values(body=sealed, headers_size=0))
     [work] = await Inbox(database, clock).claim(1)

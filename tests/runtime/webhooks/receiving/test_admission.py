@@ -31,7 +31,7 @@ def admission(database: Database, clock: ManualClock) -> Admission:
 
 
 def _body(database: Database, row: Any) -> bytes:
-    return body_of(Seal(database.master_key, bodies.c.body).open(row.body, row=row.delivery_id), row.headers_size)
+    return body_of(Seal(database.keys, bodies.c.body).open(row.body, row=row.delivery_id), row.headers_size)
 
 
 @given(st.none() | st.builds(First, st.text(), st.text()), st.booleans())
