@@ -86,7 +86,7 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
         await _indexed(memory, len(texts))
         times = Times(pushed - begin, time.perf_counter() - begin, time.process_time() - before)
         await memory.indexer.stop_background()
-        return times, memory.store.index_key
+        return times, memory.store.index_keys[0]
 
 
 async def _indexed(memory: OpenMemory, count: int) -> None:

@@ -422,6 +422,7 @@ def _generation(of: Program) -> Generation:
         table=RouteTable.of(mounts.values()),
         memories=Memories(of, found, fallback=fallback, open_collection=unused, lock=asyncio.Lock()),
         models=unused,
+        servers=unused,
         recall=unused,
         folders=(),
         agents=frozenset((*of.agents, *filter(None, woken))),

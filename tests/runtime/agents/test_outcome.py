@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import structlog
 
@@ -22,7 +24,7 @@ AWAY = ModelUnavailable("the model m on localhost does not answer")
 
 
 def turn(attempt: int = 1) -> ClaimedInput:
-    ids = {"id": "i", "run_id": "i", "agent": "a", "user_id": OWNER, "thread_id": "t"}
+    ids: dict[str, Any] = {"id": "i", "run_id": "i", "agent": "a", "user_id": OWNER, "thread_id": "t"}
     return ClaimedInput(**ids, attempt=attempt, tries=1, text="hello", scopes=frozenset(), sent_at=0)
 
 

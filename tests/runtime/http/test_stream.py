@@ -37,7 +37,7 @@ class Serving:
         *,
         limits: HttpLimits | None = None,
         heartbeat_seconds: float = 60,
-        **ends: bytes,
+        **ends: Any,
     ) -> AsyncIterator[Serving]:
         streams = StreamSender(look_seconds=0.02, heartbeat_seconds=heartbeat_seconds)
 

@@ -179,7 +179,8 @@ def test_a_call_that_a_killed_daemon_had_begun_is_made_once_and_reported(tmp_pat
             until(lambda: '"hang"' in calls.read_text(), what="the call")
             daemon.kill()
             for pid in (started, left):
-                until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what="the end of what the server had started")
+                process = Path(f"/proc/{pid}")
+                until(lambda: not process.exists(), what="the end of what the server had started")  # noqa: B023
         with running(tmp_path, "program", A_TOKEN=SECRET):
             done = question.result(120)
     assert done.returncode == 0, done.stderr

@@ -296,7 +296,7 @@ def test_a_rotation_by_another_daemon_on_the_database_is_followed(tmp_path: Path
 
     async def rotate_there() -> tuple[str, str]:
         database = await Database.open(postgres_url, KEY)
-        context = SecretContext({}, tmp_path, database, KEY, SYSTEM)
+        context = SecretContext({}, tmp_path, database, database.keys, SYSTEM)
         try:
             old = await generated.find("hook", context)
             await generated.rotate("hook", context, 0)

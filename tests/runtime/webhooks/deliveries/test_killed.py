@@ -38,7 +38,7 @@ async def test_everything_acknowledged_is_there_after_kill_9(
         await process.wait()
     database = await Database.open(database_url, master_key)
     assert acknowledged <= {row.id for row in await rows(database, deliveries, "id")}
-    seal = Seal(master_key, bodies.c.body)
+    seal = Seal(database.keys, bodies.c.body)
     whole = {
         row.delivery_id
         for row in await rows(database, bodies)
