@@ -61,7 +61,8 @@ webhook w {
 }
 webhook unverified { path "/open" provider github insecure_allow_unverified true }
 agent a { memory m model ollama instruction "Do." tools [search "local.*" "service.a"] context { max_tokens 8000 }
-    enabled false thread keyed { json_path "$.a" } block persona { value "Brief." } block human {} summarizer { model fast }
+    enabled false thread keyed { json_path "$.a" }
+    block persona { value "Brief." } block human {} summarizer { model fast }
 }
 model fast { service openai { headers { X-Team "core" } } fallback [slow] window 8192 }
 model slow { service ollama input_price 0.5 }
