@@ -173,6 +173,7 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
     assert taken == {
         *("embedding", "agent", "memory", "public_url", "limits.per_minute", "model"),
         *("context.reply_tokens", "summarizer.model", "index", "concurrency"),
+        *("limits.tokens_per_day", "limits.cost_per_day", "limits.runs_per_hour", "limits.at_limit"),
         *("window", "reply_tokens", "input_price", "output_price"),
         *("command", "url", "token"),
         *("summarize.model", "summarize.max_words"),

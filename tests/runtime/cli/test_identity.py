@@ -168,3 +168,35 @@ def test_the_url_is_what_senders_see(tmp_path: Path) -> None:
     with running(tmp_path, "program", SYMBIONT_PUBLIC_URL="https://hooks.example.com/in/") as daemon:
         made = shown(daemon.symbi("webhook", "create", "x", "--agent", "reviewer", "--json"))
     assert made["url"] == f"https://hooks.example.com/in/webhooks/{made['webhook_id']}"
+
+
+def test_the_limits_of_a_user_are_set_shown_and_taken_back(daemon: Daemon) -> None:
+    assert daemon.symbi("user", "add", "lim").returncode == 0
+    done = daemon.symbi("user", "set", "lim", "--tokens-per-day", "100_000", "--cost-per-day", "$1.50")
+    assert done.returncode == 0, done.stderr
+    made = shown(daemon.symbi("user", "set", "lim", "--runs-per-hour", "none", "--json"))
+    assert made["limits"] == {
+        "tokens_per_day": {"set": 100_000, "most": 100_000},
+        "cost_per_day": {"set": 1.5, "most": 1.5},
+        "runs_per_hour": {"set": "none", "most": None},
+    }
+    listed = daemon.symbi("user", "list").stdout
+    assert "tokens per day: 100,000, cost per day: $1.5000, runs per hour: none" in listed
+
+    back = shown(daemon.symbi("user", "set", "lim", "--tokens-per-day", "default", "--json"))
+    assert back["limits"]["tokens_per_day"] == {"set": None, "most": None}
+    assert shown(daemon.symbi("user", "show", "lim", "--json")) == back
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--tokens-per-day", value) for value in ("0", "-5", "1.5", "1e30", "nan", "", "many")),
+        *(("--cost-per-day", value) for value in ("0", "-1", "inf", "nan", "0.000001", "99999999")),
+        ("--runs-per-hour", "1000001"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_in_one_line(daemon: Daemon, option: str, value: str) -> None:
+    done = daemon.symbi("user", "set", "owner", f"{option}={value}")
+    refused(done, 2, option.removeprefix("--").replace("-", "_"))
+    assert len(done.stderr.splitlines()) <= 2
