@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -12,6 +12,8 @@ from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import user_settings
+from runtime.errors import NotFound
+from runtime.identity import users
 
 FRESH_SECONDS: Final = 1.0
 """Seconds for which settings that were read are used: another daemon may change them."""
@@ -63,10 +65,23 @@ class UserSettingsStore:
         async with self._database.read() as connection:
             return {row[0]: UserSettings(*row[1:]) for row in await connection.execute(query)}
 
-    def change(self, connection: Connection, user_id: str, changes: Mapping[str, int | None]) -> None:
-        """Change these settings of a user, in the caller's transaction."""
+    async def change(
+        self,
+        user_id: str,
+        changes: Mapping[str, int | None],
+        also: Callable[[Connection], object] = lambda connection: None,
+    ) -> None:
+        """Change these settings of a user. `also`: called in the same transaction, after the change was written. Raises
+        NotFound if the user does not exist any more, and `Unavailable`."""
         now = milliseconds(self._clock)
-        bulk.insert(connection, user_settings, ("user_id", "updated_at"), [(user_id, now)], ignore=True)
-        row = (user_id, *changes.values(), now)
-        bulk.update(connection, user_settings, ("user_id",), (*changes, "updated_at"), [row])
+
+        def write(connection: Connection) -> None:
+            if not users.exists(connection, user_id):
+                raise NotFound("there is no such user any more")
+            bulk.insert(connection, user_settings, ("user_id", "updated_at"), [(user_id, now)], ignore=True)
+            row = (user_id, *changes.values(), now)
+            bulk.update(connection, user_settings, ("user_id",), (*changes, "updated_at"), [row])
+            also(connection)
+
+        await self._database.transact(write)
         self._read.pop(user_id, None)

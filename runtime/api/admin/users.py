@@ -67,13 +67,10 @@ async def change(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         raise UsageError("nothing is to be set", hint="name a limit")
     now = milliseconds(context.clock)
 
-    def store(connection: Connection) -> None:
-        if not users.exists(connection, user_id):
-            raise NotFound("there is no such user any more")
-        context.user_settings.change(connection, user_id, changes)
+    def wake(connection: Connection) -> None:
         parking.wake(connection, BUDGET_EXCEEDED, now, user_id=user_id)
 
-    await context.database.transact(store)
+    await context.user_settings.change(user_id, changes, wake)
     context.on_queued()
     log.info("user_limits_set", user_id=user_id, **changes)
     return await _with_limits(context, user_id)

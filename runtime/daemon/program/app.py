@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from runtime.agents.prompt_context import build_prompt
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
 from runtime.api.admin.state import AdminContext, ModelStatus
-from runtime.clock import SYSTEM, Clock, milliseconds
+from runtime.clock import SYSTEM, Clock
 from runtime.daemon.process.master_rotation import MasterKeySource, open_database
 from runtime.daemon.process.root import APPROVALS_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
@@ -58,8 +58,6 @@ from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
-from runtime.threads.run import BUDGET_EXCEEDED
-from runtime.threads.turns import parking
 from runtime.tool_servers.approvals import Approvals
 from runtime.tool_servers.logins import Logins
 from runtime.tool_servers.registry import ServerRegistry
@@ -540,20 +538,8 @@ class App:
             self.removed = tuple(f"{entry.name} ({entry.path})" for entry in removed)
         self._join()
         await self._activate(generation, previous)
-        await self._wake_at_limits(previous, generation)
         await previous.retire()
         return generation, removed
-
-    async def _wake_at_limits(self, previous: Generation, generation: Generation) -> None:
-        """Try the turns again that wait for budgets, if limits or prices are others than before; also after a start,
-        because the program or the settings may have changed meanwhile."""
-        if previous.number and _limits_and_prices(previous.program) == _limits_and_prices(generation.program):
-            return
-        now = milliseconds(self.clock)
-        # Turns that are not woken because the database is away go on in the next day or hour.
-        with suppress(Unavailable):
-            if await self.database.transact(lambda connection: parking.wake(connection, BUDGET_EXCEEDED, now)):
-                self.on_queued()
 
     def _opening(self) -> MemoryOpener:
         index_folder = self.root.state / INDEXES if self._searching else None
@@ -610,12 +596,6 @@ def _removed(before: Generation, after: Generation) -> list[MountedWebhook]:
     if before.mounts.keys() <= after.mounts.keys():
         return []
     return [entry for name, entry in before.mounts.items() if name not in after.mounts]
-
-
-def _limits_and_prices(program: Program) -> tuple[object, ...]:
-    agents, models = program.agents.values(), program.models.values()
-    limits = {agent.name: agent.limits for agent in agents}
-    return limits, {model.name: (model.input_price, model.output_price) for model in models}
 
 
 def _most(lines: Sequence[Line]) -> Sequence[Line]:

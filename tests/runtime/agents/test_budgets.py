@@ -45,6 +45,7 @@ async def idle(agent: Acting) -> None:
 
 async def reload(agent: Acting, folder: Path, text: str) -> None:
     write_program(folder, text)
+    agent.app._keeps_program = True  # as a daemon's
     assert await agent.app.reload()
 
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from sqlalchemy import text
 
 from runtime.clock import Clock
+from runtime.database import bulk
 from runtime.database.connection import Database
+from runtime.database.schema import users
 from runtime.identity.user_settings import UserSettingsStore
 from runtime.models.budgets.budgets import Asked, Budgets, Reservation
 from runtime.models.budgets.limits import UNLIMITED, Limits, Used
@@ -36,10 +38,10 @@ class Spending:
         self._clock = clock
 
     async def limit(self, user: str, tokens: int | None) -> None:
-        """Set the `tokens_per_day` of a user."""
-        await self.database.transact(
-            lambda connection: self.settings.change(connection, user, {"tokens_per_day": tokens})
-        )
+        """Set the `tokens_per_day` of a user, who is added if there is none."""
+        columns, row = ("user_id", "name", "created_at"), (user, user, 0)
+        await self.database.transact(lambda connection: bulk.insert(connection, users, columns, [row], ignore=True))
+        await self.settings.change(user, {"tokens_per_day": tokens})
 
     async def reserve(self, most: Used, user: str = "ada", agent: str = "helper") -> Reservation | None:
         """Raises BudgetExceeded."""
