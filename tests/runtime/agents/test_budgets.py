@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from runtime.tools import TOOLS
 from tests.lanes import LONG
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.daemon.running import running, until, write_program
+from tests.runtime.daemon.running import on_postgres, running, until, write_program
 
 
 def limited(model: ScriptedModel, limits: str, *, more: str = "", models: str = "") -> str:
@@ -224,6 +227,44 @@ async def test_a_service_that_does_not_say_what_it_used_counts_what_was_reserved
             total, held = await used(agent)
             assert total > 200
             assert held == 0
+
+
+@LONG
+def test_two_daemons_on_one_database_keep_a_limit_together_and_go_on_when_it_is_raised(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    def answer(_: Any) -> Any:
+        time.sleep(0.05)
+        return says("Yes.")
+
+    with ScriptedModel(answer) as model, ExitStack() as stack:
+        text = limited(model, "tokens_per_day 30000 runs_per_hour 1000", more="thread delivery")
+        text = text.replace('memory notes { path "notes" embedding hashing }', "memory notes { store collection }")
+        daemons = []
+        for name in ("one", "other"):
+            root = tmp_path / name
+            root.mkdir()
+            write_program(root, text)
+            daemons.append(stack.enter_context(running(root, "program", **on_postgres(postgres_url))))
+        for number in range(40):
+            assert daemons[number % 2].request("POST", "/w", b'{"number":%d}' % number).status == 202
+
+        def states() -> Counter[str]:
+            done = daemons[0].symbi("agent", "runs", "--tail", "100", "--json", **on_postgres(postgres_url))
+            return Counter(run["state"] for run in json.loads(done.stdout)["runs"])
+
+        found = until(lambda: seen if (seen := states())["budget_exceeded"] + seen["done"] == 40 else None, 120)
+        assert found["budget_exceeded"]
+        assert found["done"] == len(model.bodies)
+        shown = daemons[0].symbi("agent", "usage", "--json", **on_postgres(postgres_url))
+        use = json.loads(shown.stdout)["limits"][0]
+        assert 0 < use["used"] <= 30_000
+        assert use["reserved"] == 0
+
+        for name in ("one", "other"):
+            write_program(tmp_path / name, text.replace("30000", "10000000"))
+        until(lambda: states()["done"] == 40, 120)
+        assert len(model.bodies) == 40
 
 
 @LONG
