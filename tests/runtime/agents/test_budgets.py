@@ -245,7 +245,7 @@ def test_two_daemons_on_one_database_keep_a_limit_together_and_go_on_when_it_is_
             root = tmp_path / name
             root.mkdir()
             write_program(root, text)
-            daemons.append(stack.enter_context(running(root, "program", **on_postgres(postgres_url))))
+            daemons.append(stack.enter_context(running(root, "program", wait=True, **on_postgres(postgres_url))))
         for number in range(40):
             assert daemons[number % 2].request("POST", "/w", b'{"number":%d}' % number).status == 202
 
