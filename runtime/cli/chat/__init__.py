@@ -45,7 +45,7 @@ def chat(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Talk with AGENT, by default the only agent that has a model. It needs a running daemon.
+    """Talk with AGENT, by default the main agent. It needs a running daemon.
 
     A conversation continues the agent's main thread, with everything that was said there. Without a terminal, standard
     input is one question, as with `-m`.

@@ -38,7 +38,7 @@ SCOPES: Final = ("write",)
 
 
 async def open_conversation(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the thread in which to talk with the agent `agent`, by default the only one with a model: the main thread
+    """Return the thread in which to talk with the agent `agent`, by default the main agent: the main thread
     of the user `user`, with `new` a new conversation, or the thread `thread`.
 
     `said`: what the user said there before, oldest first. `subject`: whose core memory the agent has there; null for

@@ -18,7 +18,7 @@ from runtime.tools.context import Acting
 
 
 async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of the context with which the agent `agent`, by default the only one with a model, would answer
+    """Return the parts of the context with which the agent `agent`, by default the main agent, would answer
     in the thread `thread` now, by default in the main one, with the tokens of each. No model is asked."""
     agent = talking_agent(context, parameters)
     thread = await talking_thread(context, parameters, agent)
