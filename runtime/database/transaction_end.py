@@ -27,13 +27,16 @@ class TransactionEnd:
 @contextmanager
 def ending(connection: Connection) -> Iterator[TransactionEnd]:
     """Collect the work of `at_end` in a transaction, and do it at the end of the block, unless that raises."""
-    end = connection.info[_END] = TransactionEnd()
+    # Read once: a connection that was lost meanwhile has none.
+    info = connection.info
+    outer = info.get(_END)
+    end = info[_END] = TransactionEnd()
     try:
         yield end
         for work, items in end.work.items():
             work(connection, items)
     finally:
-        del connection.info[_END]
+        info[_END] = outer
 
 
 def at_end(connection: Connection, work: Work, item: object) -> None:
