@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from tests.lanes import LONG
 from tests.npm_servers import CACHE, PACKAGES, VERSION, installed
 from tests.runtime.agents.scripted import ScriptedModel, calling
-from tests.runtime.daemon.running import running, until, write_program
+from tests.runtime.daemon.running import BIN, running, until, write_program
 from tests.stories.agents.test_mcp_servers import approve, called, listed, readiness, state
 
 pytestmark = LONG
@@ -107,6 +108,33 @@ def test_a_server_over_http(tmp_path: Path, model: ScriptedModel) -> None:
     finally:
         server.kill()
         server.wait()
+
+
+WITHOUT_EXECUTABLE_MEMORY = """
+import ctypes, os, sys
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) != 0:  # PR_SET_MDWE
+    sys.exit("this kernel has no PR_SET_MDWE")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_the_setting_of_the_service_that_stops_a_server_is_named(tmp_path: Path, model: ScriptedModel) -> None:
+    """As `MemoryDenyWriteExecute=yes` of systemd does it, from version 254 on."""
+    probe = subprocess.run([sys.executable, "-c", WITHOUT_EXECUTABLE_MEMORY, "/bin/true"], check=False)
+    if probe.returncode != 0:
+        pytest.skip("the kernel has no PR_SET_MDWE")
+    write_program(tmp_path, program(model, f"command {listed(installed() / 'mcp-server-everything')}"))
+    with running(tmp_path, "program") as daemon:
+        approve(daemon)
+    wrapped = [sys.executable, "-c", WITHOUT_EXECUTABLE_MEMORY, BIN / "symbi"]
+    with running(tmp_path, "program", command=wrapped, HOME="/nowhere") as daemon:
+        until(lambda: state(daemon) == "away", what="the end of the server")
+        status, text = readiness(daemon)
+        call = called(daemon, model, "raw_echo", message="hello")
+    assert status == "YELLOW"
+    assert "MemoryDenyWriteExecute=yes of the service stops programs such as Node" in text
+    assert "no home folder that can be written to" in text
+    assert call["status"] == "error"
 
 
 def test_npx_finds_a_server_and_not_what_stands_in_the_root(tmp_path: Path, model: ScriptedModel) -> None:

@@ -111,6 +111,29 @@ def test_systemd_finds_no_fault_in_the_unit(tmp_path: Path) -> None:
 
 
 @needs_systemd
+def test_the_drop_in_for_mcp_servers_allows_what_node_needs_and_nothing_else(tmp_path: Path) -> None:
+    program = tmp_path / "symbi"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    unit = tmp_path / "symbiont.service"
+    unit.write_text(UNIT.read_text().replace("/opt/symbiont/bin/symbi", str(program)))
+
+    def judged() -> list[str]:
+        verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+        assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
+        command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        return [line.split("=")[0] for line in lines if "=" in line]
+
+    before = judged()
+    folder = tmp_path / "symbiont.service.d"
+    folder.mkdir()
+    (folder / "mcp-servers.conf").write_text((UNIT.parent / "mcp-servers.conf").read_text())
+    changed = [line for line in judged() if line not in before]
+    assert changed == ["✗ MemoryDenyWriteExecute"]
+
+
+@needs_systemd
 def test_systemd_calls_the_units_exposure_ok() -> None:
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=15", "--no-pager", UNIT],
