@@ -126,7 +126,7 @@ def test_the_setting_of_the_service_that_stops_a_server_is_named(tmp_path: Path,
     write_program(tmp_path, program(model, f"command {listed(installed() / 'mcp-server-everything')}"))
     with running(tmp_path, "program") as daemon:
         approve(daemon)
-    wrapped = [sys.executable, "-c", WITHOUT_EXECUTABLE_MEMORY, BIN / "symbi"]
+    wrapped: list[str | Path] = [sys.executable, "-c", WITHOUT_EXECUTABLE_MEMORY, BIN / "symbi"]
     with running(tmp_path, "program", command=wrapped, HOME="/nowhere") as daemon:
         until(lambda: state(daemon) == "away", what="the end of the server")
         status, text = readiness(daemon)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,10 @@ def called(daemon: Daemon, model: ScriptedModel, tool: str, **arguments: Any) ->
     assert (answer["ended"], answer["messages"]) == ("answered", ["Done."])
     [call] = answer["tool_calls"]
     return dict(call)
+
+
+def gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
 
 
 def test_a_server_is_used_after_it_was_approved_and_until_it_changes(tmp_path: Path, model: ScriptedModel) -> None:
@@ -160,9 +165,9 @@ def test_a_reload_starts_a_server_again_only_if_what_was_approved_differs(tmp_pa
         approve(daemon)
         second = pid()
         assert second != first
-        assert not Path(f"/proc/{first}").exists()
+        assert gone(first)
         loaded(f'memory notes {{ path "notes" embedding hashing }}\n{model.block}agent helper {{ model scripted }}\n')
-        until(lambda: not Path(f"/proc/{second}").exists(), what="the end of the server")
+        until(partial(gone, second), what="the end of the server")
 
 
 @LONG
@@ -179,8 +184,7 @@ def test_a_call_that_a_killed_daemon_had_begun_is_made_once_and_reported(tmp_pat
             until(lambda: '"hang"' in calls.read_text(), what="the call")
             daemon.kill()
             for pid in (started, left):
-                process = Path(f"/proc/{pid}")
-                until(lambda: not process.exists(), what="the end of what the server had started")  # noqa: B023
+                until(partial(gone, pid), what="the end of what the server had started")
         with running(tmp_path, "program", A_TOKEN=SECRET):
             done = question.result(120)
     assert done.returncode == 0, done.stderr
