@@ -21,8 +21,6 @@ from runtime.tool_servers.connection import ServerConnection, opened
 from runtime.tool_servers.errors import ServerAway
 from runtime.tool_servers.login import LoginAttempt, StoredLogin
 from runtime.tool_servers.logins import Logins
-from tests.conftest import KEY
-from tests.databases import migrated
 from tests.runtime.tool_servers.authorization import Authorization, private_service
 from tests.runtime.tool_servers.places import service
 
@@ -41,10 +39,8 @@ def url(authorization: Authorization) -> Iterator[str]:
 
 
 @pytest.fixture
-async def logins(tmp_path: Path) -> AsyncIterator[Logins]:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
-    yield Logins(database, SYSTEM)
-    await database.close()
+async def logins(database: Database) -> Logins:
+    return Logins(database, SYSTEM)
 
 
 @pytest.fixture
