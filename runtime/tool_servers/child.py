@@ -66,7 +66,13 @@ class Child:
         child = cls(process, lifeline, on_line)
         start = json.dumps({"command": list(command), "env": {**kept, **env}})
         # The secrets are in no environment but the server's. A pipe takes 64 KiB; the guard reads at once.
-        await asyncio.to_thread(_write_all, lifeline, start.encode() + b"\n")
+        try:
+            await asyncio.to_thread(_write_all, lifeline, start.encode() + b"\n")
+        except BaseException as error:
+            await child.stop()
+            if isinstance(error, OSError):
+                raise ServerAway(f"its process has ended at once: {error.strerror}") from None
+            raise
         return child
 
     @property

@@ -7,15 +7,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from runtime.database.errors import Unavailable
 from runtime.tool_servers.errors import CallUncertain, ServerAway
+from runtime.tool_servers.place import Place
 
 if TYPE_CHECKING:
-    from runtime.tool_servers.session import CallResult, Listed, Place, Session
+    from runtime.tool_servers.session import CallResult, Listed, Session
 
 log = structlog.get_logger("symbiont.mcp")
 
@@ -128,8 +130,8 @@ class ServerConnection:
 
     async def _connected(self) -> str:
         """Connect, and return the reason when the connection has ended. Raises nothing but the cancellation."""
-        from runtime.tool_servers.session import broken
-
+        # The SDK takes a second, which no request should wait for.
+        session_module = await asyncio.to_thread(import_module, "runtime.tool_servers.session")
         loop = asyncio.get_running_loop()
         self._lost = lost = loop.create_future()
         self._changed.clear()
@@ -141,7 +143,7 @@ class ServerConnection:
             reason = f"the login cannot be read: {error.line()}"
         except Exception as error:
             # What broke the connection may have come as an error of a task inside; the first reason counts.
-            reason = lost.result() if lost.done() else broken(self._place, error)
+            reason = lost.result() if lost.done() else session_module.broken(self._place, error)
         finally:
             self._session = None
             _settle(lost, "")

@@ -1,21 +1,32 @@
 """The definition of a server's tool as a person approves it and as a model sees it: bounded, in plain text, with a
-schema that refers to nothing."""
+schema without references, in the shapes that `runtime.tools.model.schema` reads.
+
+No schema of a server validates anything here: a pattern of a server would be run against a model's text.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, Self
-
-from runtime.tool_servers.schema import plain_schema
+from typing import Any, Final, Self
 
 LONGEST_DESCRIPTION: Final = 4000
 """Maximum characters of a description; the rest is cut."""
 LARGEST_SCHEMA: Final = 64 * 1024
 """Maximum bytes of a schema as JSON; a tool with a larger one is refused."""
+MOST_PARTS: Final = 5000
+"""Maximum parts of a schema after its references are replaced."""
+DEEPEST: Final = 32
+"""Maximum depth of a schema."""
+
+_LEFT_OUT: Final = frozenset(
+    {"$ref", "$defs", "definitions", "$schema", "$id", "$anchor", "$comment", "oneOf", "allOf"}
+)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 # Controls, marks of direction, invisible characters: what a person does not see must not reach a model.
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
@@ -25,7 +36,8 @@ class InvalidTool(ValueError):  # noqa: N818
     """A tool is not offered, for the reason in the message."""
 
 
-class ToolDefinition(NamedTuple):
+@dataclass(frozen=True)
+class ToolDefinition:
     """A tool of a server. `schema`: of its parameters, an object. The last three are what the server says about it;
     None if it does not say."""
 
@@ -36,14 +48,14 @@ class ToolDefinition(NamedTuple):
     destructive: bool | None = None
     idempotent: bool | None = None
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Identifies everything that is approved of the tool."""
         return digest_of(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Return the definition as JSON data."""
-        return self._asdict()
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -98,3 +110,111 @@ def _visible(part: Any) -> Any:
         key: visible(value) if key in {"description", "title"} and isinstance(value, str) else _visible(value)
         for key, value in part.items()
     }
+
+
+def plain_schema(given: Any) -> dict[str, Any]:
+    """Return the schema of a tool's parameters as an object without references.
+
+    A reference that is circular, or leads nowhere or elsewhere, accepts anything. Raises ValueError, with the end of a
+    sentence, for what is no schema of an object, and for one that is too large.
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError("is not an object")
+    found = _Reader(given).part(given, (), 0)
+    if found.get("type", "object") != "object":
+        raise ValueError("is not one of an object")
+    found["type"] = "object"
+    found.setdefault("properties", {})
+    return found
+
+
+class _Reader:
+    """Reads one schema. `parts` counts what was read."""
+
+    def __init__(self, whole: Mapping[str, Any]) -> None:
+        self._whole = whole
+        self._parts = 0
+
+    def part(self, part: Any, inside: tuple[str, ...], depth: int) -> dict[str, Any]:
+        """Return a part without references. `inside`: the references that led here."""
+        self._parts += 1
+        if self._parts > MOST_PARTS or depth > DEEPEST:
+            raise ValueError("is too large or nested too deep")
+        if isinstance(part, bool):
+            return {}
+        if not isinstance(part, Mapping):
+            raise ValueError("is not valid")
+        found = self._referred(part, inside, depth)
+        for key, value in part.items():
+            if key not in _LEFT_OUT:
+                found[key] = self._keyword(key, value, inside, depth)
+        for one in _list(part.get("allOf", ())):
+            found = _merged(found, self.part(one, inside, depth + 1))
+        kinds = found.get("type")
+        if isinstance(kinds, list):
+            found |= _alternatives(found, [{"type": each} for each in kinds if isinstance(each, str)])
+        if "oneOf" in part:
+            choices = [self.part(each, inside, depth + 1) for each in _list(part["oneOf"])]
+            found.setdefault("anyOf", choices)
+        return found
+
+    def _referred(self, part: Mapping[str, Any], inside: tuple[str, ...], depth: int) -> dict[str, Any]:
+        reference = part.get("$ref")
+        if not isinstance(reference, str) or reference in inside:
+            return {}
+        target = self._target(reference)
+        return {} if target is None else self.part(target, (*inside, reference), depth + 1)
+
+    def _target(self, reference: str) -> Any:
+        """Return what a reference (RFC 6901, in a fragment) of this schema leads to; None if it leads nowhere."""
+        if reference != "#" and not reference.startswith("#/"):
+            return None
+        place: Any = self._whole
+        for step in reference.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if not isinstance(place, Mapping) or name not in place:
+                return None
+            place = place[name]
+        return place
+
+    def _keyword(self, key: str, value: Any, inside: tuple[str, ...], depth: int) -> Any:
+        match key:
+            case "properties":
+                if not isinstance(value, Mapping):
+                    raise ValueError("is not valid")
+                return {name: self.part(each, inside, depth + 1) for name, each in value.items()}
+            case "items" | "additionalProperties" | "not" if isinstance(value, Mapping):
+                return self.part(value, inside, depth + 1)
+            case "items":
+                return {}
+            case "anyOf":
+                return [self.part(each, inside, depth + 1) for each in _list(value)]
+            case "required":
+                return [each for each in _list(value) if isinstance(each, str)]
+            case "enum":
+                return list(_list(value))
+        return value
+
+
+def _list(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise ValueError("is not valid")
+    return value
+
+
+def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return two schemas that both hold, as far as a model needs to know."""
+    found = {**second, **first}
+    if "properties" in first and "properties" in second:
+        found["properties"] = {**first["properties"], **second["properties"]}
+    if "required" in first and "required" in second:
+        found["required"] = list(dict.fromkeys([*first["required"], *second["required"]]))
+    return found
+
+
+def _alternatives(found: dict[str, Any], kinds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what replaces a list of types in a schema: several types are alternatives."""
+    del found["type"]
+    if len(kinds) == 1:
+        return kinds[0]
+    return {} if "anyOf" in found or not kinds else {"anyOf": kinds}

@@ -61,8 +61,9 @@ def _become(command: list[str], env: dict[str, str]) -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execvpe(command[0], command, env)  # noqa: S606 - a command that a person approved
-    except OSError as error:
-        os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        os.write(2, f"{command[0]} cannot be started: {reason}\n".encode())
     os._exit(NOT_STARTED)
 
 

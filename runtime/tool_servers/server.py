@@ -11,9 +11,10 @@ from runtime.tool_servers.approvals import Approval, Facts, ToolChanges, changed
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.definition import ToolDefinition
 from runtime.tool_servers.errors import ServerAway
+from runtime.tool_servers.place import Place
 
 if TYPE_CHECKING:
-    from runtime.tool_servers.session import CallResult, Place
+    from runtime.tool_servers.session import CallResult
 
 State = Literal["unapproved", "changed", "no secret", "connecting", "connected", "away"]
 """`changed`: the block is not what was approved. `no secret`: one cannot be resolved. `connecting`: also before a

@@ -6,8 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import mcp_types as types
@@ -23,6 +21,7 @@ from runtime.tool_servers.definition import InvalidTool, ToolDefinition, defined
 from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
 from runtime.tool_servers.http import AWAY, AWAY_TEXT, ServerClient
 from runtime.tool_servers.login import reason_of
+from runtime.tool_servers.place import Place
 
 MOST_TOOLS: Final = 256
 """Maximum tools of a server; others are not offered."""
@@ -32,8 +31,6 @@ LONGEST_TEXT: Final = 1_000_000
 """Maximum characters of the texts of a result together; the rest is left out."""
 LONGEST_ERROR: Final = 2000
 """Maximum characters of the error of a call."""
-LEAST_MASKED: Final = 6
-"""Minimum characters of a secret that is replaced in what a server sends: shorter ones are in every text."""
 
 _CLOSED: Final = -32000
 _Result: Final = TypeAdapter[Any](types.CallToolResult | types.InputRequiredResult)
@@ -41,27 +38,6 @@ _Result: Final = TypeAdapter[Any](types.CallToolResult | types.InputRequiredResu
 # The SDK logs what a server sends.
 for _name in ("client", "mcp.client"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """How a server is reached: a command with its environment and folder, or an address with headers. The environment,
-    the headers and `secrets` (their texts) contain secrets."""
-
-    name: str
-    command: tuple[str, ...] | None
-    env: Mapping[str, str] = field(repr=False)
-    folder: Path
-    url: str | None
-    headers: Mapping[str, str] = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
-
-    def masked(self, text: str) -> str:
-        """Return a text of the server without the secrets that it was given."""
-        for secret in self.secrets:
-            if len(secret) >= LEAST_MASKED:
-                text = text.replace(secret, "[secret]")
-        return text
 
 
 class Listed(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dslc.blocks.mcp import McpServer
 from dslc.blocks.values.secret import is_reference, valid_secret
@@ -18,11 +18,9 @@ from runtime.secrets.secret import Secret
 from runtime.tool_servers.approvals import facts_of, secrets_of
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.definition import digest_of
+from runtime.tool_servers.place import Place
 from runtime.tool_servers.registry import ServerRegistry
 from runtime.tool_servers.server import ProgramServer
-
-if TYPE_CHECKING:
-    from runtime.tool_servers.session import Place
 
 FOLDERS: Final = "mcp-servers"
 """Folder of the state folder in which each server that is a program has its working folder."""
@@ -46,6 +44,8 @@ class ServerOpener:
         for name, block in program.mcp_servers.items():
             missing = resolution.missing(secrets_of(block))
             place = None if missing else self.place(block, resolution.values)
+            if place is not None and (wrong := _not_sendable(place)):
+                place, missing = None, wrong
             approval, connection = approved.get(name), None
             if place is not None and approval is not None and approval.facts == facts_of(block):
                 connection = await self._connection(block, place, held)
@@ -54,8 +54,6 @@ class ServerOpener:
 
     def place(self, block: McpServer, values: Mapping[str, Secret]) -> Place:
         """Return how the server is reached, with its secrets."""
-        from runtime.tool_servers.session import Place
-
         known: list[str] = []
 
         def text(name: str, value: str) -> str:
@@ -93,6 +91,15 @@ class ServerOpener:
         connection = await held.take(self.pool, (block.name, digest_of(given)), opening)
         connection.start_seconds = seconds
         return connection
+
+
+def _not_sendable(place: Place) -> tuple[str, ...]:
+    """Return the headers with characters that no header has (RFC 9110 section 5.5), a line each."""
+    return tuple(
+        f"the header {name} contains invalid characters"
+        for name, value in place.headers.items()
+        if any(each != "\t" and not " " <= each <= "~" for each in value)
+    )
 
 
 def _text(secret: Secret) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.tool_servers.connection import ServerConnection
-from runtime.tool_servers.session import Place
+from runtime.tool_servers.place import Place
 
 RAW = Path(__file__).parent / "raw_server.py"
 

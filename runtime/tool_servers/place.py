@@ -1,0 +1,32 @@
+"""Where a server is, with the secrets that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+LEAST_MASKED: Final = 6
+"""Minimum characters of a secret that is replaced in what a server sends: shorter ones are in every text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How a server is reached: a command with its environment and folder, or an address with headers. The environment,
+    the headers and `secrets` (their texts) contain secrets."""
+
+    name: str
+    command: tuple[str, ...] | None
+    env: Mapping[str, str] = field(repr=False)
+    folder: Path
+    url: str | None
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+    def masked(self, text: str) -> str:
+        """Return a text of the server without the secrets that it was given."""
+        for secret in self.secrets:
+            if len(secret) >= LEAST_MASKED:
+                text = text.replace(secret, "[secret]")
+        return text
