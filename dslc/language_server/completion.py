@@ -262,9 +262,10 @@ def _names(here: _At, setting: Setting) -> Iterator[CompletionItem]:
 def _tools(here: _At, setting: Setting) -> Iterator[CompletionItem]:
     """Tools, and a pattern for those of each server that a block declares."""
     yield from _rows(here, setting)
+    last = len(here.vocabulary.rows(setting.family or ""))
     for name in sorted(here.declared("mcp")):
         pattern = f"{name}.*"
-        yield here.item(pattern, "name", insert=_name(here, pattern), detail="mcp")
+        yield here.item(pattern, "name", insert=_name(here, pattern), detail="mcp", rank=last)
 
 
 def _name(here: _At, name: str) -> str:

@@ -116,6 +116,7 @@ def test_what_a_body_needs_comes_first() -> None:
         ("memory m { store records { gates [review |] } }", ["tdd_proof"]),
         ("memory m { store records { gates | } }", []),  # the list's bracket comes first
         ("agent a { tools [search, re|] }", ["remember"]),
+        ("mcp git {}\nagent a { tools [search, |] }", ["remember", "git.*"]),
         ("agent a { tools [\n    search\n    |\n", ["remember"]),
         ('agent a { instruction "a | b" }', []),
         ('agent a { instruction """\n    memory |\n    """ }', []),

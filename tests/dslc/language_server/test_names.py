@@ -58,6 +58,14 @@ def test_a_model_is_renamed_wherever_it_is_named_and_never_to_a_service() -> Non
         _renamed(project(a=text), "model", "fast", "ollama")
 
 
+def test_a_server_is_renamed_in_the_tools_of_agents_and_never_to_a_name_with_a_dot() -> None:
+    text = 'mcp git { url "https://example.org" }\nagent a { tools ["git.*" "git.push" search] }\n'
+    new = 'mcp hub-2 { url "https://example.org" }\nagent a { tools ["hub-2.*" "hub-2.push" search] }\n'
+    assert _renamed(project(a=text), "mcp", "git", "hub-2") == {"a": new}
+    with pytest.raises(RenameRefused, match="has no dot"):
+        _renamed(project(a=text), "mcp", "git", "git.hub")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

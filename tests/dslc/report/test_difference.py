@@ -302,6 +302,30 @@ def test_another_model_embeds_everything_again(old: str, new: str, again: bool) 
     assert entry.effects == ((_EMBEDDED_AGAIN.strip(),) if again else ())
 
 
+_SERVER = 'command ["server"] env { TOKEN "secret://env/A" }'
+_AGAIN = "nothing starts it until `symbi mcp-server approve s` approves it again"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "effects"),
+    [
+        (None, _SERVER, ("nothing starts it until `symbi mcp-server approve s` approves it",)),
+        (None, 'url "https://a.example"', ("nothing connects to it until `symbi mcp-server approve s` approves it",)),
+        (_SERVER, 'command ["other"] env { TOKEN "secret://env/A" }', (_AGAIN,)),
+        (_SERVER, 'command ["server"] env { TOKEN "secret://env/B" }', (_AGAIN,)),
+        (_SERVER, f"{_SERVER} timeout 5s trust_hints true", ()),
+        (_SERVER, None, ("agents have none of its tools any more (`s.*`)",)),
+    ],
+)
+def test_a_server_waits_for_a_person(old: str | None, new: str | None, effects: tuple[str, ...]) -> None:
+    catalog = Catalog.installed()
+    texts = ("" if each is None else f"mcp s {{ {each} }}" for each in (old, new))
+    before, after = (analyse([Source("main.symbiont", text)], catalog).program for text in texts)
+    found = difference(before, after, Vocabulary(catalog))
+    (entry,) = (*found.added, *found.changed, *found.removed)
+    assert entry.effects == effects
+
+
 _URL = 'url "secret://env/A"'
 
 
