@@ -55,7 +55,8 @@ class Setting(NamedTuple):
     `form`: pattern that the whole text must match, or each key of a map; `form_says`: description of such a text.
     `families`: all items of the list must belong to one of these. `refuses`: values of other settings that exclude this
     one. `distinct`: the texts of all such settings must differ. `fills`: part of a template whose place this setting
-    names; `signed_only`: useless unless a template contains that part.
+    names; `signed_only`: useless unless a template contains that part. `guards`: patterns of tools match destructive
+    tools too.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Setting(NamedTuple):
     distinct: bool = False
     fills: str | None = None
     signed_only: bool = False
+    guards: bool = False
     settings: tuple[Setting, ...] = ()
 
     def takes_body(self, words: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from dslc.blocks.block import Block, GroupModel, NamedGroupModel
-from dslc.blocks.values.types import As, Name, Tool
+from dslc.blocks.values.types import As, Guarded, Name, Tool
 from dslc.blocks.variant import Variant
 
 _Model = Annotated[Variant | None, As("variant", family="model", block="model")]
@@ -161,6 +161,12 @@ class Agent(Block):
         default=(),
         description='The tools the agent may use: names, and patterns such as `"memory_*"`. By default its memory '
         "tools. A destructive tool must be named in full.",
+    )
+    confirm: tuple[Guarded, ...] = Field(
+        default=(),
+        description="The tools whose calls wait until a person approves them: names, and patterns such as "
+        '`"memory_*"`, which match destructive tools too.',
+        examples=["memory_purge"],
     )
     tool_calling: Literal["json", "native"] = Field(
         default="json",

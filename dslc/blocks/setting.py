@@ -102,6 +102,7 @@ def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
         way = ways[-1]  # the outermost, as in `Annotated[Name, As("reference", …)]`
         found = {"type": way.written, "block": way.block, "family": way.family}
         found |= {"choices": way.choices} if way.choices else {}
+        found |= {"guards": True} if way.guards else {}
     elif get_origin(annotation) is Literal:
         found = {"type": "word", "choices": get_args(annotation)}
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation is not Variant:

@@ -111,7 +111,8 @@ def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> N
 
 
 _FOR_A_MODEL = (
-    "tools", "tool_calling", "max_steps", "thread", "context", "summarizer", "block", "main", "lock",
+    "tools", "confirm", "tool_calling", "max_steps", "thread", "context", "summarizer", "block", "main",
+    "lock",
 )  # fmt: skip
 
 

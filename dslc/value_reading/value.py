@@ -260,7 +260,7 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
         return _server_tool(context, setting, token, text, server)
     known = context.vocabulary.rows(setting.family or "")
     matched = [name for name in known if matches(text, name)]
-    if text in known or any(not known[name].destructive for name in matched):
+    if text in known or any(setting.guards or not known[name].destructive for name in matched):
         return text
     near = None if context.collector.full else nearest(text.rstrip("*"), known)
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="tools")

@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 from dslc.blocks.agent import Agent
 from runtime.agents.context.build import BuiltContext, build_measured
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields, Metadata
-from runtime.agents.context.render import tools_text
+from runtime.agents.context.render import tools_text, waiting_text
 from runtime.agents.fixed_context import budget_of, calls_natively, fixed_fields, ordered_tools, with_blocks
-from runtime.agents.loop.calls import Call, Runner
+from runtime.agents.loop.call import Call
+from runtime.agents.loop.calls import Runner
+from runtime.agents.loop.confirmations import Confirmations
 from runtime.agents.loop.inputs import input_parts, payload_of
 from runtime.agents.loop.loop import Ended, Loop, LoopSettings
 from runtime.agents.loop.summarizer import Summarizer
@@ -29,6 +31,7 @@ from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
 from runtime.search.errors import IndexFailed
 from runtime.switches import COMPACTION, EMBEDDING, SWITCHES, TOOLS, SwitchedOff
+from runtime.threads.approvals.asking import Asker
 from runtime.threads.content import text_of
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.messages import NewMessage
@@ -169,6 +172,7 @@ class _Answering:
         self._settings = context.settings
         self._memory = context.memory
         self._services = services
+        self._confirm_seconds = context.confirm_seconds
         self._client = client
         self._place = place
         self._context = replace(context.tool_context, acting=acting)
@@ -213,7 +217,9 @@ class _Answering:
             fields=fields,
             refreshed=self._refreshed,
             finder=self._finder,
-            runner=Runner(self._tools, self._call, self._log, self._context.caller, self._refused),
+            runner=Runner(
+                self._tools, self._call, self._log, self._context.caller, self._confirmations(), self._refused
+            ),
             reads=frozenset(name for name, tool in self._tools.items() if tool.read_only) | {DONE.name, FIND_TOOL.name},
             state=self._state,
             summarizer=self._summarizer,
@@ -221,12 +227,19 @@ class _Answering:
         )
         return await loop.run()
 
+    def _confirmations(self) -> Confirmations:
+        turn = self._turn
+        by = Asker(turn.user_id, turn.agent, self._place.thread.id, turn.run_id, turn.attempt)
+        caller, seconds = self._context.caller, self._confirm_seconds
+        return Confirmations(self._agent.confirm, self._tools, self._services.approvals, self._log, caller, by, seconds)
+
     async def preview(self) -> Preview:
         """Return the context as it is now."""
         await self._state.load()
         fields = await self._fields(await self._blocks())
         summary = "" if self._state.summary is None else self._state.summary.text
-        whole = fields._replace(entries=self._state.entries, summary=summary)
+        waiting = waiting_text(self._state.waiting)
+        whole = fields._replace(entries=self._state.entries, summary=summary, tasks=waiting)
         budget = await budget_of(self._agent, self._client)
         return Preview(await build_measured(whole, budget, self._counter, self._client), budget)
 

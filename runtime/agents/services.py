@@ -13,12 +13,14 @@ from sqlalchemy import Connection
 from dslc.blocks.agent import Agent
 from dslc.program import Program
 from runtime.agents.loop.events import RunEvents
+from runtime.agents.loop.open_calls import OpenCalls
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.core.store import BlockStore
 from runtime.models.calls.usage import usage_of
 from runtime.models.client import ModelClient
 from runtime.threads.agent_settings import AgentSettings
+from runtime.threads.approvals.store import Approvals
 from runtime.threads.content import EventPart
 from runtime.threads.events import told
 from runtime.threads.events.log import EventLog, RunEvent
@@ -39,6 +41,8 @@ _SAID: Final = {
     "cancelled": "The turn was cancelled.",
     "failed": "The turn failed.",
 }
+_COMPLETE: Final = ("answered", "done", "max_steps", "repeated")
+"""How runs end whose calls have outputs."""
 _EMPTY: Final = "The model's replies were empty."
 """Why a run failed that has no error."""
 _COUNTERS: Final = 64
@@ -56,6 +60,8 @@ class AgentServices:
         self.blocks = BlockStore(database, clock)
         self.settings = AgentSettings(database, clock)
         self.order = ThreadOrder(database, clock)
+        self.approvals = Approvals(database, clock)
+        self.open_calls = OpenCalls(database, self.messages, self.approvals)
         self.inputs = Inputs(database, clock, on_ended=self.note_ends)
         self.events = RunEvents()
         self.event_log = EventLog(database, clock)
@@ -74,18 +80,23 @@ class AgentServices:
         self.messages.on_change = self.summaries.on_change = self.threads.on_change = changed
 
     def note_ends(self, connection: Connection, ended: Sequence[EndedRun]) -> None:
-        """Append the end of runs to the event log, and a message to the threads of those that ended without an answer,
-        in the transaction that ends them. Runs without a thread are a recorder's, or did not begin.
+        """Append the end of runs to the event log, an output for each call that has none, and a message to the threads
+        of those that ended without an answer, in the transaction that ends them. Runs without a thread are a
+        recorder's, or did not begin.
 
         The message has no key: a run that is continued by a redelivery ends again.
         """
         for run in ended:
-            if run.thread_id is None or run.ended is None:
+            if run.thread_id is None:
+                continue
+            by = Writer(run.thread_id, run.user_id, run.run_id, None, run.at)
+            if run.ended not in _COMPLETE:
+                self.open_calls.close(connection, by)
+            if run.ended is None:
                 continue
             self.event_log.append(connection, self._last_event(run, run.ended))
             text = _SAID.get(run.ended)
             if text is not None:
-                by = Writer(run.thread_id, run.user_id, run.run_id, None, run.at)
                 said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
                 self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said))
 

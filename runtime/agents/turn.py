@@ -43,3 +43,5 @@ class AgentContext:
     """Seconds that one attempt of an agent with a model may take."""
     tools: Toolset
     """The tools that the program has: those of the table, and of its servers."""
+    confirm_seconds: float
+    """Seconds that a call waits for the approval of a person."""

@@ -488,6 +488,44 @@ run_event_counts = Table(
 )
 """The number of each user's newest event."""
 
+approvals = Table(
+    "approvals",
+    metadata,
+    _id(),
+    _user(),
+    Column("agent", String(64), nullable=False),
+    Column("thread_id", String(36), nullable=False),
+    Column("run_id", String(36), nullable=False),
+    Column("call_id", String(80), nullable=False),  # unique in the run
+    Column("tool", Text, nullable=False),
+    Column("state", String(16), nullable=False),  # awaiting, approved, denied, expired, cancelled
+    Column("deadline", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("decided_at", BigInteger),
+    Column("decided_by", String(64)),  # the id of a user
+    Column("reason", Sealed),
+    Column("content", Sealed, nullable=False),  # JSON: the arguments, and the hash of what is to run
+    UniqueConstraint("run_id", "call_id", name="uq_approvals_call"),
+    Index("ix_approvals_newest", "user_id", "created_at", "id"),
+    Index("ix_approvals_thread", "thread_id"),
+)
+"""Calls of tools that a person has to confirm, and what was decided."""
+
+_where(approvals, "ix_approvals_awaiting", "state = 'awaiting'", "user_id", "created_at", "id")
+
+standing_approvals = Table(
+    "standing_approvals",
+    metadata,
+    _id(),
+    _user(),
+    Column("agent", String(64), nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("decided_by", String(64), nullable=False),  # the id of a user
+    UniqueConstraint("user_id", "agent", "tool", name="uq_standing_approvals_tool"),
+)
+"""Tools that an agent may call for a user without asking again."""
+
 secrets = Table(
     "secrets",
     metadata,

@@ -15,7 +15,17 @@ from sqlalchemy import delete as delete_from
 
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.schema import TURN_TABLES, inputs, messages, runs, steps, summaries, thread_turns, threads
+from runtime.database.schema import (
+    TURN_TABLES,
+    approvals,
+    inputs,
+    messages,
+    runs,
+    steps,
+    summaries,
+    thread_turns,
+    threads,
+)
 from runtime.errors import Conflict
 from runtime.threads import change_log, run
 from runtime.threads.events import log
@@ -121,7 +131,7 @@ def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
     found = list(connection.execute(some).scalars())
     if not found:
         return False
-    for table in (messages, summaries):
+    for table in (messages, summaries, approvals):
         if _delete_some(connection, table, found) == CHUNK:
             return True
     if log.delete_of_threads(connection, found, CHUNK) == CHUNK:
@@ -166,6 +176,7 @@ def _delete_turns(connection: Connection, of: Sequence[str]) -> None:
     """Delete these inputs with their runs, which have the same ids."""
     bulk.delete(connection, thread_turns, "turn_id", of)
     bulk.delete(connection, steps, "run_id", of)
+    bulk.delete(connection, approvals, "run_id", of)
     bulk.delete(connection, runs, "id", of)
     bulk.delete(connection, inputs, "id", of)
 

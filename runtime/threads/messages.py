@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -14,13 +14,14 @@ from sqlalchemy import Connection, Select, delete, select, update
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import Unsealable
 from runtime.database.connection import Database
-from runtime.database.schema import messages, threads
+from runtime.database.schema import messages, runs, threads
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound
 from runtime.threads import change_log, content
 from runtime.threads.content import EventPart, MessageKind, Part, Role
 from runtime.threads.deletion import DELETED
 from runtime.threads.events.log import EventLog, RunEvent
+from runtime.threads.run import ENDED
 from runtime.threads.thread import Thread, not_found
 from runtime.threads.thread_write import (
     KEY_LENGTH,
@@ -103,19 +104,29 @@ class Messages:
         """Like `append`, without waiting: steps and messages that are put together are usually in one transaction, in
         this order. Raises `Unavailable` immediately during an outage."""
         by = Writer(thread.id, thread.user_id, run_id, attempt, milliseconds(self._clock))
-        rows = tuple(self._row(each, by) for each in new)
-        tell = tuple(
-            (row.id, partial(self._events.append, event=event))
-            for row, each in zip(rows, new, strict=True)
-            for event in each.events
-        )
-        stored = self._database.commits.put(WRITES, ThreadWrite(by, rows, tell=tell))
+        stored = self._database.commits.put(WRITES, self._write(by, new))
         return asyncio.create_task(self._stored(stored, thread), name="messages appended")
 
     def store_event(self, connection: Connection, by: Writer, event: EventPart) -> None:
         """Append an event in a transaction that has locked the thread. Nothing happens if the thread is gone."""
-        new = NewMessage(role="system", kind="event", parts=(event,), tokens=len(event.text))
-        store(connection, [ThreadWrite(by, (self._row(new, by),))])
+        self.store(connection, by, [NewMessage(role="system", kind="event", parts=(event,), tokens=len(event.text))])
+
+    def store(self, connection: Connection, by: Writer, new: Sequence[NewMessage]) -> None:
+        """Append messages in a transaction that has locked the thread, see `append`. Nothing happens if the thread is
+        gone."""
+        store(connection, [self._write(by, new)])
+
+    def last_calls(self, connection: Connection, thread_id: str, user_id: str, run_id: str) -> list[Message]:
+        """Return the newest message with calls of tools that a run appended to a thread, and the outputs after it;
+        nothing if it called none."""
+        mine = messages.c.run_id == run_id, messages.c.thread_id == thread_id
+        query = select(messages.c.position).where(*mine, messages.c.kind == "tool_call")
+        first = connection.execute(query.order_by(messages.c.position.desc()).limit(1)).scalar()
+        if first is None:
+            return []
+        kinds = messages.c.kind.in_(("tool_call", "tool_output")), messages.c.position >= first
+        found = connection.execute(select(*messages.c[*MESSAGE_COLUMNS]).where(*mine, *kinds).order_by("position"))
+        return [self._opened(MessageRow(*row), thread_id, user_id) for row in found]
 
     async def read(
         self, thread: Thread, *, after: int = -1, before: int | None = None, limit: int = PAGE
@@ -173,6 +184,12 @@ class Messages:
             rows = (await connection.execute(query)).all()
         return [self._opened(MessageRow(*row), thread_id, user_id) for thread_id, user_id, *row in rows]
 
+    async def runs_that_go_on(self, run_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these runs that have not ended. Raises `Unavailable`."""
+        living = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.state.not_in(ENDED))
+        async with self._database.read() as connection:
+            return frozenset((await connection.execute(living)).scalars())
+
     async def count(self, thread: Thread) -> int:
         """Return how many messages the thread has now; 0 if it was deleted."""
         query = select(threads.c.length - threads.c.deletions).where(
@@ -196,6 +213,15 @@ class Messages:
 
         await self._database.transact(remove)
         self.on_change(thread)
+
+    def _write(self, by: Writer, new: Sequence[NewMessage]) -> ThreadWrite:
+        rows = tuple(self._row(each, by) for each in new)
+        tell = tuple(
+            (row.id, partial(self._events.append, event=event))
+            for row, each in zip(rows, new, strict=True)
+            for event in each.events
+        )
+        return ThreadWrite(by, rows, tell=tell)
 
     def _row(self, new: NewMessage, by: Writer) -> MessageRow:
         if new.key is not None and not 0 < len(new.key) <= KEY_LENGTH:

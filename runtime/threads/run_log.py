@@ -119,6 +119,12 @@ class RunLog:
         self._end(write(DONE, milliseconds(self._clock), result))
         return msgspec.json.decode(encoded)
 
+    async def began(self, key: str) -> bool:
+        """Return True if an earlier attempt began the step with this key, and it may have happened. Raises
+        `Unavailable`."""
+        earlier = (await self._recorded()).get(key)
+        return earlier is not None and earlier.state != FAILED
+
     def _name(self, key: str | None) -> str:
         if key is None:
             return f"{UNNAMED}{next(self._unnamed)}"

@@ -109,6 +109,13 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
     ]
 
 
+def recorded_in(connection: Connection, run_id: str, keys: Sequence[str]) -> dict[str, Recorded]:
+    """Return the steps of a run with these keys."""
+    query = select(*steps.c["key", "position", "kind", "repeatable", "state", "result"])
+    found = connection.execute(query.where(steps.c.run_id == run_id, steps.c.key.in_(keys)))
+    return {key: Recorded(*rest) for key, *rest in found}
+
+
 async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]:
     """Return the steps that earlier attempts at the run recorded, by key."""
     query = select(*steps.c["position", "key", "kind", "repeatable", "state", "result"])

@@ -16,6 +16,14 @@ from runtime.tools.agent.config import agent_config_edit, agent_config_show, age
 from runtime.tools.agent.events import agent_events
 from runtime.tools.agent.memory import memory_append, memory_insert, memory_replace
 from runtime.tools.agent.recall import conversation_search
+from runtime.tools.approvals.decide import (
+    approval_approve,
+    approval_deny,
+    approval_list,
+    approval_show,
+    standing_approval_list,
+    standing_approval_revoke,
+)
 from runtime.tools.archival.memory import archival_forget, archival_insert, archival_replace, archival_search
 from runtime.tools.collection.items import forget, get, update
 from runtime.tools.collection.overview import get_collections, metrics, new_collection
@@ -420,6 +428,38 @@ TOOLS = table_of(
             idempotent=True,
             destructive=True,
             example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(approval_list, "read", indexes=False, people=True, example={"agent": "assistant", "limit": 20}),
+        Tool(
+            approval_show,
+            "read",
+            indexes=False,
+            people=True,
+            example={"approval_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        # A client of MCP asks a person before it calls it.
+        Tool(
+            approval_approve,
+            "write",
+            indexes=False,
+            destructive=True,
+            people=True,
+            example={"approval_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            approval_deny,
+            "write",
+            indexes=False,
+            people=True,
+            example={"approval_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "reason": "Wait for the review."},
+        ),
+        Tool(standing_approval_list, "read", indexes=False, people=True, example={"agent": "assistant"}),
+        Tool(
+            standing_approval_revoke,
+            "write",
+            indexes=False,
+            people=True,
+            example={"standing_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
     ],
 )

@@ -72,6 +72,14 @@ class ServerTool(Tool):
         """The JSON Schema of the parameters, as it was approved."""
         return self._definition.schema
 
+    @property
+    def exact(self) -> Mapping[str, Any]:
+        """The definition of the tool, and the server itself."""
+        return {"definition": self._definition.digest, "server": self._server.facts}
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Do nothing: the server checks its parameters."""
+
     async def _run(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         return await self._ask(context, given)
 

@@ -156,6 +156,11 @@ class Tool:
         schema = schema_of(self.parameters)
         return _without_in_lists(schema, self._ignored) if self._ignored else schema
 
+    @property
+    def exact(self) -> Mapping[str, Any]:
+        """What decides what a call does, besides its arguments, as JSON: a person who approves one approves it too."""
+        return self.schema
+
     @cached_property
     def result(self) -> type[BaseModel]:
         """The model that the function returns."""
@@ -189,6 +194,10 @@ class Tool:
     async def _run(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name."""
         return await self.function(context, **_values(self._read(given)), **self._bound)
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise WrongParameters if the function cannot be called with `given`."""
+        self._read(given)
 
     def _read(self, given: Mapping[str, Any]) -> BaseModel:
         """Return the parameters by full name. Raises WrongParameters.

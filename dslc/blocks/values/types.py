@@ -35,13 +35,15 @@ class As:
     """Type of a field in the language.
 
     `block`: the kind of block that a reference names, or a variant instead of a row. `family`: the catalog's family
-    with the rows of a variant or name. `choices`: the parts of a template.
+    with the rows of a variant or name. `choices`: the parts of a template. `guards`: patterns of tools match
+    destructive tools too, because the setting protects from them.
     """
 
     written: Written
     block: str | None = None
     family: str | None = None
     choices: tuple[str, ...] | None = None
+    guards: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ Url = Annotated[str, AfterValidator(valid_url), As("url")]
 JsonPath = Annotated[str, AfterValidator(valid_json_path), As("json_path")]
 HeaderName = Annotated[str, AfterValidator(valid_header_name), As("header_name")]
 Tool = Annotated[str, AfterValidator(valid_tool), As("tool", family="tool")]
+Guarded = Annotated[str, AfterValidator(valid_tool), As("tool", family="tool", guards=True)]
 Pattern = Annotated[str, AfterValidator(valid_pattern), As("pattern")]
 Event = Annotated[str, AfterValidator(valid_event), As("event")]
 Network = Annotated[str, AfterValidator(valid_network), As("network")]

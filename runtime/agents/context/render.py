@@ -59,6 +59,12 @@ def tail_text(fields: Fields) -> str:
     return fenced("state", "\n".join(lines))
 
 
+def waiting_text(tools: Iterable[str]) -> str:
+    """Return one line about calls of these tools that wait for a person; empty without any."""
+    names = ", ".join(tools)
+    return f"Calls of earlier turns that wait for approval by a person: {names}" if names else ""
+
+
 def metadata_text(about: Metadata) -> str:
     """Return the sizes of an agent's memories in one line."""
     compacted = f"; conversation last summarized {about.compacted}" if about.compacted else ""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
-from msgspec import Struct
 
+from runtime.agents.loop.call import UNCERTAIN, UNKNOWN, Call, CallOutput, output_of, step_key
+from runtime.agents.loop.confirmations import Confirmations
 from runtime.database.errors import Unavailable
-from runtime.errors import NotFound, SymbiontError
+from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
 from runtime.memory.errors import FsyncFailed
+from runtime.threads.approvals.approval import Approval
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import StepUncertain, Superseded
-from runtime.tool_servers.errors import CallUncertain
-from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool
 
 log = structlog.get_logger("symbiont.agent")
@@ -26,33 +26,16 @@ TOOL_SECONDS: Final = 60.0
 """Seconds that a tool may take; `LONG_TOOL_SECONDS` for one whose row says that it may take minutes."""
 LONG_TOOL_SECONDS: Final = 600.0
 
-Status = Literal["ok", "error", "unknown"]
-
-UNKNOWN: Final = (
-    "The daemon or its database stopped while this call was running, so it is not known whether it happened. It is not "
-    "repeated. Check before you call it again."
-)
-
-_UNCERTAIN: Final = "so it is not known whether it happened. Check before you repeat it."
-
-
-class Call(Struct, frozen=True):
-    """A tool call of a reply. `id`: unique in the run, the same in every attempt."""
-
-    id: str
-    name: str
-    arguments: Mapping[str, Any]
-
-
-class CallOutput(Struct, frozen=True):
-    """The output of a call. `unknown`: it was begun, did not end as it should, and may have happened."""
-
-    status: Status
-    text: str
-
-
 Answer = Callable[[Call], Awaitable[str]]
 """Calls a tool for a call of the model; returns its result as text. Raises SymbiontError."""
+
+
+class Ran(NamedTuple):
+    """The outputs of the first calls; all of them unless one waits. `waits`: the approvals that calls wait for, first
+    that of the call without an output."""
+
+    outputs: list[CallOutput]
+    waits: tuple[Approval, ...]
 
 
 class Runner:
@@ -65,6 +48,7 @@ class Runner:
         answer: Answer,
         run_log: RunLog,
         caller: Caller,
+        confirmations: Confirmations,
         refused: SymbiontError | None = None,
     ) -> None:
         self._refused = refused
@@ -72,26 +56,39 @@ class Runner:
         self._answer = answer
         self._log = run_log
         self._caller = caller
+        self._confirmations = confirmations
 
-    async def run(self, calls: Sequence[Call]) -> list[CallOutput]:
-        """Run calls in order, and return their outputs. Calls that follow each other and only read run together.
+    def asks(self, calls: Sequence[Call]) -> bool:
+        """Return True if a person has to confirm some of these calls."""
+        return self._refused is None and any(map(self._confirmations.concerns, calls))
+
+    async def run(self, calls: Sequence[Call]) -> Ran:
+        """Run calls in order, until one waits for a person, and return their outputs. Calls that follow each other and
+        only read run together. A person is asked about all of them at once.
 
         Raises `Unavailable`, `Superseded` and FsyncFailed; every other error is an output.
         """
+        verdicts = {} if self._refused is not None else await self._confirmations.verdicts(calls)
+        waits = [verdict for verdict in verdicts.values() if isinstance(verdict, Approval)]
         outputs: list[CallOutput] = []
-        for together in self._batches(calls):
+        for together in self._batches(calls, verdicts):
+            verdict = verdicts.get(together[0].id)
+            if isinstance(verdict, Approval):
+                return Ran(outputs, tuple(waits))
             # All of them are awaited, so that none is left running when one raises.
-            done = await asyncio.gather(*map(self._one, together), return_exceptions=True)
+            done = await asyncio.gather(*(self._one(each, verdict) for each in together), return_exceptions=True)
             for each in done:
                 if isinstance(each, BaseException):
                     raise each
                 outputs.append(each)
-        return outputs
+        return Ran(outputs, ())
 
-    def _batches(self, calls: Sequence[Call]) -> Iterator[list[Call]]:
+    def _batches(self, calls: Sequence[Call], alone: Collection[str]) -> Iterator[list[Call]]:
+        """Yield the calls that run together. `alone`: the ids of calls that run with no other."""
         reading: list[Call] = []
         for call in calls:
-            if (tool := self._tools.get(call.name)) is not None and tool.read_only:
+            tool = self._tools.get(call.name)
+            if tool is not None and tool.read_only and call.id not in alone:
                 reading.append(call)
                 continue
             if reading:
@@ -101,17 +98,17 @@ class Runner:
         if reading:
             yield reading
 
-    async def _one(self, call: Call) -> CallOutput:
+    async def _one(self, call: Call, verdict: CallOutput | None) -> CallOutput:
         tool = self._tools.get(call.name)
         # A call that an earlier attempt began is not repeated if none is called any more.
-        repeatable = self._refused is None and (tool is None or tool.repeatable)
+        repeatable = verdict is not None or (self._refused is None and (tool is None or tool.repeatable))
 
         async def act() -> CallOutput:
-            return await self._output(call, tool)
+            return await self._output(call, tool) if verdict is None else verdict
 
         intent = {"tool": call.name, "arguments": call.arguments}
         try:
-            done = await self._log.step("tool", intent, act, key=f"call/{call.id}", repeatable=repeatable)
+            done = await self._log.step("tool", intent, act, key=step_key(call.id), repeatable=repeatable)
         except StepUncertain:
             return CallOutput("unknown", UNKNOWN)
         return msgspec.convert(done, CallOutput)
@@ -131,21 +128,12 @@ class Runner:
         except (Superseded, FsyncFailed):
             raise
         except SymbiontError as error:
-            return self._failed(error, tool)
+            return output_of(error, tool, self._caller)
         except TimeoutError:
             late = f"{call.name} did not answer within {seconds:g} seconds"
             if tool is None or tool.read_only:
                 return CallOutput("error", late)
-            return CallOutput("unknown", f"{late}, {_UNCERTAIN}")
+            return CallOutput("unknown", f"{late}, {UNCERTAIN}")
         except Exception:
             log.exception("tool_failed", tool=call.name)
             return CallOutput("error", f"{call.name} failed because of an error of the program; it is in the log")
-
-    def _failed(self, error: SymbiontError, tool: Tool | None) -> CallOutput:
-        """Return the output of a call that raised `error`."""
-        if isinstance(error, NotFound):
-            return CallOutput("error", error.line())
-        if isinstance(error, CallUncertain) and tool is not None and not tool.repeatable:
-            return CallOutput("unknown", f"{error}, {_UNCERTAIN}")
-        failure = failure_of(error, tool, self._caller)
-        return CallOutput("error", msgspec.json.encode(failure.json()).decode())

@@ -7,11 +7,11 @@ on where the earlier attempt stopped.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 import structlog
@@ -19,8 +19,9 @@ import structlog
 from runtime.agents.context.build import BuiltContext, build_measured
 from runtime.agents.context.compaction import to_summarize
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields
-from runtime.agents.context.render import joined
-from runtime.agents.loop.calls import Call, CallOutput, Runner
+from runtime.agents.context.render import joined, waiting_text
+from runtime.agents.loop.call import Call, CallOutput, encoded
+from runtime.agents.loop.calls import Ran, Runner
 from runtime.agents.loop.events import Publish, RunEvent
 from runtime.agents.loop.guard import RepeatGuard
 from runtime.agents.loop.summarizer import Summarizer
@@ -30,10 +31,13 @@ from runtime.agents.loop.transcript import without_calls
 from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.correction import read_with_corrections
 from runtime.agents.reply.reply_stream import ReplyStream
+from runtime.errors import Parked
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
 from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
 from runtime.models.request import Reply, Request
+from runtime.threads import run
+from runtime.threads.approvals.approval import Approval
 from runtime.threads.content import MessageKind, Part, Role, TextPart, ToolCallPart, ToolOutputPart, text_of
 from runtime.threads.events import told
 from runtime.threads.events.log import RunEvent as LoggedEvent
@@ -54,6 +58,7 @@ _NOT_RUN: Final = (
     "This call was not run, because your reply was cut off or could not be read without guessing. Nothing was changed. "
     "Call it again if you still want it."
 )
+_REFUSED: Final = CallOutput("error", _NOT_RUN)
 _LAST_STEP: Final = (
     "You have used all steps of this turn, and no tools are available any more. Say where you stand: what is done, and "
     "what is left."
@@ -128,8 +133,8 @@ class Loop:
         return "max_steps"
 
     async def _step(self, number: int) -> Ended | None:
-        """Do one step. Returns how the run ended, None if it goes on."""
-        reading = await self._ask(number)
+        """Do one step. Returns how the run ended, None if it goes on. Raises Parked while a call waits for a person."""
+        reading = await self._read(number)
         calls = [
             Call(f"{self._log.run_id[-12:]}_{number}_{index}", call.name, call.arguments)
             for index, call in enumerate(reading.calls)
@@ -139,11 +144,15 @@ class Loop:
         # An outage may end the calls first; then nobody awaits it.
         replied.add_done_callback(lambda stored: stored.cancelled() or stored.exception())
         acting = [call for call in calls if call.name != DONE.name]
-        outputs = await self._call(acting, lossless=reading.lossless)
+        if self._runner.asks(acting):
+            await self._keep(number, reading)
+        outputs, waits = await self._call(acting, lossless=reading.lossless)
         self._changed = any(call.name not in self._reads for call in acting)
         self._state.add(await replied)
         if outputs:
             self._state.add(await self._state.put(self._output_messages(number, acting, outputs)))
+        if waits:
+            raise _parked(waits)
         if any(map(self._is_repeated, acting, outputs)):
             return "repeated"
         refused = not reading.lossless and any(call.name not in self._reads for call in acting)
@@ -168,7 +177,9 @@ class Loop:
         """Replace the oldest messages of the context by a summary, if it would become too large; True if that was done.
         While the summarizing model is away the context leaves them out, and nothing is lost."""
         entries, sizes, settings = self._state.entries, built.sizes, self._settings
-        old = to_summarize(entries, sizes, wanted=built.wanted, budget=settings.budget, threshold=settings.threshold)
+        old = self._state.absorbable(
+            to_summarize(entries, sizes, wanted=built.wanted, budget=settings.budget, threshold=settings.threshold)
+        )
         if not old or not self._shrinks:
             return False
         previous = "" if self._state.summary is None else self._state.summary.text
@@ -192,6 +203,23 @@ class Loop:
         await self._state.absorb(before, text, tokens, await self._summarizer.embed(text))
         self._tell({"event": "compacted", "messages": len(old)})
         return True
+
+    async def _read(self, number: int) -> AgentReply:
+        """Return the reading of the reply of a step: the one that was kept, or that of what the model replies."""
+        if not await self._log.began(_reply_key(number)):
+            return await self._ask(number)
+        done = await self._log.step("reply", {}, lambda: self._ask(number), key=_reply_key(number), repeatable=True)
+        return msgspec.convert(done, AgentReply)
+
+    async def _keep(self, number: int, reading: AgentReply) -> None:
+        """Record how the reply of a step was read, because a person is asked about its calls: read again with the tools
+        of a later program, it may mean other ones."""
+
+        async def read() -> AgentReply:
+            return reading
+
+        if not await self._log.began(_reply_key(number)):
+            await self._log.step("reply", {}, read, key=_reply_key(number), repeatable=True)
 
     async def _ask(self, number: int, *, last: bool = False) -> AgentReply:
         """Return what the model replies. `last`: it is asked without tools where it stands."""
@@ -265,6 +293,7 @@ class Loop:
             entries=entries,
             summary="" if summary is None else summary.text,
             input=self._state.input,
+            tasks=waiting_text(self._state.waiting),
         )
         if last:
             # Services refuse calls in a request that offers no tools.
@@ -276,20 +305,28 @@ class Loop:
             )
         return await build_measured(fields, self._settings.budget, self._counter, self._client)
 
-    async def _call(self, calls: Sequence[Call], *, lossless: bool) -> list[CallOutput]:
-        """Run the calls of a reply. If it was not read without loss, only those run that change nothing."""
-        runnable = [call for call in calls if lossless or call.name in self._reads]
-        for call in runnable:
-            self._tell({"event": "call", "id": call.id, "name": call.name, "arguments": call.arguments})
-        done = iter(await self._runner.run(runnable))
-        outputs = [
-            next(done) if lossless or call.name in self._reads else CallOutput("error", _NOT_RUN) for call in calls
-        ]
-        for call, output in zip(calls, outputs, strict=True):
+    async def _call(self, calls: Sequence[Call], *, lossless: bool) -> Ran:
+        """Run the calls of a reply, until one waits for a person. If it was not read without loss, only those run that
+        change nothing. A call whose output is in the thread has ended."""
+        known = {call.id: output for call in calls if (output := self._state.outputs.get(call.id)) is not None}
+        refused = {} if lossless else {call.id: _REFUSED for call in calls if call.name not in self._reads}
+        settled = {**refused, **known}
+        runnable = [call for call in calls if call.id not in settled]
+        for call in calls:
+            if call.id not in refused:
+                self._tell({"event": "call", "id": call.id, "name": call.name, "arguments": call.arguments})
+        ran = await self._runner.run(runnable)
+        done = iter(ran.outputs)
+        outputs: list[CallOutput] = []
+        for call in calls:
+            output = settled.get(call.id) or next(done, None)
+            if output is None:
+                break
+            outputs.append(output)
             self._tell({"event": "output", "id": call.id, "name": call.name, **msgspec.to_builtins(output)})
             if call.name == FIND_TOOL.name:
                 self._finder.promote(str(call.arguments.get("query", "")))
-        return outputs
+        return Ran(outputs, ran.waits)
 
     def _reply_messages(self, number: int, reading: AgentReply, calls: Sequence[Call]) -> list[NewMessage]:
         messages = []
@@ -318,7 +355,8 @@ class Loop:
                 (ToolOutputPart(call.id, call.name, output.text, output.status),),
                 self._called(number, call, output.status),
             )
-            for index, (call, output) in enumerate(zip(calls, outputs, strict=True))
+            # Of a call that waits there is none yet, nor of those after it.
+            for index, (call, output) in enumerate(zip(calls, outputs, strict=False))
         ]
 
     def _new(
@@ -332,6 +370,12 @@ class Loop:
             publish({**event, "run_id": self._log.run_id})
 
 
-def encoded(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as JSON."""
-    return msgspec.json.encode(arguments).decode()
+def _reply_key(number: int) -> str:
+    return f"{number}/reply"
+
+
+def _parked(waits: Sequence[Approval]) -> Parked:
+    """Return the error that ends an attempt until a person has decided, and lets the thread go on meanwhile."""
+    tools = ", ".join(dict.fromkeys(each.tool for each in waits))
+    text, until = f"a call of {tools} waits for the approval of a person", min(each.deadline for each in waits)
+    return Parked(text, state=run.AWAITING, until=until, frees_thread=True, hint="`symbi agent pending` shows it")

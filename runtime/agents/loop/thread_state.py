@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
 from runtime.agents.context.fields import Entry
-from runtime.agents.loop.transcript import entries_of, group_of
+from runtime.agents.loop.call import CallOutput
+from runtime.agents.loop.transcript import Group, calls_without_output, entries_of, group_of
+from runtime.threads.content import ToolCallPart, ToolOutputPart
 from runtime.threads.messages import Message, Messages, NewMessage
 from runtime.threads.run_log import RunLog
 from runtime.threads.summaries import NewSummary, Summaries, Summary
@@ -18,8 +20,6 @@ from runtime.threads.thread import Thread
 LOADED_TOKENS: Final = 1_000_000
 """Tokens of messages that are loaded at most. What is older than that and not summarized is left out."""
 
-_GROUP_MESSAGES: Final = 100
-"""Messages before new ones among which those of the same group are looked for."""
 _POSITION: Final = attrgetter("position")
 _GROUP: Final = attrgetter("group")
 
@@ -44,20 +44,46 @@ class ThreadState:
         """What the run answers."""
         self.entries: tuple[Entry, ...] = ()
         """The messages as entries of a context."""
+        self.outputs: Mapping[str, CallOutput] = {}
+        """What earlier attempts of this run have stored, by the ids of the calls."""
+        self.waiting: tuple[str, ...] = ()
+        """The tools whose calls of other turns wait for a person, each once."""
+        self._open_runs: frozenset[str] = frozenset()
+        self._open_calls: dict[str, int] = {}
+        """The positions of calls whose turns go on, until they have an output."""
         self._loaded: list[Message] = []
+        self._begins: dict[Group, int] = {}
 
     async def load(self) -> None:
         """Read the newest summary, and the messages after it. The cost does not depend on the thread's length."""
         self.summary = await self._summaries.latest(self.thread)
         after = -1 if self.summary is None else self.summary.last_position
         self._loaded = await self._messages.newest_within(self.thread, LOADED_TOKENS, after=after)
-        self.entries = tuple(entries_of(self._loaded, native=self._native))
+        await self._look_at_open_calls()
+        if self._log.attempt > 1:
+            self.outputs = _outputs(await self._messages.of_run(self.thread, self._log.run_id))
+        self.entries = tuple(self._entries_of(self._loaded))
+        for message in self._loaded:
+            self._begins.setdefault(group_of(message), message.position)
+
+    async def _look_at_open_calls(self) -> None:
+        """Find the calls without an output whose turns go on."""
+        found = calls_without_output(self._loaded)
+        run_ids = {message.run_id for message in found.values() if message.run_id is not None}
+        if not run_ids:
+            return
+        self._open_runs = await self._messages.runs_that_go_on(run_ids)
+        theirs = {call_id: message for call_id, message in found.items() if message.run_id in self._open_runs}
+        self._open_calls = {call_id: message.position for call_id, message in theirs.items()}
+        others = (message for message in theirs.values() if message.run_id != self._log.run_id)
+        parts = (part for message in others for part in message.parts if isinstance(part, ToolCallPart))
+        self.waiting = tuple(dict.fromkeys(part.name for part in parts if part.id in theirs))
 
     async def begin(self, new: NewMessage) -> None:
         """Store what the run answers, once."""
         stored = await self.put([new])
         self.add(stored)
-        self.input = entries_of(stored, native=self._native)[0]
+        self.input = self._entries_of(stored)[0]
 
     def put(self, new: Sequence[NewMessage]) -> asyncio.Future[list[Message]]:
         """Store messages of this run, together with the steps that are put at the same time. `add` takes the result."""
@@ -72,16 +98,25 @@ class ThreadState:
         if not new:
             return
         self._loaded += new
-        # The first of them may belong to a group that is there, with an event of another run in between.
-        groups = {group_of(message) for message in new}
-        begin = next(each.position for each in self._loaded[-len(new) - _GROUP_MESSAGES :] if group_of(each) in groups)
+        for message in new:
+            self._begins.setdefault(group_of(message), message.position)
+            for part in message.parts:
+                if isinstance(part, ToolOutputPart):
+                    self._open_calls.pop(part.call_id, None)
+        # The first of them may belong to a group that is there, with an event of another run or turns in between.
+        begin = min(self._begins[group_of(message)] for message in new)
         changed = self._loaded[bisect_left(self._loaded, begin, key=_POSITION) :]
         settled = bisect_left(self.entries, begin, key=_GROUP)
-        self.entries = (*self.entries[:settled], *entries_of(changed, native=self._native))
+        self.entries = (*self.entries[:settled], *self._entries_of(changed))
 
     def older(self, position: int) -> list[Entry]:
         """Return the messages before a position for a summary, with the calls apart from what was said."""
-        return entries_of(self._until(position), native=True)
+        return entries_of(self._until(position), native=True, open_runs=self._open_runs)
+
+    def absorbable(self, old: Sequence[Entry]) -> Sequence[Entry]:
+        """Return those of the oldest entries that a summary may absorb: those before the first call that waits."""
+        first = min(self._open_calls.values(), default=None)
+        return old if first is None else [entry for entry in old if entry.group < first]
 
     async def absorb(self, before: int, text: str, tokens: int, embedding: tuple[bytes, str] | None) -> None:
         """Store the summary of the messages before the position `before`, and forget them here. `embedding`: of the
@@ -103,5 +138,13 @@ class ThreadState:
         self._loaded = self._loaded[len(old) :]
         self.entries = tuple(entry for entry in self.entries if entry.group >= before)
 
+    def _entries_of(self, messages: Sequence[Message]) -> list[Entry]:
+        return entries_of(messages, native=self._native, open_runs=self._open_runs)
+
     def _until(self, position: int) -> list[Message]:
         return self._loaded[: bisect_left(self._loaded, position, key=_POSITION)]
+
+
+def _outputs(messages: Sequence[Message]) -> dict[str, CallOutput]:
+    parts = (part for message in messages for part in message.parts)
+    return {part.call_id: CallOutput(part.status, part.text) for part in parts if isinstance(part, ToolOutputPart)}

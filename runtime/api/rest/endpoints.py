@@ -144,6 +144,8 @@ _MEMORY = "/v1/memory"
 _AGENT = f"{_MEMORY}/{{agent}}"
 _COLLECTIONS = "/v1/collections"
 _ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
+_APPROVALS = "/v1/approvals"
+_APPROVAL = f"{_APPROVALS}/{{approval_id}}"
 
 _BLOCK = f"{_MAIN_AGENT}/memory/blocks/{{label}}"
 _CONVERSATION = f"{_MAIN_AGENT}/conversations/{{conversation_id}}"
@@ -222,6 +224,12 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/v1/agents", TOOLS["agent_list"]),
     *_of_agents(_AGENT_ROWS),
     Endpoint("GET", "/v1/usage", TOOLS["agent_usage"]),
+    Endpoint("GET", _APPROVALS, TOOLS["approval_list"]),
+    Endpoint("GET", f"{_APPROVALS}/standing", TOOLS["standing_approval_list"]),
+    Endpoint("DELETE", f"{_APPROVALS}/standing/{{standing_id}}", TOOLS["standing_approval_revoke"], status=204),
+    Endpoint("GET", _APPROVAL, TOOLS["approval_show"]),
+    Endpoint("POST", f"{_APPROVAL}/approve", TOOLS["approval_approve"], more=("conflict",)),
+    Endpoint("POST", f"{_APPROVAL}/deny", TOOLS["approval_deny"], more=("conflict",)),
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),

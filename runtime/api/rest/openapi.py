@@ -35,10 +35,12 @@ _WATCHED = {
         "type": "string",
         "description": "With `Accept: text/event-stream`: the events of the run until it ends, or of all runs. Each "
         "has an `id`, and JSON with `run`, `agent` and `thread`: `agent.typing` (`step`), `agent.message` (`step`, "
-        "`messages`), `agent.tool` (`step`, `call`, `name`, `state`: `started`, `ok`, `error` or `unknown`), and last "
-        "`agent.done` (`total_steps`, `total_messages`, `usage`, `ended`) or `agent.error` (`problem`). Without an "
-        "`id` are `agent.delta` (`step`, `message`, `text`) and `agent.note` (`detail`: some events may be missing). "
-        "`error` with a problem ends the stream and not the run. A client that disconnects cancels nothing.",
+        "`messages`), `agent.tool` (`step`, `call`, `name`, `state`: `started`, `ok`, `error` or `unknown`), "
+        "`agent.confirm` (`call`, `approval`, `name`, `state`: `awaiting`, with `arguments` and `deadline`, or what "
+        "was decided, with `reason`), and last `agent.done` (`total_steps`, `total_messages`, `usage`, `ended`) or "
+        "`agent.error` (`problem`). Without an `id` are `agent.delta` (`step`, `message`, `text`) and `agent.note` "
+        "(`detail`: some events may be missing). `error` with a problem ends the stream and not the run. A client that "
+        "disconnects cancels nothing.",
     }
 }
 _WATCHING = [

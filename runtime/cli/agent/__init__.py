@@ -13,6 +13,10 @@ COMMANDS = {
     "runs": "runtime.cli.agent.runs:runs",
     "cancel": "runtime.cli.agent.runs:cancel",
     "usage": "runtime.cli.agent.usage:usage",
+    "pending": "runtime.cli.agent.approvals:pending",
+    "approve": "runtime.cli.agent.approvals:approve",
+    "deny": "runtime.cli.agent.approvals:deny",
+    "approvals": "runtime.cli.agent.approvals:approvals",
     "undo": "runtime.cli.agent.undo:undo",
     "block": "runtime.cli.agent.block:block",
     "config": "runtime.cli.agent.config:config",
@@ -22,4 +26,4 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, places=COMMANDS)
 def agent() -> None:
-    """Look at agents and their runs, and edit their core memory and settings."""
+    """Look at agents and their runs, decide about their calls, and edit their core memory and settings."""

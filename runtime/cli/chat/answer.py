@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import click
 
 from runtime.cli.chat.conversation import Conversation, Event, show_notices
+from runtime.cli.chat.decision import decide
 from runtime.cli.terminal.output import as_read, counted, one_line, print_json, printable
 from runtime.errors import SymbiontError
 
@@ -55,10 +57,21 @@ def print_end(answer: Mapping[str, Any]) -> None:
 
 
 def ask_live(conversation: Conversation, message: str, *, patience: int = 0) -> dict[str, Any]:
-    """Send a message, show its answer while it arrives, and return it; see `Conversation.ask`."""
-    live = LiveAnswer()
+    """Send a message, show its answer while it arrives, and return it; see `Conversation.ask`. A person on the terminal
+    is asked about calls that wait for approval. Raises LeftWaiting."""
+    return _live(conversation, partial(conversation.ask, message, patience=patience))
+
+
+def follow_live(conversation: Conversation, run: str) -> dict[str, Any]:
+    """Show how a run goes on, as `ask_live` does."""
+    return _live(conversation, partial(conversation.follow, run))
+
+
+def _live(conversation: Conversation, answered: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    decides = sys.stdin.isatty()
+    live = LiveAnswer(conversation if decides else None)
     try:
-        answer = conversation.ask(message, patience=patience, show=live.show)
+        answer = answered(show=live.show, decides=decides)
     except SymbiontError:
         live.stop()
         raise
@@ -69,7 +82,9 @@ def ask_live(conversation: Conversation, message: str, *, patience: int = 0) -> 
 class LiveAnswer:
     """Shows an answer on a terminal while it arrives."""
 
-    def __init__(self) -> None:
+    def __init__(self, conversation: Conversation | None = None) -> None:
+        """`conversation`: in which a person decides about calls that wait for approval; None: nobody does."""
+        self._conversation = conversation
         self._shown: list[str] = []
         self._message: int | None = None
         self._acts: set[tuple[str, str]] = set()
@@ -90,6 +105,9 @@ class LiveAnswer:
                 show_failed(event["name"], event["text"])
             case "compacted":
                 click.secho(f"summarized {counted(event['messages'], 'earlier message')}", dim=True, err=True)
+            case "confirm" if self._conversation is not None:
+                for approval in event["approvals"]:
+                    decide(self._conversation, approval)
             case _:
                 show_notices(event)
 

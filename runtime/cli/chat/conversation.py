@@ -64,9 +64,12 @@ class Conversation:
             said=tuple(answer["said"]),
         )
 
-    def ask(self, message: str, *, patience: int = 0, show: Show = show_notices) -> dict[str, Any]:
+    def ask(
+        self, message: str, *, patience: int = 0, show: Show = show_notices, decides: bool = False
+    ) -> dict[str, Any]:
         """Send a message and return its answer, see the operation `chat.follow`. `patience`: seconds for which a model
-        may be away, 0: any. `show`: called with what happens.
+        may be away, 0: any. `show`: called with what happens. `decides`: it decides about calls that wait for
+        approval.
 
         When the daemon is restarted meanwhile, the same run is followed again. When it is interrupted, the run is
         cancelled.
@@ -79,7 +82,13 @@ class Conversation:
             else:
                 show(event)
 
-        asked = {"agent": self.agent, "user": self.user, "thread": self.thread, "patience": patience}
+        asked = {
+            "agent": self.agent,
+            "user": self.user,
+            "thread": self.thread,
+            "patience": patience,
+            "decides": decides,
+        }
         try:
             try:
                 return call_daemon(self.root, "chat.send", {**asked, "message": message}, on_event=note)
@@ -87,7 +96,7 @@ class Conversation:
                 if not sent:
                     raise
             note({"event": "gone"})
-            return self._follow(sent["run"], patience, note)
+            return self.follow(sent["run"], patience=patience, show=note, decides=decides)
         except KeyboardInterrupt:
             if sent:
                 self.cancel(sent["run"])
@@ -101,9 +110,11 @@ class Conversation:
         """Call another operation of the daemon for this agent and user."""
         return call_daemon(self.root, name, {"agent": self.agent, "user": self.user, **parameters})
 
-    def _follow(self, run: str, patience: int, show: Show) -> dict[str, Any]:
-        """Follow a run whose daemon stopped, when there is one again."""
-        given = {"run": run, "thread": self.thread, "user": self.user, "patience": patience}
+    def follow(
+        self, run: str, *, patience: int = 0, show: Show = show_notices, decides: bool = False
+    ) -> dict[str, Any]:
+        """Follow a run, and return its answer; when the daemon is restarted meanwhile, the same run again."""
+        given = {"run": run, "thread": self.thread, "user": self.user, "patience": patience, "decides": decides}
         end = time.monotonic() + RESTART_SECONDS
         while True:
             try:

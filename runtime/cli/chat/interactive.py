@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import readline
+from contextlib import suppress
 from typing import Final
 
 import click
 
-from runtime.cli.chat.answer import ask_live
+from runtime.cli.chat.answer import ask_live, follow_live
 from runtime.cli.chat.conversation import Conversation
+from runtime.cli.chat.decision import decide
 from runtime.cli.terminal.context_parts import print_parts
 from runtime.cli.terminal.output import counted, printable
-from runtime.errors import SymbiontError
+from runtime.errors import SymbiontError, UsageError
 
 PROMPT: Final = "> "
 
 HELP: Final = """\
 /context show what the agent's context is made of
 /memory  show the agent's core memory
+/pending decide about calls that wait for approval
 /new     begin a new conversation
 /help    show this help
 /quit    end (also Ctrl-D)
@@ -75,6 +78,21 @@ def _ask(conversation: Conversation, message: str) -> None:
         click.secho("\ncancelled", fg="yellow", err=True)
 
 
+def _pending(conversation: Conversation) -> None:
+    """Ask about the calls of the thread that wait for approval, and show how the runs of messages go on."""
+    found = conversation.call("approval_list", {})["approvals"]
+    waiting = [each for each in found[::-1] if each["thread_id"] == conversation.thread]
+    if not waiting:
+        click.echo("no call waits for approval here")
+    with suppress(KeyboardInterrupt):
+        for each in waiting:
+            decide(conversation, each)
+        for run in dict.fromkeys(each["run_id"] for each in waiting):
+            # That of a delivery is not followed.
+            with suppress(UsageError):
+                follow_live(conversation, run)
+
+
 def _command(conversation: Conversation, line: str) -> None:
     match line.split():
         case ["/help"]:
@@ -83,6 +101,8 @@ def _command(conversation: Conversation, line: str) -> None:
             print_parts(conversation.call("agents.context", {"thread": conversation.thread}))
         case ["/memory"]:
             _memory(conversation)
+        case ["/pending"]:
+            _pending(conversation)
         case _:
             click.secho(f"no command is called {printable(line)}; /help lists them", fg="red", err=True)
 

@@ -92,6 +92,12 @@ class ProcessSettings(BaseSettings):
     run_seconds: float = Field(
         3600, ge=1, le=2_592_000, description="time that a run of an agent with a model may take, without its waiting"
     )
+    confirm_seconds: float = Field(
+        86_400,
+        ge=1,
+        le=2_592_000,
+        description="time that a call of an agent waits for the approval of a person, and is denied then",
+    )
     drain_seconds: float = Field(
         20, ge=0, le=86_400, description="time that a stop waits for running requests and runs"
     )

@@ -251,6 +251,7 @@ class App:
             tool_context=self.context(caller, acting=acting),
             seconds=self.settings.run_seconds,
             tools=self.generation.tools(),
+            confirm_seconds=self.settings.confirm_seconds,
         )
 
     def _limits_of(self, agent: str) -> Limits:

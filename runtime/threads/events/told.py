@@ -46,6 +46,19 @@ def tool(run_id: str, step: int, call: str, name: str, state: str) -> RunEvent:
     return RunEvent(run_id, TOOL, {"step": step, "call": call, "name": name, "state": state}, key)
 
 
+def confirm(run_id: str, call: str, approval: str, name: str, arguments: Mapping[str, Any], deadline: str) -> RunEvent:
+    """A call waits for a person. `call` and `approval`: ids. `deadline`: RFC 3339."""
+    asked = {"call": call, "approval": approval, "name": name, "arguments": arguments, "deadline": deadline}
+    return RunEvent(run_id, CONFIRM, {**asked, "state": "awaiting"}, f"{call}/confirm")
+
+
+def confirmed(run_id: str, call: str, approval: str, name: str, state: str, reason: str | None) -> RunEvent:
+    """A call does not wait for a person any more: it was `approved` or `denied`, nobody answered (`expired`), or its
+    run has ended (`cancelled`)."""
+    decided = {"call": call, "approval": approval, "name": name, "state": state, "reason": reason}
+    return RunEvent(run_id, CONFIRM, decided, f"{call}/confirmed")
+
+
 def done(run_id: str, totals: Callable[[Connection], Mapping[str, Any]], ended: str) -> RunEvent:
     """The run ended by itself, or was cancelled. `totals`: steps, messages and usage, as they are at the end of the
     transaction. It has no key: a run that is continued by a redelivery ends again."""

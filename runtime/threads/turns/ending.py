@@ -11,7 +11,18 @@ from runtime.database import bulk
 from runtime.database.text import storable
 from runtime.threads import run
 from runtime.threads.turns.thread_order import Held
-from runtime.threads.turns.turn import AGENT_GONE, CANCELLED, DEAD, DONE, QUEUED, WAITING, ClaimedTurn, Ending, Outcome
+from runtime.threads.turns.turn import (
+    AGENT_GONE,
+    CANCELLED,
+    DEAD,
+    DONE,
+    LIVING,
+    QUEUED,
+    WAITING,
+    ClaimedTurn,
+    Ending,
+    Outcome,
+)
 
 FAILED: Final = "failed"
 """How the run of a dead letter ended."""
@@ -41,7 +52,7 @@ class EndedRun(NamedTuple):
     agent: str
     thread_id: str | None
     ended: str | None
-    """How, see `run.End`."""
+    """How, see `run.End`; None for agents without a model, and if the agent is gone."""
     error: str | None
     at: int
     cause: str | None = None
@@ -87,7 +98,8 @@ def is_stored(current: tuple[int, str] | None, turn: ClaimedTurn, outcome: Outco
 
 
 def ended_runs(endings: Sequence[Ending[Any]], held: dict[str, Held]) -> list[EndedRun]:
-    """Return the runs that these outcomes end. `held`: the places of the turns on their threads."""
+    """Return the runs that these outcomes end, and those that nobody continues before a person sends their turns again.
+    `held`: the places of the turns on their threads."""
     return [
         EndedRun(
             run_id=turn.run_id,
@@ -100,7 +112,7 @@ def ended_runs(endings: Sequence[Ending[Any]], held: dict[str, Held]) -> list[En
             cause=outcome.cause,
         )
         for turn, outcome, at in endings
-        if _RUN_STATES[outcome.state] in run.ENDED
+        if outcome.state not in LIVING
     ]
 
 

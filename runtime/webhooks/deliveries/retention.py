@@ -21,6 +21,7 @@ from runtime.database.drivers.vacuum import vacuum
 from runtime.database.errors import Unavailable
 from runtime.database.schema import (
     TURN_TABLES,
+    approvals,
     attempts,
     bodies,
     deliveries,
@@ -287,6 +288,7 @@ def _turns(connection: Connection, *, table: Table, before: int) -> int:
     # A run without a delivery has the id of its turn.
     ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), keys)] + gone
     bulk.delete(connection, steps, "run_id", ended)
+    bulk.delete(connection, approvals, "run_id", ended)
     bulk.delete(connection, runs, "id", ended)
     bulk.delete(connection, bodies, "delivery_id", gone)
     bulk.delete(connection, table, "id", gone)

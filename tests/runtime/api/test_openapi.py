@@ -123,6 +123,8 @@ async def ask_anything(app: App) -> None:
         label=st.sampled_from(["human", "nothing"]),
         conversation_id=st.sampled_from([conversation.id, str(uuid4())]),
         run=st.just(str(uuid4())),
+        approval_id=st.sampled_from(["0195e7c0", str(uuid4())]),
+        standing_id=st.sampled_from(["0195e7c0", str(uuid4())]),
         item_id=st.sampled_from([f"msg_{UUID(conversation.id).hex}_0_0", f"fc_{uuid4().hex}_1_0"]),
         body=BODIES,
         raw=st.none() | st.binary(max_size=40),
@@ -142,6 +144,8 @@ async def ask_anything(app: App) -> None:
         "conversation_id": str(uuid4()),
         "item_id": f"msg_{uuid4().hex}_0_0",
         "run": str(uuid4()),
+        "approval_id": str(uuid4()),
+        "standing_id": str(uuid4()),
     }
     unknown |= {"body": None, "raw": None, "query": ""}
     examples += [{**unknown, "row": row} for row in ENDPOINTS if row.method == "GET"]

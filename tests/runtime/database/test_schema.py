@@ -59,4 +59,5 @@ def test_content_is_sealed() -> None:
         *("webhooks.previous_secret", "webhooks.secret", "threads.title", "messages.content", "inputs.content"),
         *("summaries.content", "summaries.embedding", "blocks.value", "block_versions.value"),
         *("agent_settings.settings", "run_events.content", "mcp_logins.content"),
+        *("approvals.content", "approvals.reason"),
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime.agents.loop.calls import UNKNOWN
+from runtime.agents.loop.call import UNKNOWN
 from tests.lanes import LONG
 from tests.runtime.agents.scripted import ScriptedModel, calling
 from tests.runtime.daemon.running import Daemon, running, until, write_program

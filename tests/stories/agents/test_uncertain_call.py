@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.agents.loop.calls import UNKNOWN
+from runtime.agents.loop.call import UNKNOWN
 from tests.lanes import LONG
 from tests.runtime.agents.scripted import ScriptedModel, calling, says
 from tests.runtime.daemon import held_call

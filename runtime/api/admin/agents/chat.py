@@ -18,11 +18,12 @@ from runtime.switches import AGENTS
 from runtime.threads.content import TextPart
 from runtime.threads.inputs import InputState
 from runtime.threads.messages import Message
-from runtime.threads.run import BUDGET_EXCEEDED, SWITCHED_OFF, WAITING
+from runtime.threads.run import AWAITING, BUDGET_EXCEEDED, SWITCHED_OFF, WAITING
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
 from runtime.tools.agent.access import model_of
 from runtime.tools.agent.turn_answer import AnsweredRun, Turn, answer_of
+from runtime.tools.approvals.decide import waiting_in
 
 LOOK_SECONDS: Final = 0.2
 """Interval in seconds of reading the state of a run."""
@@ -73,7 +74,7 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     agent, services = talking_agent(context, parameters), context.services
     if context.cancel_run is None:
         raise no_daemon()
-    patience = _patience(parameters)
+    patience, decides = _patience(parameters), flag(parameters, "decides")
     thread = await talking_thread(context, parameters, agent)
     await services.running_agent(context.program, agent, thread.user_id)
     if context.budgets is not None:
@@ -82,20 +83,23 @@ async def send(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         run_id = await services.inputs.send(thread.user_id, agent.name, thread.id, text(parameters, "message"), SCOPES)
         context.on_queued()
         context.tell({"event": "sent", "run": run_id, "thread": thread.id})
-        return await _Follower(context, thread, run_id, patience).end(events)
+        return await _Follower(context, thread, run_id, patience, decides=decides).end(events)
 
 
 async def follow(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Follow the run `run` of a message until it ends, or its model was away for `patience` seconds (0: however long).
+    With a patience it also ends while a call waits for approval, unless the follower `decides`.
 
-    Tells the events of `runtime.agents.loop.events`, `waiting` while the thread has another turn, `away`, and `parked`
-    at a limit of a budget, for which it is not followed any longer if `patience` is given. Returns
-    what the agent said and called, and how the run ended: null if it goes on.
+    Tells the events of `runtime.agents.loop.events`, `waiting` while the thread has another turn, `away`, `confirm`
+    with the calls that wait for approval, as `approvals`, and `parked` at a limit of a budget, for which it is not
+    followed any longer if `patience` is given. Returns what the agent said and called, and how the run ended: null if
+    it goes on.
     """
     thread, run_id = await thread_of(context, parameters), text(parameters, "run")
     await context.services.inputs.state(run_id, thread.user_id)
     with context.services.events.watch(thread.id) as events:
-        return await _Follower(context, thread, run_id, _patience(parameters)).end(events)
+        decides = flag(parameters, "decides")
+        return await _Follower(context, thread, run_id, _patience(parameters), decides=decides).end(events)
 
 
 async def cancel(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,11 +127,13 @@ def _patience(parameters: Mapping[str, Any]) -> int:
 class _Follower:
     """Tells what happens in one run, from the events of this process and from what is stored."""
 
-    def __init__(self, context: AdminContext, thread: Thread, run_id: str, patience: int) -> None:
+    def __init__(self, context: AdminContext, thread: Thread, run_id: str, patience: int, *, decides: bool) -> None:
         self._context = context
         self._thread = thread
         self._run_id = run_id
         self._patience = patience
+        self._decides = decides
+        self._asked: set[str] = set()
         self._live = False
         self._told = 0
         self._looked = 0.0
@@ -155,6 +161,8 @@ class _Follower:
                 if state.state not in LIVING or self._is_over(state):
                     return self._shown(state)
                 await self._tell_stored()
+                if state.run_state == AWAITING:
+                    await self._tell_approvals()
             await self._context.clock.sleep(LOOK_SECONDS)
 
     async def _pass_on(self, events: AsyncIterator[RunEvent]) -> None:
@@ -167,8 +175,11 @@ class _Follower:
                 self._context.tell(event)
 
     def _is_over(self, state: InputState) -> bool:
-        """Note that the run waits; return True if its model was away for too long, or if it waits for a switch."""
+        """Note that the run waits; return True if its model was away for too long, or if it waits for a
+        switch, or for an approval that nobody here decides about."""
         if self._shown(state).run_state == SWITCHED_OFF:
+            return True
+        if state.run_state == AWAITING and self._patience and not self._decides:
             return True
         if state.state == WAITING and not self._waiting_told:
             self._waiting_told = True
@@ -206,3 +217,11 @@ class _Follower:
             for event in Turn.of(stored[self._told :]).events():
                 self._context.tell({**event, "run_id": self._run_id})
             self._told = len(stored)
+
+    async def _tell_approvals(self) -> None:
+        """Tell the calls that wait for approval, each once."""
+        waiting = await waiting_in(self._context, self._run_id, self._thread.user_id)
+        new = [each for each in waiting if each.id not in self._asked]
+        if new:
+            self._asked |= {each.id for each in new}
+            self._context.tell({"event": "confirm", "approvals": [each.model_dump(mode="json") for each in new]})

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from runtime.agents.dispatcher import Dispatcher
 from runtime.daemon.process.root import Root
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.systemd import Notifier
@@ -39,9 +38,9 @@ agent helper {{ memory notes {model} instruction "You help." {more} }}
 class Acting:
     """The agent `helper` and its dispatcher."""
 
-    def __init__(self, app: App, dispatcher: Dispatcher) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
-        self.dispatcher = dispatcher
+        self._begin()
         self.services = app.services
         self.inputs = Inputs(app.database, app.clock)
         self._deliveries = 0
@@ -50,6 +49,18 @@ class Acting:
         """Load another program, as when its file has changed."""
         self.app.paths[0].write_text(text)
         assert await self.app.reload()
+
+    def _begin(self) -> None:
+        self.dispatcher = Daemon(self.app, Notifier({}))._dispatcher
+        self.running = asyncio.create_task(self.dispatcher.run())
+
+    async def kill(self) -> None:
+        """Interrupt all runs, as a kill does: no end of an attempt is stored. Another dispatcher goes on."""
+        interrupted = [self.running, *self.dispatcher._running]
+        for task in interrupted:
+            task.cancel()
+        await asyncio.wait(interrupted)
+        self._begin()
 
     async def main(self, user_id: str = OWNER) -> Thread:
         return await self.services.threads.main(user_id, "helper")
@@ -132,10 +143,9 @@ async def acting(folder: Path, text: str, *, kept: bool = False) -> AsyncIterato
     (folder / ".symbi").mkdir(0o700, exist_ok=True)
     async with App.open(Root(folder), ProcessSettings.read({})) as app:
         await (app.start if kept else app.load)([file])
-        dispatcher = Daemon(app, Notifier({}))._dispatcher
-        task = asyncio.create_task(dispatcher.run())
+        agent = Acting(app)
         try:
-            yield Acting(app, dispatcher)
+            yield agent
         finally:
-            await dispatcher.stop(0)
-            await task
+            await agent.dispatcher.stop(0)
+            await agent.running

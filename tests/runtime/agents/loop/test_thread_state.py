@@ -14,6 +14,8 @@ from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Threads
 from tests.clocks import ManualClock
 
+OTHERS = 3
+
 
 def call(number: int) -> ToolCallPart:
     return ToolCallPart(f"c{number}", "search", "{}")
@@ -23,9 +25,10 @@ def output(number: int) -> ToolOutputPart:
     return ToolOutputPart(f"c{number}", "search", f"found {number}", "ok")
 
 
-def messages() -> list[NewMessage]:
-    """Return the messages of a run with two steps, and the event of its end."""
-    return [
+def messages() -> list[tuple[str, NewMessage]]:
+    """Return the messages of a run with three steps and the event of its end, with a turn of another run in the middle
+    of a step."""
+    own = [
         NewMessage(role="user", parts=(TextPart("What is there?"),), tokens=5, key="input"),
         NewMessage(role="assistant", kind="reasoning", parts=(TextPart("Hm."),), tokens=5, key="1/reasoning"),
         NewMessage(role="assistant", parts=(TextPart("I look."),), tokens=5, key="1/message"),
@@ -35,10 +38,17 @@ def messages() -> list[NewMessage]:
         NewMessage(role="tool", kind="tool_output", parts=(output(2),), tokens=5, key="1/output/1"),
         NewMessage(role="assistant", kind="reasoning", parts=(TextPart("So."),), tokens=5, key="2/reasoning"),
         NewMessage(role="assistant", parts=(TextPart("Tea."),), tokens=5, key="2/message"),
+        NewMessage(role="assistant", kind="tool_call", parts=(call(3), call(4)), tokens=5, key="3/calls"),
+        NewMessage(role="tool", kind="tool_output", parts=(output(3),), tokens=5, key="3/output/0"),
+        NewMessage(role="tool", kind="tool_output", parts=(output(4),), tokens=5, key="3/output/1"),
         NewMessage(
             role="system", kind="event", parts=(EventPart("run_cancelled", "Cancelled."),), tokens=5, key="ended"
         ),
     ]
+    others = [NewMessage(role="user", parts=(TextPart(f"{number}."),), tokens=5) for number in range(OTHERS)]
+    place = next(place for place, each in enumerate(own) if each.key == "3/output/1")
+    told = [("run", each) for each in own]
+    return [*told[:place], *(("other", each) for each in others), *told[place:]]
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -53,7 +63,11 @@ async def test_entries_do_not_depend_on_how_many_messages_are_added_at_once(
     all_of_them: list[Message] = []
     new = messages()
     for begin in range(0, len(new), at_once):
-        stored = await store.append(thread, new[begin : begin + at_once], run_id="run")
+        stored = [
+            message
+            for run_id, each in new[begin : begin + at_once]
+            for message in await store.append(thread, [each], run_id=run_id)
+        ]
         all_of_them += stored
         state.add(stored)
         # A repetition changes nothing.

@@ -14,7 +14,7 @@ from runtime.threads.messages import Message
 ACCEPTED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-def message(position: int, role: Role, kind: MessageKind, *parts: Part, key: str) -> Message:
+def message(position: int, role: Role, kind: MessageKind, *parts: Part, key: str, run_id: str = "r") -> Message:
     return Message(
         id=str(position),
         thread_id="t",
@@ -24,7 +24,7 @@ def message(position: int, role: Role, kind: MessageKind, *parts: Part, key: str
         kind=kind,
         parts=parts,
         tokens=1,
-        run_id="r",
+        run_id=run_id,
         key=key,
         created_at=0,
     )
@@ -83,3 +83,50 @@ def test_the_end_of_another_run_does_not_part_a_call_from_its_output(native: boo
     assert [entry.group for entry in found] == [0, 1, 1, 2]
     assert "found" in found[2].text
     assert not any("not known whether" in entry.text for entry in found)
+
+
+def waiting(*later: Message) -> list[Message]:
+    """Return a turn with a call that waits, another turn after it, and what came later."""
+    call = ToolCallPart("c", "merge", '{"number":5}')
+    return [
+        message(0, "user", "message", TextPart("Merge it."), key="input"),
+        message(1, "assistant", "tool_call", call, key="1/calls"),
+        message(2, "user", "message", TextPart("And the weather?"), key="input", run_id="other"),
+        message(3, "assistant", "message", TextPart("Sunny."), key="1/message", run_id="other"),
+        *later,
+    ]
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_call_waits_while_its_run_goes_on_and_its_output_comes_where_it_was_stored(native: bool) -> None:
+    during = entries_of(waiting(), native=native, open_runs={"r"})
+    merged = ToolOutputPart("c", "merge", "merged", "ok")
+    after = entries_of(
+        waiting(message(4, "tool", "tool_output", merged, key="1/output/0")), native=native, open_runs={"r"}
+    )
+    assert "waits for approval" in during[2].text
+    assert (during[2].role, during[2].call_id) == ("tool", "c" if native else None)
+    # What a model has read stays as it was.
+    assert after[:-1] == during
+    assert (after[-1].group, after[-1].call_id, after[-1].role) == (4, None, "user" if native else "tool")
+    assert "merged" in after[-1].text
+    assert '<tool_call name="merge">\n{"number":5}' in after[-1].text
+    assert entries_of(waiting(), native=native)[2].text != during[2].text
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_outputs_that_came_before_other_turns_stay_beside_their_calls(native: bool) -> None:
+    calls = (ToolCallPart("a", "search", "{}"), ToolCallPart("b", "merge", "{}"))
+    found = entries_of(
+        [
+            message(0, "assistant", "tool_call", *calls, key="1/calls"),
+            message(1, "tool", "tool_output", ToolOutputPart("a", "search", "found", "ok"), key="1/output/0"),
+            message(2, "user", "message", TextPart("Hello."), key="input", run_id="other"),
+            message(3, "tool", "tool_output", ToolOutputPart("b", "merge", "merged", "ok"), key="1/output/1"),
+        ],
+        native=native,
+    )
+    assert [entry.group for entry in found] == [0, 0, 0, 2, 3]
+    assert [entry.position for entry in found] == [0, 1, 0, 2, 3]
+    assert "found" in found[1].text
+    assert "waits for approval" in found[2].text

@@ -20,6 +20,7 @@ def _memory_id(world: World, tool: Tool) -> str:
 
 
 NAMING: Final[Mapping[str, Named]] = {
+    "approval_id": lambda world, _: world.ids["approval"],
     "conversation_id": lambda world, _: world.ids["thread"],
     "item_id": lambda world, _: world.ids["item"],
     "memory_id": _memory_id,
@@ -28,6 +29,7 @@ NAMING: Final[Mapping[str, Named]] = {
     "run": lambda world, _: world.ids["run"],
     "source": lambda *_: SOURCE,
     "source_uri": lambda *_: SOURCE,
+    "standing_id": lambda world, _: world.ids["standing"],
     "subject": lambda *_: SUBJECT,
     "tag": lambda *_: [TAG],
     "tags": lambda *_: [TAG],
@@ -39,11 +41,11 @@ NAMING: Final[Mapping[str, Named]] = {
 
 PLAIN: Final = frozenset(
     {
-        *("after", "agent", "all_tags", "author", "by", "collection", "compaction_threshold", "confidence"),
-        *("content", "cursor", "day", "dimension", "dry_run", "enabled", "force", "gates", "git_commit"),
+        *("after", "agent", "all_tags", "always", "author", "by", "collection", "compaction_threshold", "confidence"),
+        *("content", "cursor", "day", "decided", "dimension", "dry_run", "enabled", "force", "gates", "git_commit"),
         *("input", "insecure_allow_unverified", "is_active", "items", "label", "limit", "line", "max_tokens"),
         *("max_words", "memory", "memory_type", "metadata", "model", "name", "new", "old", "order", "overlap"),
-        *("preferences", "provider", "query", "query_text", "replace", "risk_tier", "score_threshold"),
+        *("preferences", "provider", "query", "query_text", "reason", "replace", "risk_tier", "score_threshold"),
         *("session_id", "since", "source_memory", "sources", "strategy", "system_prompt", "tags_all", "target"),
         *("task", "text", "time_range", "title", "tokens", "type", "until", "value", "version", "wait"),
     }

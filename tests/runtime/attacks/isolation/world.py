@@ -38,7 +38,7 @@ PROGRAM: Final = """\
 {model}
 memory notes {{ path "notes" embedding hashing }}
 memory archive {{ path "archive" embedding hashing }}
-agent reviewer {{ memory notes model scripted main true }}
+agent reviewer {{ memory notes model scripted main true confirm [memory_append memory_insert] }}
 agent planner {{ memory notes model scripted }}
 """
 _VECTORS: Final = re.compile(r'"\d+ of \d+ items ha[^"]* no vector[^"]*",?')
@@ -139,6 +139,8 @@ class World:
         thread = self.made("agent_conversation_create", agent="reviewer", title=WORD)["conversation_id"]
         self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", subject=SUBJECT)
         turn = self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", thread=thread)
+        standing = self._approve_always(thread)
+        waiting = self._ask(thread, "memory_insert")
         told = self.made("agent_conversation_items", conversation_id=thread, agent="reviewer")
         until(self._ended, what="the runs")
         self.ids = {
@@ -149,7 +151,24 @@ class World:
             "thread": thread,
             "run": turn["run"],
             "item": told["data"][0]["id"],
+            "approval": waiting["id"],
+            "standing": standing["id"],
         }
+
+    def _approve_always(self, thread: str) -> Any:
+        """Return a standing approval of the first user."""
+        waits = self._ask(thread, "memory_append")
+        self.made("approval_approve", approval_id=waits["id"], always=True)
+        until(lambda: self.made("agent_run_show", run=waits["run_id"])["ended"] is not None, what="the run")
+        return self.made("standing_approval_list")["standing"][0]
+
+    def _ask(self, thread: str, tool: str) -> Any:
+        """Return an approval for which a run of the first user waits."""
+        call = {"name": tool, "args": {"label": "human", "content": WORD}}
+        replies = self.model.replies
+        self.model.replies = [json.dumps({"messages": [], "tool_calls": [call]}), *replies]
+        self.made("agent_chat", input=f"Note {WORD}.", agent="reviewer", thread=thread)
+        return self.made("approval_list")["approvals"][0]
 
     def made(self, tool: str, **given: Any) -> Any:
         """Return the result of a tool for the first user."""

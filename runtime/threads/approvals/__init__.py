@@ -1,0 +1,1 @@
+"""Calls of tools that wait for a person: asked by a run, decided by a person, awaited across restarts."""

@@ -1,0 +1,203 @@
+"""The approvals of one database: asked, listed, and decided once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, select, update
+
+from runtime.clock import Clock, milliseconds, rfc3339, uuid7
+from runtime.crypto import Unsealable
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.group_commit import Stage
+from runtime.database.schema import TURN_TABLES, approvals, runs
+from runtime.database.sealed import Seal
+from runtime.database.text import storable
+from runtime.errors import Conflict, NotFound
+from runtime.threads import run, stage_ranks
+from runtime.threads.approvals import standing
+from runtime.threads.approvals.approval import AWAITING, CANCELLED, EXPIRED, Approval, Question
+from runtime.threads.approvals.asking import COLUMNS, ApprovalRow, Asked, Asker, NewApproval, ask
+from runtime.threads.events import told
+from runtime.threads.events.log import EventLog, RunEvent
+from runtime.threads.turns import parking
+
+_ASKING: Final = Stage(stage_ranks.ASK, ask)
+
+
+class AlreadyDecided(Conflict):
+    """An approval was decided before, or its deadline is over."""
+
+    def __init__(self, approval: Approval, state: str) -> None:
+        at = rfc3339((approval.decided_at or approval.deadline) / 1000)
+        what = {
+            EXPIRED: f"nobody decided about this call until {at}, so it was denied",
+            CANCELLED: f"the run of this call ended at {at}, before anybody decided",
+        }
+        super().__init__(what.get(state, f"this call was {state} already, at {at}"))
+
+
+class _Content(msgspec.Struct, frozen=True):
+    arguments: str
+    digest: str
+
+
+_CONTENT: Final = msgspec.json.Decoder(_Content)
+
+
+class Approvals:
+    """The approvals of one database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._events = EventLog(database, clock)
+        self._content = Seal(database.keys, approvals.c.content)
+        self._reason = Seal(database.keys, approvals.c.reason)
+
+    async def ask(self, by: Asker, questions: Sequence[Question], seconds: float) -> dict[str, Approval | None]:
+        """Ask for these calls, with a deadline in `seconds`, once however often an attempt repeats it, and return by
+        the id of each call what is stored; None if a person approved the tool for good.
+
+        On return the questions are durable, and of those whose deadline is over it is stored that nobody answered.
+        Raises `Superseded`, `Unavailable`.
+        """
+        now = milliseconds(self._clock)
+        deadline = now + int(seconds * 1000)
+        asked = Asked(by, tuple(self._new(each, by, deadline) for each in questions), now, deadline)
+        stored = await self._database.commits.store(_ASKING, asked)
+        return {call_id: None if row is None else self._opened(row) for call_id, row in stored.items()}
+
+    async def find(self, start: str, user_id: str | None) -> Approval:
+        """Return the approval whose id begins with `start`, of the user, None: of any. Raises NotFound unless exactly
+        one has such an id, and `Unavailable`."""
+        query = select(*approvals.c[*COLUMNS]).where(approvals.c.id.startswith(start, autoescape=True))
+        if user_id is not None:
+            query = query.where(approvals.c.user_id == user_id)
+        async with self._database.read() as connection:
+            found = (await connection.execute(query.limit(2))).all() if start else []
+        if len(found) != 1:
+            what = "no approval's id begins" if not found else "the ids of several approvals begin"
+            raise NotFound(f"{what} with {start[:80]!r}", hint="`symbi agent pending` shows them")
+        return self._opened(ApprovalRow(*found[0]))
+
+    async def of_run(self, run_id: str, user_id: str) -> list[Approval]:
+        """Return the approvals for which a run waits, oldest first. Raises `Unavailable`."""
+        mine = approvals.c.run_id == run_id, approvals.c.user_id == user_id, approvals.c.state == AWAITING
+        return (await self._read(list(mine), 1000))[::-1]
+
+    async def calls_of(self, run_id: str) -> frozenset[str]:
+        """Return the ids of the calls about which a run asked. Raises `Unavailable`."""
+        async with self._database.read() as connection:
+            found = await connection.execute(select(approvals.c.call_id).where(approvals.c.run_id == run_id))
+            return frozenset(found.scalars())
+
+    async def newest(
+        self, user_id: str, *, waiting: bool, agent: str | None = None, limit: int = 100
+    ) -> list[Approval]:
+        """Return up to `limit` approvals of a user, newest first. `waiting`: only those that wait for a decision."""
+        wanted: list[ColumnElement[bool]] = [approvals.c.user_id == user_id]
+        if agent is not None:
+            wanted.append(approvals.c.agent == agent)
+        if waiting:
+            wanted += [approvals.c.state == AWAITING, approvals.c.deadline > milliseconds(self._clock)]
+        return await self._read(wanted, limit)
+
+    async def decide(
+        self, approval_id: str, state: str, *, by: str, reason: str | None = None, always: bool = False
+    ) -> Approval:
+        """Store the decision of the user `by`, `approved` or `denied`, wake the run, and return the approval as it is
+        then. `always`: its agent may call the tool for its user without asking again.
+
+        Of several decisions one counts. Wake the dispatcher afterwards. Raises AlreadyDecided for the others and after
+        the deadline, NotFound, `Unavailable`.
+        """
+        now = milliseconds(self._clock)
+
+        def decide(connection: Connection) -> ApprovalRow:
+            row = _row(connection, approval_id)
+            _lock_run(connection, row.run_id)
+            row = _row(connection, approval_id)
+            if row.state != AWAITING or row.deadline <= now:
+                approval = self._opened(row)
+                raise AlreadyDecided(approval, approval.state_at(now))
+            sealed = None
+            if reason is not None:
+                sealed = self._reason.close((storable(reason) or "").encode(), row=row.id, user_id=row.user_id)
+            decided: dict[str, Any] = {"state": state, "decided_at": now, "decided_by": by, "reason": sealed}
+            connection.execute(update(approvals).where(approvals.c.id == row.id).values(**decided))
+            if always:
+                standing.add(connection, self._clock, row.user_id, row.agent, row.tool, by)
+            self._events.append(connection, _confirmed(row, state, reason))
+            parking.wake(connection, run.AWAITING, now, run_ids=[row.run_id])
+            return row._replace(**decided)
+
+        return self._opened(await self._database.transact(decide))
+
+    def cancel(self, connection: Connection, run_id: str, now: int) -> None:
+        """Note that a run has ended without these decisions, in the transaction that ends it."""
+        waiting = approvals.c.run_id == run_id, approvals.c.state == AWAITING
+        for row in connection.execute(select(*approvals.c[*COLUMNS]).where(*waiting)).all():
+            self._events.append(connection, _confirmed(ApprovalRow(*row), CANCELLED, None))
+        connection.execute(update(approvals).where(*waiting).values(state=CANCELLED, decided_at=now))
+
+    def decided(self, connection: Connection, run_id: str, call_ids: Sequence[str]) -> dict[str, Approval]:
+        """Return the approvals of these calls of a run, by their ids."""
+        keys = [(run_id, each) for each in sorted(call_ids)]
+        found = bulk.find(connection, approvals, ("run_id", "call_id"), COLUMNS, keys)
+        return {row[1]: self._opened(ApprovalRow(*row[2:])) for row in found}
+
+    async def _read(self, wanted: Sequence[ColumnElement[bool]], limit: int) -> list[Approval]:
+        query = select(*approvals.c[*COLUMNS]).where(*wanted)
+        newest = query.order_by(approvals.c.created_at.desc(), approvals.c.id.desc()).limit(limit)
+        async with self._database.read() as connection:
+            return [self._opened(ApprovalRow(*row)) for row in await connection.execute(newest)]
+
+    def _new(self, question: Question, by: Asker, deadline: int) -> NewApproval:
+        made = uuid7(self._clock)
+        call_id, tool, arguments = question.call_id, question.tool, msgspec.json.decode(question.arguments or "{}")
+        event = told.confirm(by.run_id, call_id, made, tool, arguments, rfc3339(deadline / 1000))
+
+        def asked(connection: Connection) -> None:
+            self._events.append(connection, event)
+
+        def expired(connection: Connection, approval_id: str) -> None:
+            self._events.append(connection, told.confirmed(by.run_id, call_id, approval_id, tool, EXPIRED, None))
+
+        content = msgspec.json.encode(_Content(question.arguments, question.digest))
+        sealed = self._content.close(content, row=made, user_id=by.user_id)
+        return NewApproval(made, call_id, tool, sealed, asked, expired)
+
+    def _opened(self, row: ApprovalRow) -> Approval:
+        given = {"row": row.id, "user_id": row.user_id}
+        fields: dict[str, Any] = row._asdict()
+        sealed, reason = fields.pop("content"), fields.pop("reason")
+        try:
+            content = _CONTENT.decode(self._content.open(sealed, **given))
+            said = None if reason is None else self._reason.open(reason, **given).decode()
+        except (Unsealable, msgspec.DecodeError):
+            content, said = _Content("", ""), None
+        return Approval(**fields, reason=said, arguments=content.arguments, digest=content.digest)
+
+
+def _confirmed(row: ApprovalRow, state: str, reason: str | None) -> RunEvent:
+    return told.confirmed(row.run_id, row.call_id, row.id, row.tool, state, reason)
+
+
+def _row(connection: Connection, approval_id: str) -> ApprovalRow:
+    found = connection.execute(select(*approvals.c[*COLUMNS]).where(approvals.c.id == approval_id)).first()
+    if found is None:
+        raise NotFound(f"there is no approval {approval_id}", hint="`symbi agent pending` shows them")
+    return ApprovalRow(*found)
+
+
+def _lock_run(connection: Connection, run_id: str) -> None:
+    """Lock a run as those do who claim and end it: first its turn, then the run."""
+    found = connection.execute(select(runs.c.trigger, runs.c.delivery_id).where(runs.c.id == run_id)).first()
+    if found is not None:
+        # A run without a delivery has the id of its turn.
+        bulk.find(connection, TURN_TABLES[found.trigger], ("id",), (), [(found.delivery_id or run_id,)], lock="UPDATE")
+        bulk.find(connection, runs, ("id",), (), [(run_id,)], lock="UPDATE")

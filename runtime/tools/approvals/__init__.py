@@ -1,0 +1,1 @@
+"""Tools by which persons decide about the calls of agents."""

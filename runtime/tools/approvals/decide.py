@@ -1,0 +1,144 @@
+"""The tools by which persons look at the calls that wait for them, and decide. Agents have none of them."""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+
+from runtime.clock import milliseconds, utc
+from runtime.identity import users
+from runtime.threads.approvals import standing
+from runtime.threads.approvals.approval import APPROVED, DENIED, Approval
+from runtime.threads.approvals.standing import StandingApproval
+from runtime.threads.approvals.store import Approvals
+from runtime.tools.approvals.types import (
+    AgentFilter,
+    Always,
+    ApprovalId,
+    CallApproval,
+    CallApprovals,
+    Decided,
+    Limit,
+    Reason,
+    StandingId,
+    ToolApproval,
+    ToolApprovals,
+    User,
+)
+from runtime.tools.context import Context
+from runtime.tools.memory.access import asked_user, sees_all
+
+log = structlog.get_logger("symbiont.approvals")
+
+
+async def approval_list(
+    context: Context, agent: AgentFilter = None, decided: Decided = False, limit: Limit = 50, user: User = None
+) -> CallApprovals:
+    """List the calls of agents that wait for a person's approval.
+
+    A call that nobody decides about until its deadline is denied.
+    """
+    user_id = await asked_user(context, user) or context.caller.user_id
+    found = await _approvals(context).newest(user_id, waiting=not decided, agent=agent, limit=limit)
+    known = await users.names(context.database)
+    return CallApprovals(approvals=[_shown(context, each, known) for each in found])
+
+
+async def approval_show(context: Context, approval_id: ApprovalId) -> CallApproval:
+    """Show a call that waits for approval, or that was decided."""
+    return await _whole(context, await _found(context, approval_id))
+
+
+async def approval_approve(context: Context, approval_id: ApprovalId, always: Always = False) -> CallApproval:
+    """Approve a call: it runs exactly as it is shown, and its agent goes on.
+
+    Of several decisions about a call only the first one counts.
+    """
+    return await _decide(context, approval_id, APPROVED, always=always)
+
+
+async def approval_deny(context: Context, approval_id: ApprovalId, reason: Reason = None) -> CallApproval:
+    """Deny a call: it does not run, and its agent goes on and reads the reason.
+
+    Of several decisions about a call only the first one counts.
+    """
+    return await _decide(context, approval_id, DENIED, reason=reason)
+
+
+async def standing_approval_list(context: Context, agent: AgentFilter = None, user: User = None) -> ToolApprovals:
+    """List the tools that agents may call without asking, though they need approval."""
+    user_id = await asked_user(context, user) or context.caller.user_id
+    known = await users.names(context.database)
+    found = await standing.of_user(context.database, user_id, agent)
+    return ToolApprovals(standing=[_standing(each, known) for each in found])
+
+
+async def standing_approval_revoke(context: Context, standing_id: StandingId) -> ToolApproval:
+    """Revoke a standing approval: the next call of the tool waits for approval again."""
+    revoked = await standing.revoke(context.database, standing_id, _whose(context))
+    return _standing(revoked, await users.names(context.database))
+
+
+async def waiting_in(context: Context, run_id: str, user_id: str) -> list[CallApproval]:
+    """Return the calls of a run that wait for approval, oldest first."""
+    known = await users.names(context.database)
+    return [_shown(context, each, known) for each in await _approvals(context).of_run(run_id, user_id)]
+
+
+async def _decide(
+    context: Context, approval_id: str, state: str, *, reason: str | None = None, always: bool = False
+) -> CallApproval:
+    found = await _found(context, approval_id)
+    by = context.caller.user_id
+    decided = await _approvals(context).decide(found.id, state, by=by, reason=reason, always=always)
+    context.on_queued()
+    log.info("call_decided", state=state, tool=found.tool, agent=found.agent, approval=found.id, by=by, always=always)
+    return await _whole(context, decided)
+
+
+async def _found(context: Context, approval_id: str) -> Approval:
+    return await _approvals(context).find(approval_id, _whose(context))
+
+
+def _whose(context: Context) -> str | None:
+    """Return the user whose approvals the caller decides about; None: those of all users."""
+    return None if sees_all(context) else context.caller.user_id
+
+
+def _approvals(context: Context) -> Approvals:
+    return Approvals(context.database, context.clock)
+
+
+async def _whole(context: Context, approval: Approval) -> CallApproval:
+    return _shown(context, approval, await users.names(context.database))
+
+
+def _shown(context: Context, approval: Approval, known: dict[str, str]) -> CallApproval:
+    by = approval.decided_by
+    return CallApproval.model_validate(
+        {
+            "id": approval.id,
+            "agent": approval.agent,
+            "tool": approval.tool,
+            "arguments": msgspec.json.decode(approval.arguments) if approval.arguments else None,
+            "digest": approval.digest,
+            "state": approval.state_at(milliseconds(context.clock)),
+            "run_id": approval.run_id,
+            "thread_id": approval.thread_id,
+            "created_at": utc(approval.created_at / 1000),
+            "deadline": utc(approval.deadline / 1000),
+            "decided_at": None if approval.decided_at is None else utc(approval.decided_at / 1000),
+            "decided_by": None if by is None else users.display_name(known, by),
+            "reason": approval.reason,
+        }
+    )
+
+
+def _standing(row: StandingApproval, known: dict[str, str]) -> ToolApproval:
+    return ToolApproval(
+        id=row.id,
+        agent=row.agent,
+        tool=row.tool,
+        created_at=utc(row.created_at / 1000),
+        decided_by=users.display_name(known, row.decided_by),
+    )

@@ -1,0 +1,74 @@
+"""A run that asks a person and is interrupted between any two commits asks once, and what is approved happens once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.contextvars import get_contextvars
+
+from runtime.database.errors import Unavailable
+from runtime.database.schema import approvals
+from tests.lanes import LONG, first_of
+from tests.runtime.agents.approvals.waiting import approve, asking, note, parked
+from tests.runtime.agents.scripted import ScriptedModel, says
+from tests.runtime.daemon.running import on_postgres
+from tests.runtime.webhooks.candidates import rows
+
+
+def answer(body: Mapping[str, Any]) -> str:
+    """Note a fact, then say something."""
+    text = "\n".join(str(message["content"]) for message in body["messages"])
+    return says("Noted.") if "<tool_output" in text else says(memory_append=note("Fact."))
+
+
+async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
+    """Fail after a write was stored."""
+    await answer
+    raise Unavailable("the connection was lost")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=LONG)])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The kind of the database that is opened in the test."""
+    if request.param == "postgresql":
+        for name, value in on_postgres(request.getfixturevalue("postgres_url")).items():
+            monkeypatch.setenv(name, value)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@first_of("broken", range(1, 21), 2)
+async def test_an_outage_at_any_commit_of_a_run_that_asks_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, broken: int, stored: bool
+) -> None:
+    with ScriptedModel(answer) as model:
+        async with asking(tmp_path, model) as agent:
+            assert agent.app.database.kind == kind
+            counted, commits = [0], agent.app.database.commits
+            put = commits.put
+
+            def failing(stage: Any, item: Any) -> Any:
+                if "run_id" in get_contextvars():
+                    counted[0] += 1
+                    if counted[0] == broken and stored:
+                        return asyncio.ensure_future(unconfirmed(put(stage, item)))
+                    if counted[0] == broken:
+                        raise Unavailable("the disk is full")
+                return put(stage, item)
+
+            monkeypatch.setattr(commits, "put", failing)
+            run_id = await agent.send("Note it.")
+            [waits] = await parked(agent, run_id)
+            assert len(await rows(agent.app.database, approvals)) == 1
+            await approve(agent, waits)
+            assert await agent.end(run_id) == "answered"
+            assert await agent.block() == "Fact."
+            assert [row.state for row in await rows(agent.app.database, approvals)] == ["approved"]
+            assert counted[0] > broken
+            found = await agent.messages()
+    assert [each.kind for each in found] == ["message", "tool_call", "tool_output", "message"]
+    assert found[2].text.startswith('{"label":"human","version":2')

@@ -1,0 +1,132 @@
+"""What a person is asked is stored once, decided once, and only by the run that waits for it or by a person."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from runtime.clock import milliseconds
+from runtime.database.connection import Database
+from runtime.database.schema import OWNER, approvals, inputs
+from runtime.errors import Conflict, NotFound
+from runtime.threads import run
+from runtime.threads.approvals import standing
+from runtime.threads.approvals.approval import APPROVED, DENIED, Approval, Question
+from runtime.threads.approvals.asking import Asker
+from runtime.threads.approvals.store import Approvals
+from runtime.threads.inputs import Inputs
+from runtime.threads.step import Superseded
+from runtime.threads.turns.turn import QUEUED, Outcome
+from tests.clocks import ManualClock
+from tests.conftest import KEY
+from tests.runtime.threads.turns.sending import send, thread_id
+from tests.runtime.webhooks.candidates import rows
+
+CALL = Question("c1", "merge", '{"number":5}', "digest")
+
+
+async def asked(database: Database, clock: ManualClock) -> tuple[Approval, Asker]:
+    """Let a run ask, and park it."""
+    [run_id] = await send(database, clock, "one")
+    queue = Inputs(database, clock)
+    [turn] = await queue.claim(1)
+    by = Asker(OWNER, turn.agent, thread_id("0"), run_id, turn.attempt)
+    stored = await Approvals(database, clock).ask(by, [CALL], 60)
+    again = await Approvals(database, clock).ask(by, [CALL], 3600)
+    assert stored == again
+    parked = Outcome(QUEUED, counts=False, run_state=run.AWAITING, until=milliseconds(clock) + 60_000)
+    await queue.finish(turn, parked)
+    approval = stored["c1"]
+    assert approval is not None
+    return approval, by
+
+
+async def test_a_question_is_stored_once_and_only_by_the_current_attempt(
+    database: Database, clock: ManualClock
+) -> None:
+    approval, by = await asked(database, clock)
+    assert (approval.tool, approval.arguments, approval.digest) == ("merge", '{"number":5}', "digest")
+    assert [row.id for row in await rows(database, approvals)] == [approval.id]
+    with pytest.raises(Superseded):
+        await Approvals(database, clock).ask(by, [CALL._replace(call_id="c2")], 60)
+    assert len(await rows(database, approvals)) == 1
+
+
+async def test_of_decisions_on_several_daemons_one_counts_and_wakes_the_run(
+    database: Database, database_url: str, clock: ManualClock
+) -> None:
+    approval, _ = await asked(database, clock)
+    others = [database] if database.kind == "sqlite" else [database, await Database.open(database_url, KEY)]
+    deciding = [
+        Approvals(each, clock).decide(approval.id, state, by=OWNER, reason=None)
+        for each in others
+        for state in (APPROVED, DENIED) * 3
+    ]
+    done = await asyncio.gather(*deciding, return_exceptions=True)
+    counted = [each for each in done if isinstance(each, Approval)]
+    assert len(counted) == 1
+    assert all(isinstance(each, Conflict | Approval) for each in done)
+    assert counted[0] == await Approvals(database, clock).find(approval.id, OWNER)
+    [row] = await rows(database, inputs)
+    assert (row.state, row.next_attempt_at) == ("queued", milliseconds(clock))
+    for each in others[1:]:
+        await each.close()
+
+
+async def test_a_decision_and_the_end_of_its_run_do_not_wait_for_each_other(
+    database: Database, database_url: str, clock: ManualClock
+) -> None:
+    other = database if database.kind == "sqlite" else await Database.open(database_url, KEY)
+    for _ in range(5):
+        approval, by = await asked(database, clock)
+
+        def end(connection: object, by: Asker = by) -> None:
+            Approvals(other, clock).cancel(connection, by.run_id, milliseconds(clock))  # type: ignore[arg-type]
+
+        ending = Inputs(other, clock, on_ended=lambda connection, _, end=end: end(connection))  # type: ignore[misc]
+        deciding = Approvals(database, clock).decide(approval.id, APPROVED, by=OWNER)
+        done = await asyncio.gather(deciding, ending.cancel(by.run_id, OWNER), return_exceptions=True)
+        assert done[1] == "cancelled"
+        assert isinstance(done[0], Conflict | Approval)
+    if other is not database:
+        await other.close()
+
+
+async def test_an_approval_is_found_by_the_beginning_of_its_id(database: Database, clock: ManualClock) -> None:
+    approval, _ = await asked(database, clock)
+    store = Approvals(database, clock)
+    assert await store.find(approval.id[:-4], OWNER) == approval
+    for start, user_id in (("", OWNER), ("%", OWNER), (approval.id, "another"), (f"{approval.id}0", OWNER)):
+        with pytest.raises(NotFound):
+            await store.find(start, user_id)
+
+
+async def test_what_is_approved_for_good_is_one_user_s_and_one_agent_s(database: Database, clock: ManualClock) -> None:
+    approval, by = await asked(database, clock)
+    await Approvals(database, clock).decide(approval.id, APPROVED, by="boss", always=True)
+    [kept] = await standing.of_user(database, OWNER)
+    assert (kept.agent, kept.tool, kept.decided_by) == (by.agent, "merge", "boss")
+    assert await standing.of_user(database, OWNER, "another") == []
+    [turn] = await Inputs(database, clock).claim(1)
+    now = by._replace(attempt=turn.attempt)
+    others = [CALL._replace(call_id="c2"), CALL._replace(call_id="c3", tool="merge_all")]
+    found = await Approvals(database, clock).ask(now, others, 60)
+    assert found["c2"] is None
+    assert found["c3"] is not None
+    await standing.revoke(database, kept.id, OWNER)
+    found = await Approvals(database, clock).ask(now, [CALL._replace(call_id="c4")], 60)
+    assert found["c4"] is not None
+
+
+async def test_nobody_decides_after_the_deadline(database: Database, clock: ManualClock) -> None:
+    approval, by = await asked(database, clock)
+    clock.advance(60)
+    store = Approvals(database, clock)
+    assert await store.newest(OWNER, waiting=True) == []
+    with pytest.raises(Conflict, match="nobody decided about this call until"):
+        await store.decide(approval.id, APPROVED, by=OWNER)
+    [turn] = await Inputs(database, clock).claim(1)
+    found = await store.ask(by._replace(attempt=turn.attempt), [CALL], 60)
+    assert found["c1"] is not None
+    assert found["c1"].state == "expired"

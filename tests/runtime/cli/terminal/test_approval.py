@@ -1,0 +1,52 @@
+"""A person sees exactly what they approve: all arguments, and nothing that controls the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runtime.cli.terminal.approval import print_approval
+
+WAITS: dict[str, Any] = {
+    "id": "01a2",
+    "agent": "helper",
+    "tool": "github.merge_pull_request",
+    "arguments": {"number": 5, "title": "Fine\x1b[2J\u202e\nline"},
+    "state": "awaiting",
+    "created_at": "2026-11-26T07:00:00Z",
+    "deadline": "2026-11-27T07:00:00Z",
+    "decided_at": None,
+    "decided_by": None,
+    "reason": None,
+}
+
+
+def test_all_arguments_are_shown_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    print_approval(WAITS)
+    said = capsys.readouterr().out
+    assert '"number": 5' in said
+    assert "Fine\\u001b[2J\ufffd\\nline" in said
+    assert "if nobody answers" in said
+    assert "\x1b" not in said.replace("\x1b[1m", "").replace("\x1b[0m", "")
+
+
+def test_long_arguments_are_bounded_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    print_approval({**WAITS, "arguments": {"text": "x" * 100_000}})
+    said = capsys.readouterr().out
+    assert len(said) < 21_000
+    assert "more characters: `symbi agent pending --json` shows all of them" in said
+
+
+def test_what_cannot_be_read_is_not_shown_as_something_else(capsys: pytest.CaptureFixture[str]) -> None:
+    print_approval({**WAITS, "arguments": None})
+    assert "the stored call was changed, and will not be run" in capsys.readouterr().out
+
+
+def test_a_decided_call_says_who_decided_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    decided = {"state": "denied", "decided_at": WAITS["created_at"], "decided_by": "ada", "reason": "No\x1b!"}
+    print_approval({**WAITS, **decided})
+    said = capsys.readouterr().out
+    assert "github.merge_pull_request, denied" in said
+    assert "by ada: No\ufffd!" in said
+    assert "if nobody answers" not in said
