@@ -172,7 +172,7 @@ class Approvals:
         return NewApproval(made, call_id, tool, sealed, asked, expired)
 
     def _opened(self, row: ApprovalRow) -> Approval:
-        given = {"row": row.id, "user_id": row.user_id}
+        given: dict[str, Any] = {"row": row.id, "user_id": row.user_id}
         fields: dict[str, Any] = row._asdict()
         sealed, reason = fields.pop("content"), fields.pop("reason")
         try:

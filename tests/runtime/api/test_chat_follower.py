@@ -21,7 +21,7 @@ PATIENCE = 20
 async def test_only_what_the_model_says_shows_that_it_is_back(event: str, over: bool) -> None:
     clock, told = ManualClock(), list[Any]()
     context = SimpleNamespace(clock=clock, tell=told.append, shown=lambda state, error: (state, error))
-    follower = _Follower(cast("Any", context), cast("Any", None), "run", PATIENCE)
+    follower = _Follower(cast("Any", context), cast("Any", None), "run", PATIENCE, decides=False)
 
     async def events() -> AsyncIterator[RunEvent]:
         yield {"event": event, "run_id": "run"}
