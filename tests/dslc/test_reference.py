@@ -63,7 +63,9 @@ def _name_of(setting: Setting) -> str | None:
     return "a-name" if setting.named else None
 
 
-_IDLE = {"tools", "tool_calling", "max_steps", "thread", "context", "summarizer", "block"}
+_IDLE = {
+    *("tools", "confirm", "tool_calling", "max_steps", "thread", "context", "summarizer", "block", "main", "lock"),
+}
 EVERY_SETTING = [
     pytest.param(vocabulary, kind, lines, id=f"{which}: {kind} {name}")
     for which, vocabulary in CATALOGS.items()
