@@ -90,7 +90,7 @@ async def _served(app: App, command: str) -> AsyncIterator[None]:
 
 async def _attend(app: App, tasks: Supervisor) -> None:
     """Start the background tasks of a daemon for memories and secrets."""
-    await app.start_background(tasks.start)
+    await app.start_background(tasks.start, runs_agents=False)
     compactor = Compactor(
         app.pinned_memories,
         app.clock,
