@@ -12,7 +12,7 @@ from runtime.cli.mcp_server import mcp_server
 from runtime.tool_servers import child, connection, definition, session, stdio
 from runtime.tool_servers.server import State
 
-HOUSE = Path(__file__).parents[2]
+HOUSE = Path(__file__).parents[3]
 PAGE = (HOUSE / "docs/mcp-servers.md").read_text(encoding="utf-8")
 
 
