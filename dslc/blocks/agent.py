@@ -166,7 +166,6 @@ class Agent(Block):
         default=(),
         description="The tools whose calls wait until a person approves them: names, and patterns such as "
         '`"memory_*"`, which match destructive tools too.',
-        examples=["memory_purge"],
     )
     tool_calling: Literal["json", "native"] = Field(
         default="json",
