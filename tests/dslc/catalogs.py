@@ -125,6 +125,6 @@ CATALOG = Catalog(
             CatalogEntry(name="delivery"),
             CatalogEntry(name="keyed", options=settings_of(KeyedThreads)),
         ),
-        "tool": (CatalogEntry(name="search"), CatalogEntry(name="remember"), CatalogEntry(name="memory_purge")),
+        "tool": (CatalogEntry(name="search"), CatalogEntry(name="remember")),
     },
 )
