@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from aiohttp import web
@@ -90,7 +91,7 @@ async def _served(app: App, command: str) -> AsyncIterator[None]:
 
 async def _attend(app: App, tasks: Supervisor) -> None:
     """Start the background tasks of a daemon for memories and secrets."""
-    await app.start_background(tasks.start, runs_agents=False)
+    await app.start_background(partial(_started, tasks))
     compactor = Compactor(
         app.pinned_memories,
         app.clock,
@@ -106,6 +107,14 @@ async def _attend(app: App, tasks: Supervisor) -> None:
     for name, backend in BACKENDS.items():
         if backend.keep is not None:
             tasks.start(f"secrets of {name}", backend.keep(app.secrets))
+
+
+def _started(tasks: Supervisor, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    """Start a task; None for the connection to an MCP server, whose tools only the runs of a daemon call."""
+    if name.startswith("mcp server "):
+        work.close()
+        return None
+    return tasks.start(name, work)
 
 
 async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:

@@ -146,7 +146,6 @@ class App:
         self._secrets_version: str | None = None
         self._loading = asyncio.Lock()
         self._start: Start | None = None
-        self._connects = False
         self._searching = True
 
     def _connect_metrics(self) -> None:
@@ -548,13 +547,10 @@ class App:
         environment = self.settings.environment
         return MemoryOpener(self.root.folder, index_folder, self.secrets, self.pools, environment, self.switches)
 
-    async def start_background(self, start: Start, *, runs_agents: bool = True) -> None:
-        """Keep indexes in step in the background from now on, in tasks that `start` creates, also after a reload.
-
-        `runs_agents`: also keep the MCP servers connected, whose tools only runs call.
-        """
+    async def start_background(self, start: Start) -> None:
+        """Keep indexes in step and servers connected in the background from now on, in tasks that `start` creates, also
+        after a reload."""
         self._start = start
-        self._connects = runs_agents
         async with self._loading:
             await self._activate(self.generation, None)
 
@@ -568,7 +564,7 @@ class App:
         for memory in generation.opened:
             await self._activate_one(memory)
         for server in generation.servers.values():
-            if server.connection is not None and self._start is not None and self._connects:
+            if server.connection is not None and self._start is not None:
                 server.connection.start(self._start)
 
     async def _activate_one(self, memory: OpenMemory) -> None:

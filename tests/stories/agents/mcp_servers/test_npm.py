@@ -16,7 +16,7 @@ from tests.lanes import LONG
 from tests.npm_servers import CACHE, PACKAGES, VERSION, installed
 from tests.runtime.agents.scripted import ScriptedModel, calling
 from tests.runtime.daemon.running import BIN, running, until, write_program
-from tests.stories.agents.test_mcp_servers import approve, called, listed, readiness, state
+from tests.stories.agents.mcp_servers.test_approved import approve, called, listed, readiness, state
 
 pytestmark = LONG
 

@@ -14,7 +14,7 @@ from tests.lanes import LONG
 from tests.runtime.agents.scripted import ScriptedModel, calling
 from tests.runtime.daemon.running import BIN, environment, running, write_program
 from tests.runtime.tool_servers.authorization import Authorization, private_service
-from tests.stories.agents.test_mcp_servers import approve, called, readiness
+from tests.stories.agents.mcp_servers.test_approved import approve, called, readiness
 
 pytestmark = LONG
 
