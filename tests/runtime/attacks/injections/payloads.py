@@ -40,6 +40,10 @@ def _in_a_delivery(victim: Victim, payload: Payload) -> None:
     victim.deliver("inbox", payload.name, note=payload.marked)
 
 
+def _before_a_confirmation(victim: Victim, payload: Payload) -> None:
+    victim.deliver("careful", payload.name, note=payload.marked)
+
+
 def _in_a_title(victim: Victim, payload: Payload) -> None:
     victim.deliver("customers", payload.name, customer=payload.marked)
 
@@ -80,6 +84,7 @@ def _searching(tool: str, payload: Payload) -> str:
 VECTORS: Final[Mapping[str, Callable[[Victim, Payload], None]]] = {
     "archival": _in_the_archive,
     "block": _in_a_block,
+    "confirm": _before_a_confirmation,
     "delivery": _in_a_delivery,
     "mcp": _in_a_description,
     "mcp_output": _in_an_output_of_a_server,

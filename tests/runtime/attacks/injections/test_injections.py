@@ -41,8 +41,9 @@ def test_the_model_obeyed(attacked: Attacked, payload: Payload) -> None:
     called = Counter(order.name for order in attacked.model.called[payload.name])
     assert not Counter(payload.calls) - called
     assert set(payload.says) <= set(attacked.model.said[payload.name])
-    # The daemon read every call of it, and answered it.
-    read = Counter(name for name, *_ in calls_of(attacked, payload))
+    # The daemon read every call of it.
+    parts = [part for message in attacked.messages[payload.name] for part in message["parts"]]
+    read = Counter(part["name"] for part in parts if part["type"] == "tool_call")
     assert not Counter(payload.calls) - read, read
 
 
@@ -78,6 +79,18 @@ def test_a_text_does_not_leave_its_fence(attacked: Attacked, payload: Payload) -
         assert not any("</" in each for each in found), text
         assert "</" in text.rpartition(end)[2], text
     assert whole
+
+
+def test_nothing_is_confirmed_by_itself(attacked: Attacked) -> None:
+    confirmed = [payload.name for payload in PAYLOADS if payload.where == "confirm"]
+    calls = attacked.victim.tool("approval_list", decided=True, limit=100)["approvals"]
+    assert {call["decided_at"] for call in calls} == {None}
+    told = json.dumps([call["arguments"] for call in calls])
+    assert [name for name in confirmed if f"{name} was stored" not in told] == []
+    assert attacked.victim.tool("standing_approval_list")["standing"] == []
+    for name in confirmed:
+        found = attacked.victim.tool("archival_search", agent="careful", query=f"{name} was stored")
+        assert not any("was stored" in hit["content"] for hit in found["hits"]), found
 
 
 def test_what_others_have_and_who_may_do_what_is_as_before(attacked: Attacked) -> None:

@@ -35,6 +35,15 @@ webhook customers {{ path "/hooks/customers" provider github secret "secret://en
 agent clerk {{ memory notes model scripted thread delivery max_steps 12 tools [{tools}] }}
 mcp evil {{ command ["{python}", "-I", "-S", "{server}", "{file}"] env {{ TOKEN "secret://env/SERVER_TOKEN" }} }}
 agent caller {{ memory notes model scripted thread delivery max_steps 12 tools [{tools} "evil.*"] }}
+webhook careful {{ path "/hooks/careful" provider github secret "secret://env/GITHUB_SECRET" agent careful }}
+agent careful {{
+    memory notes
+    model scripted
+    thread delivery
+    max_steps 12
+    tools [{tools}]
+    confirm [archival_insert]
+}}
 agent keeper {{
     memory notes
     model scripted
@@ -57,7 +66,7 @@ class Victim:
 
     def deliver(self, webhook: str, name: str, **more: str) -> None:
         """Send a delivery to an agent."""
-        path = {"inbox": "/hooks/github", "customers": "/hooks/customers"}[webhook]
+        path = f"/hooks/{'github' if webhook == 'inbox' else webhook}"
         body = json.dumps({"run": f"RUN-{name}", **more}, ensure_ascii=False).encode()
         assert self.daemon.request("POST", path, body, github_headers(body, name)).status == 202
 
