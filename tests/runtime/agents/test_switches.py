@@ -93,27 +93,30 @@ def test_a_message_that_waited_for_its_model_says_that_agents_are_switched_off(
 
 
 def test_what_waits_for_an_agent_that_its_user_has_switched_off_says_so(model: ScriptedModel, tmp_path: Path) -> None:
+    model.replies = [503]
     write_program(tmp_path, PROGRAM.format(model=model.block))
     with running(tmp_path, "program") as daemon:
         token = make_token(daemon, "--scope", "write")
+        sent = ask(daemon, token, "POST", "/v1/agents/helper/chat", {"input": "Hello", "subject": "ada", "wait": 0})
+        run = f"/v1/agent/chat/{sent.json()['run']}"
         assert ask(daemon, token, "PUT", "/v1/agent/config", {"enabled": False}).status == 200
         assert daemon.github(b'{"n":1}', "one").status == 202
         until(lambda: states(daemon) == {("switched_off", "switched_off")}, what="the waiting delivery")
+        # The message waited for its model before.
+        until(lambda: ask(daemon, token, "GET", run).json()["state"] == "switched_off", what="the waiting message")
         assert checks(daemon)["switched off"] == (
             "YELLOW",
-            "1 run waiting for agents that their users have switched off",
+            "2 runs waiting for agents that their users have switched off",
         )
-        # Over HTTP, as JSON and as events.
-        sent = ask(daemon, token, "POST", "/v1/agents/helper/chat", {"input": "Hello", "subject": "ada", "wait": 60})
-        assert (sent.status, sent.json()["state"]) == (202, "switched_off")
-        run = f"/v1/agent/chat/{sent.json()['run']}"
         told = ask(daemon, token, "GET", run, headers=[("Accept", "text/event-stream")]).body.decode()
         assert "event: agent.error" in told
         assert "urn:symbiont:problem:switched_off" in told
+        refused = ask(daemon, token, "POST", "/v1/agents/helper/chat", {"input": "Hello"})
+        assert (refused.status, refused.json()["type"]) == (503, "urn:symbiont:problem:switched_off")
         asked = daemon.symbi("chat", "helper", "-m", "Hello")
         assert asked.returncode == 1
         assert "switched off" in asked.stderr
-        assert not model.bodies
+        model.replies = [says("Here again.")]
         assert ask(daemon, token, "PUT", "/v1/agent/config", {"enabled": True}).status == 200
         until(lambda: states(daemon) == {("done", "done")}, what="the run")
         until(lambda: ask(daemon, token, "GET", run).json()["ended"] == "answered", what="the answer")
