@@ -11,7 +11,8 @@ from runtime.agents.context.build import build
 from runtime.agents.context.fields import Budget, Count, Entry
 from runtime.agents.context.render import fenced, joined
 from runtime.agents.fixed_context import memory_fields
-from runtime.agents.loop.transcript import entries_of, without_calls
+from runtime.agents.loop.thread_state import open_runs
+from runtime.agents.loop.transcript import calls_without_output, entries_of, without_calls
 from runtime.agents.services import AgentServices
 from runtime.crypto import Unsealable
 from runtime.memory.core.block import BlockScope
@@ -73,7 +74,8 @@ async def _told(services: AgentServices, thread: Thread | None, tokens: int) -> 
     summary = await services.summaries.latest(thread)
     after = -1 if summary is None else summary.last_position
     newest = await services.messages.newest_within(thread, tokens, after=after)
-    entries = tuple(without_calls(entry) for entry in entries_of(newest, native=True))
+    waiting = await open_runs(services.messages, calls_without_output(newest))
+    entries = tuple(without_calls(entry) for entry in entries_of(newest, native=True, open_runs=waiting))
     return _Told(entries, "" if summary is None else summary.text)
 
 

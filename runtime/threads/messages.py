@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, delete, select, update
+from sqlalchemy import Connection, Select, delete, exists, select, update
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import Unsealable
 from runtime.database.connection import Database
-from runtime.database.schema import messages, runs, threads
+from runtime.database.schema import approvals, messages, runs, threads
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound
 from runtime.threads import change_log, content
@@ -184,11 +184,12 @@ class Messages:
             rows = (await connection.execute(query)).all()
         return [self._opened(MessageRow(*row), thread_id, user_id) for thread_id, user_id, *row in rows]
 
-    async def runs_that_go_on(self, run_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these runs that have not ended. Raises `Unavailable`."""
-        living = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.state.not_in(ENDED))
+    async def asking_runs(self, run_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these runs that have asked a person about calls, and have not ended. Raises `Unavailable`."""
+        asked = exists().where(approvals.c.run_id == runs.c.id)
+        asking = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.state.not_in(ENDED), asked)
         async with self._database.read() as connection:
-            return frozenset((await connection.execute(living)).scalars())
+            return frozenset((await connection.execute(asking)).scalars())
 
     async def count(self, thread: Thread) -> int:
         """Return how many messages the thread has now; 0 if it was deleted."""

@@ -69,10 +69,7 @@ class ThreadState:
     async def _look_at_open_calls(self) -> None:
         """Find the calls without an output whose turns go on."""
         found = calls_without_output(self._loaded)
-        run_ids = {message.run_id for message in found.values() if message.run_id is not None}
-        if not run_ids:
-            return
-        self._open_runs = await self._messages.runs_that_go_on(run_ids)
+        self._open_runs = await open_runs(self._messages, found)
         theirs = {call_id: message for call_id, message in found.items() if message.run_id in self._open_runs}
         self._open_calls = {call_id: message.position for call_id, message in theirs.items()}
         others = (message for message in theirs.values() if message.run_id != self._log.run_id)
@@ -143,6 +140,12 @@ class ThreadState:
 
     def _until(self, position: int) -> list[Message]:
         return self._loaded[: bisect_left(self._loaded, position, key=_POSITION)]
+
+
+async def open_runs(messages: Messages, calls: Mapping[str, Message]) -> frozenset[str]:
+    """Return the runs of these calls without an output that wait for a person. `calls`: by their ids."""
+    run_ids = {message.run_id for message in calls.values() if message.run_id is not None}
+    return await messages.asking_runs(run_ids) if run_ids else frozenset()
 
 
 def _outputs(messages: Sequence[Message]) -> dict[str, CallOutput]:

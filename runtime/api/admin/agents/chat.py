@@ -127,7 +127,9 @@ def _patience(parameters: Mapping[str, Any]) -> int:
 class _Follower:
     """Tells what happens in one run, from the events of this process and from what is stored."""
 
-    def __init__(self, context: AdminContext, thread: Thread, run_id: str, patience: int, *, decides: bool) -> None:
+    def __init__(
+        self, context: AdminContext, thread: Thread, run_id: str, patience: int, *, decides: bool = False
+    ) -> None:
         self._context = context
         self._thread = thread
         self._run_id = run_id
