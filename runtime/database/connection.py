@@ -44,7 +44,7 @@ probe."""
 
 CLAIM = 0x73796D6269  # "symbi": the advisory lock of a daemon that needs the database for itself
 
-FIRST_WITH_KEYS = "0017"
+FIRST_WITH_KEYS = "0016"
 """The schema revision from which on values are sealed with the keys of users."""
 
 _PROBE = "probe "
