@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
@@ -20,7 +20,7 @@ from runtime.database.errors import Unavailable
 from runtime.errors import NotFound
 from runtime.identity.caller import Caller
 from runtime.threads.events import told
-from runtime.threads.events.log import Bounds, EventPage, StoredEvent, changes_of
+from runtime.threads.events.log import DONE, ERROR, LAST, EventPage, StoredEvent, changes_of
 from runtime.threads.run import SWITCHED_OFF
 from runtime.threads.turns.named_run import named_run
 from runtime.tools.agent.events import shown
@@ -28,8 +28,8 @@ from runtime.tools.agent.turn_answer import AnsweredRun
 
 HEARTBEAT_SECONDS: Final = 30.0
 """Maximum silence of a stream (the fourth design, section 7.3)."""
-LOOK_SECONDS: Final = 5.0
-"""Maximum seconds between two looks at the log and at the caller's token."""
+LOOK_SECONDS: Final = 2.0
+"""Maximum seconds between two looks at the log, at the run and at the caller's token."""
 AWAY_SECONDS: Final = 1.0
 """Seconds until a database that is away is asked again."""
 AT_A_TIME: Final = 256
@@ -48,12 +48,19 @@ _ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 class Watched(NamedTuple):
     """What a stream shows: one run until it is over, or all runs of a user, or of one agent. `after`: the id of the
-    event before the first one; None: only new events."""
+    event before the first one; None: only new events. `is_new`: the run has begun just now, so it is not over without
+    an event."""
 
     run_id: str | None = None
     thread_id: str | None = None
     agent: str | None = None
     after: int | None = None
+    is_new: bool = False
+
+
+def watch_new_run(result: BaseModel, given: Mapping[str, Any]) -> Watched:
+    """Return what a client watches that sends a message. `result`: an `AgentTurn`."""
+    return watch_run(result, given)._replace(is_new=True)
 
 
 def watch_run(result: BaseModel, _given: Mapping[str, Any]) -> Watched:
@@ -105,7 +112,7 @@ class AgentStreams:
     ) -> AsyncGenerator[bytes]:
         """Yield the events as they are sent, the first chunk at once. `is_allowed`: asked now and then; the stream ends
         when it is False. Raises `Unavailable` only before the first chunk."""
-        after, note = _begin(await self._services.event_log.bounds(user_id), watched, asked)
+        after, note = await self._begin(user_id, watched, asked)
         stream = _Stream(self._database, self._services, user_id, watched, after)
         with self._deltas(watched, asked) as deltas, self._database.changes.watch(changes_of(user_id)) as changed:
             # A client that leaves before the first event can name this one.
@@ -121,12 +128,29 @@ class AgentStreams:
                     if stream.is_over:
                         return
                     if stream.is_caught_up:
-                        with suppress(TimeoutError):
+                        try:
                             await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
+                        except TimeoutError:
+                            # It may wait, or be over, without an event.
+                            stream.looks_at_run = True
             finally:
                 if listening is not None:
                     listening.cancel()
                     await asyncio.wait([listening])
+
+    async def _begin(self, user_id: str, watched: Watched, asked: Asked) -> tuple[int, str]:
+        """Return the id after which a stream begins, and what its client is told about it, if anything."""
+        if not asked.last_event_id and watched.after is not None:
+            return watched.after, ""
+        oldest, newest = await self._services.event_log.bounds(user_id)
+        if not asked.last_event_id:
+            return newest, ""
+        known = int(asked.last_event_id) if _ID.fullmatch(asked.last_event_id) else newest + 1
+        if known > newest:
+            return 0, "the Last-Event-ID is not the id of an event; this begins with the oldest event that is kept"
+        if (oldest or newest + 1) > known + 1:
+            return known, f"events after {known} are not kept any more; this begins with {oldest or newest + 1}"
+        return known, ""
 
     def _deltas(
         self, watched: Watched, asked: Asked
@@ -136,31 +160,20 @@ class AgentStreams:
         return self._services.events.watch(watched.thread_id)
 
 
-def _begin(bounds: Bounds, watched: Watched, asked: Asked) -> tuple[int, str]:
-    """Return the id after which a stream begins, and what its client is told about it, if anything."""
-    if not asked.last_event_id:
-        return bounds.newest if watched.after is None else watched.after, ""
-    known = int(asked.last_event_id) if _ID.fullmatch(asked.last_event_id) else bounds.newest + 1
-    if known > bounds.newest:
-        return 0, "the Last-Event-ID is not the id of an event; this begins with the oldest event that is kept"
-    oldest = bounds.newest + 1 if bounds.oldest is None else bounds.oldest
-    if oldest > known + 1:
-        return known, f"events after {known} are not kept any more; this begins with {oldest}"
-    return known, ""
-
-
 class _Stream:
     """One stream between two looks at the log."""
 
     def __init__(self, database: Database, services: AgentServices, user_id: str, watched: Watched, after: int) -> None:
         self.is_over = False
         self.is_caught_up = False
+        self.looks_at_run = not watched.is_new
         self._database = database
         self._services = services
         self._user_id = user_id
         self._watched = watched
         self._after = after
         self._step = 0
+        self._last = ""
         self._waits: AnsweredRun | None = None
         self._parts: deque[TextEvent] = deque()
 
@@ -183,19 +196,20 @@ class _Stream:
         except NotFound:
             self.is_over = True
             problem = Problem("not_found", "the run was deleted with its thread").json()
-            yield ServerSentEvent(told.ERROR, self.of_run({"problem": problem}))
+            yield ServerSentEvent(ERROR, self.of_run({"problem": problem}))
             return
-        self.is_caught_up, self._after = page.complete, page.read_to
+        self.is_caught_up, self._after = page.complete and not self.looks_at_run, page.read_to
         for event in page.events:
             for part in self._parts_before(event):
                 yield part
+            self._last = event.name
             yield ServerSentEvent(event.name, shown(event), event.number)
         for part in self._parts_to(self._step):
             yield part
         if self._waits is not None:
             # Nobody knows for how long: the client can follow the run again.
             problem = Problem("switched_off", self._waits.error or "the agent is switched off").json()
-            yield ServerSentEvent(told.ERROR, self.of_run({"problem": problem}))
+            yield ServerSentEvent(ERROR, self.of_run({"problem": problem}))
         elif self.is_over and not await self._is_told_to_end():
             yield ServerSentEvent(*await self._end())
 
@@ -203,7 +217,7 @@ class _Stream:
         """Return the next events, and note whether the run is over, both as they are at one moment."""
         watched = self._watched
         # Looked at first: what is stored after that is read on, and the last event of a run that is over is there.
-        run = None if watched.run_id is None else await self._run()
+        run = await self._run() if watched.run_id is not None and self.looks_at_run else None
         off = run is not None and not run.is_over and run.state == SWITCHED_OFF
         over = run is not None and (run.is_over or off)
         page = await self._services.event_log.page(
@@ -211,6 +225,8 @@ class _Stream:
         )
         self.is_over = over and page.complete
         self._waits = run if off and page.complete else None
+        # One that has ended may go on, if its delivery is sent again.
+        self.looks_at_run = (over and not page.complete) or any(event.name in LAST for event in page.events)
         return page
 
     async def _run(self) -> AnsweredRun:
@@ -220,18 +236,20 @@ class _Stream:
     async def _is_told_to_end(self) -> bool:
         """Return True if the log has the last event of the run, which the client may have had before."""
         assert self._watched.run_id is not None
-        return await self._services.event_log.newest_name(self._user_id, self._watched.run_id) in told.LAST
+        if self._last in LAST:
+            return True
+        return await self._services.event_log.newest_name(self._user_id, self._watched.run_id) in LAST
 
     async def _end(self) -> tuple[str, Mapping[str, Any]]:
         """Return the last event of a run that has none in the log, because it is older than that, or was given up."""
         run = await self._run()
         if run.shown_end == "failed":
-            return told.ERROR, self.of_run({"problem": told.run_failed(run.error or "the run ended without an answer")})
+            return ERROR, self.of_run({"problem": told.run_failed(run.error or "the run ended without an answer")})
         async with self._database.read() as connection:
             totals = await connection.run_sync(
                 lambda connection: self._services.totals(connection, user_id=self._user_id, run_id=run.id)
             )
-        return told.DONE, self.of_run({**totals, "ended": run.shown_end})
+        return DONE, self.of_run({**totals, "ended": run.shown_end})
 
     def of_run(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return data with the run that is watched, if it is one."""

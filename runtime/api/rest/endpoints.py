@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from runtime.api.rest.agent_streams import Watched, watch_events, watch_run
+from runtime.api.rest.agent_streams import Watched, watch_events, watch_new_run, watch_run
 from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.switches import AGENTS
 from runtime.tools import TOOLS
@@ -157,7 +157,7 @@ _AGENT_ROWS: Final = (
         location=_RUN,
         largest=LARGEST_ITEMS,
         more=(*_WATCHED, "budget_exceeded"),
-        watch=watch_run,
+        watch=watch_new_run,
         unfinished=True,
     ),
     Endpoint("GET", _RUN, TOOLS["agent_run_show"], more=_WATCHED, watch=watch_run),

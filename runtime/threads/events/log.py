@@ -23,6 +23,11 @@ from runtime.database.schema import run_event_counts, run_events, runs
 from runtime.database.sealed import Seal
 from runtime.database.transaction_end import at_end, note_changed
 
+DONE: Final = "agent.done"
+ERROR: Final = "agent.error"
+LAST: Final = frozenset({DONE, ERROR})
+"""A run ends with one of these."""
+
 KEPT_SECONDS: Final = 86_400
 """Seconds for which events are kept."""
 
@@ -83,12 +88,18 @@ _OF_ROW: Final = ("number", "run_id", "agent", "thread_id", "name", "created_at"
 _NEW: Final = ("user_id", *_OF_ROW, "key", "content")
 
 
+PREFIX: Final = "run_events/"
+ENDED_PREFIX: Final = "run_ended/"
+
+
 def changes_of(user_id: str) -> str:
     """Return the name under which new events of a user are published, see `Database.changes`."""
     return f"{PREFIX}{user_id}"
 
 
-PREFIX: Final = "run_events/"
+def end_of(run_id: str) -> str:
+    """Return the name under which the last event of a run is published."""
+    return f"{ENDED_PREFIX}{run_id}"
 
 
 class EventLog:
@@ -196,6 +207,8 @@ def _store(connection: Connection, appended: Sequence[_Appended]) -> None:
             content = seal.close(_encoded(data), row=str(number), user_id=user_id)
             _, agent, thread_id = owners[event.run_id]
             rows.append((user_id, number, event.run_id, agent, thread_id, event.name, at, event.key, content))
+            if event.name in LAST:
+                note_changed(connection, end_of(event.run_id))
         note_changed(connection, changes_of(user_id))
     bulk.insert(connection, run_events, _NEW, rows)
     counted = [(user_id, newest + len(by_user[user_id])) for user_id, newest in numbers.items()]

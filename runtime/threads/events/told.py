@@ -7,17 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from runtime.threads.events.log import RunEvent
+from runtime.threads.events.log import DONE, ERROR, RunEvent
 
 TYPING: Final = "agent.typing"
 MESSAGE: Final = "agent.message"
 TOOL: Final = "agent.tool"
 CONFIRM: Final = "agent.confirm"
-DONE: Final = "agent.done"
-ERROR: Final = "agent.error"
-
-LAST: Final = frozenset({DONE, ERROR})
-"""A run ends with one of these."""
 
 PROBLEMS: Final = "urn:symbiont:problem:"
 """Prefix of the type of every problem (RFC 9457)."""

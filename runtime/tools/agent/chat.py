@@ -12,9 +12,9 @@ from dslc.blocks.agent import Agent
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, Retry
 from runtime.threads.agent_settings import AgentSettings
-from runtime.threads.events.log import changes_of
+from runtime.threads.events.log import changes_of, end_of
 from runtime.threads.inputs import Inputs
-from runtime.threads.run import PARKED
+from runtime.threads.run import PARKED, WAITING
 from runtime.threads.thread import Thread, Threads, not_found
 from runtime.threads.turns.named_run import NamedRun, named_run
 from runtime.tools.agent.access import talking_agent
@@ -150,7 +150,9 @@ async def agent_chat(
     caller, inputs = context.caller, Inputs(context.database, context.clock)
     run_id = await inputs.send(caller.user_id, found.name, place.id, text, caller.scopes, metadata)
     context.on_queued()
-    return await _answer(context, await _followed(context, run_id, wait))
+    if not wait:
+        return _begun(run_id, place)
+    return await _answer(context, await _followed(context, run_id, wait), place)
 
 
 async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, wait: Wait = 0) -> AgentTurn:
@@ -169,6 +171,23 @@ async def agent_run_cancel(context: Context, run: RunId, agent: AnyAgent = None)
     """
     await _named(context, run, agent)
     return CancelledRun(run=run, state=await _need_daemon(context)(run, context.caller.user_id))
+
+
+def _begun(run_id: str, thread: Thread) -> AgentTurn:
+    """Return the turn of a message that was sent just now."""
+    usage = UsageAnswer(calls=0, tokens_in=0, tokens_out=0, cached=0, cost=None)
+    return AgentTurn(
+        run=run_id,
+        agent=thread.agent,
+        thread=thread.id,
+        state=WAITING,
+        ended=None,
+        messages=[],
+        tool_calls=[],
+        notes=[],
+        usage=usage,
+        error=None,
+    )
 
 
 def _need_daemon(context: Context) -> Any:
@@ -206,9 +225,11 @@ async def _followed(context: Context, run_id: str, seconds: float) -> NamedRun:
     """Return a run when it is over, or waits for a decision, or after `seconds`."""
     loop, user_id = asyncio.get_running_loop(), context.caller.user_id
     end = loop.time() + seconds
-    with context.database.changes.watch(changes_of(user_id)) as changed:
+    changes = context.database.changes
+    # Of the user's events too: that is what other daemons are looked at for.
+    with changes.watch(changes_of(user_id)), changes.watch(end_of(run_id)) as ended:
         while True:
-            changed.clear()
+            ended.clear()
             left = end - loop.time()
             try:
                 found = await named_run(context.database, run_id, user_id)
@@ -220,12 +241,11 @@ async def _followed(context: Context, run_id: str, seconds: float) -> NamedRun:
                 if left <= 0 or run.is_over or run.state in PARKED or context.stopping():
                     return found
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), min(left, LOOK_SECONDS))
+                await asyncio.wait_for(ended.wait(), min(left, LOOK_SECONDS))
 
 
-async def _answer(context: Context, found: NamedRun) -> AgentTurn:
-    thread: Thread | None = None
-    if found.run.thread_id is not None:
+async def _answer(context: Context, found: NamedRun, thread: Thread | None = None) -> AgentTurn:
+    if thread is None and found.run.thread_id is not None:
         with suppress(NotFound):
             threads = Threads(context.database, context.clock)
             thread = await threads.get(found.run.thread_id, user_id=context.caller.user_id)

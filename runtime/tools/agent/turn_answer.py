@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -115,11 +116,12 @@ class TurnAnswer(NamedTuple):
 
 async def answer_of(context: Context, thread: Thread | None, run: AnsweredRun) -> TurnAnswer:
     """Return what an agent said and called in a run until now. `thread`: None if it was deleted, or has not begun."""
-    stored: Sequence[Message] = ()
-    if thread is not None:
-        stored = await Messages(context.database, context.clock).of_run(thread, run.id)
-    usage = await used_by(context.database, run.id)
-    return TurnAnswer(run, None if thread is None else thread.id, Turn.of(stored), usage)
+
+    async def stored() -> Sequence[Message]:
+        return () if thread is None else await Messages(context.database, context.clock).of_run(thread, run.id)
+
+    messages, usage = await asyncio.gather(stored(), used_by(context.database, run.id))
+    return TurnAnswer(run, None if thread is None else thread.id, Turn.of(messages), usage)
 
 
 def arguments_of(call: ToolCallPart) -> Any:
