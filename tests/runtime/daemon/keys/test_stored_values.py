@@ -13,8 +13,8 @@ from runtime.database.resealing import Resealing
 from runtime.database.schema import metadata
 from runtime.database.sealed import Sealed
 from runtime.memory.collection.store import SqlCollectionStore
-from runtime.memory.core.block import DeclaredBlock, Origin
-from runtime.memory.core.store import BlockScope, BlockStore
+from runtime.memory.core.block import BlockScope, DeclaredBlock, Origin
+from runtime.memory.core.store import BlockStore
 from runtime.secrets import generated, resolve
 from runtime.secrets.backend import SecretContext
 from runtime.threads.agent_settings import AgentSettings
