@@ -59,6 +59,7 @@ bench: .venv/installed-dev ## measure compiler, receiver, daemons on one Postgre
 	$(BIN)/python -m bench.agents.replies
 	$(BIN)/python -m bench.agents.steps
 	$(BIN)/python -m bench.keys.resealing
+	$(BIN)/python -m bench.agents.chat
 	$(BIN)/python -m bench.models.local
 
 catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables

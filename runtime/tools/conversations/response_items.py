@@ -72,6 +72,7 @@ class MessageItem(_Item):
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system"]
     content: list[InputText] | list[OutputText]
+    metadata: dict[str, str] = Field(default={}, description="What the sender of a chat gave with it.")
 
 
 class FunctionCall(_Item):
@@ -129,7 +130,8 @@ def _said(message: Message, parts: Sequence[Part]) -> Item:
     if message.role == "assistant":
         return MessageItem(**common, role="assistant", content=[OutputText(text=text) for text in texts])
     role: Literal["user", "system"] = "user" if message.role == "user" else "system"
-    return MessageItem(**common, role=role, content=[InputText(text=text) for text in texts])
+    metadata = next((part.metadata for part in parts if isinstance(part, TextPart) and part.metadata), {})
+    return MessageItem(**common, role=role, content=[InputText(text=text) for text in texts], metadata=metadata)
 
 
 def _called(message: Message, part: ToolCallPart | ToolOutputPart, number: int) -> Item:

@@ -172,7 +172,11 @@ async def test_what_is_not_supported_is_said_with_its_place_and_starts_nothing(t
 async def test_metadata_is_stored_sealed_with_the_message_and_no_model_sees_it(tmp_path: Path) -> None:
     with ScriptedModel(says("Hi.")) as model:
         async with talking(tmp_path, program(model)) as talk:
-            await talk.ask(await talk.token(), "POST", CHAT, {**HELLO, "metadata": {"channel": "a-web-page"}})
+            token = await talk.token()
+            given = {**HELLO, "metadata": {"channel": "a-web-page"}}
+            _, turn = await talk.json(token, "POST", CHAT, given)
+            _, page = await talk.json(token, "GET", f"/v1/agent/conversations/{turn['thread']}/items")
+            assert [item["metadata"] for item in page["data"]] == [{}, {"channel": "a-web-page"}]
             first = (await talk.agent.messages())[0]
             assert first.parts == (TextPart("Hello", {"channel": "a-web-page"}),)
             assert first.text == "Hello"
