@@ -68,6 +68,7 @@ def show(agent: str, user: str | None, root: Path | None, as_json: bool) -> None
         lines |= {
             "thread": answer["thread"],
             "tools": ", ".join(answer["tools"]) or "memory tools",
+            **({"asks before": ", ".join(answer["confirm"])} if answer["confirm"] else {}),
             "tool calling": answer["tool_calling"],
             "steps": f"at most {answer['max_steps']:,}",
             "context": f"at most {answer['max_tokens']:,} tokens",

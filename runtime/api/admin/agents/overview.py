@@ -31,6 +31,7 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         **await _row(context, name, await user_of(context, parameters)),
         "instruction": agent.instruction,
         "tools": [str(tool) for tool in agent.tools],
+        "confirm": [str(tool) for tool in agent.confirm],
         "tool_calling": agent.tool_calling,
         "max_steps": agent.max_steps,
         "max_tokens": agent.context.max_tokens,

@@ -18,18 +18,19 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from runtime.agents.loop.transcript import calls_without_output
-from runtime.database.schema import OWNER, approvals, inputs
-from runtime.errors import Conflict, NotFound
+from runtime.database.schema import OWNER, TURN_TABLES, approvals, runs
+from runtime.errors import SymbiontError
 from runtime.threads.content import ToolCallPart, ToolOutputPart
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
+from runtime.webhooks.deliveries.redelivery import redeliver
 from tests.lanes import LONG, examples
 from tests.runtime.agents.approvals.waiting import CONFIRM, approve, deny, note, pass_deadlines
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel, calling, says
 from tests.runtime.webhooks.candidates import rows
 
-ACTIONS = ("send", "send", "approve", "deny", "cancel", "expire", "kill", "pause")
+ACTIONS = ("send", "send", "deliver", "approve", "deny", "cancel", "redeliver", "expire", "kill", "pause")
 Action = tuple[str, int]
 
 
@@ -70,22 +71,30 @@ class Turns:
     def __init__(self, agent: Acting, threads: list[Thread]) -> None:
         self.agent = agent
         self.threads = threads
-        self.sent: list[str] = []
+        self.delivered: list[str] = []
 
     async def act(self, action: str, number: int) -> None:
         agent = self.agent
         waiting = await agent.services.approvals.newest(OWNER, waiting=True)
-        with suppress(Conflict, NotFound):
+        known = await rows(agent.app.database, runs)
+        # Such as a redelivery of what goes on.
+        with suppress(SymbiontError):
             match action:
                 case "send":
                     thread = self.threads[number % len(self.threads)]
-                    self.sent.append(await agent.send(f"Message {number}.", thread=thread))
+                    await agent.send(f"Message {number}.", thread=thread)
+                case "deliver":
+                    self.delivered.append(await agent.deliver({"number": number}))
+                case "redeliver" if self.delivered:
+                    again = self.delivered[number % len(self.delivered)]
+                    await redeliver(agent.app.database, agent.app.clock, again)
+                    agent.dispatcher.wake()
                 case "approve" if waiting:
                     await approve(agent, waiting[number % len(waiting)])
                 case "deny" if waiting:
                     await deny(agent, waiting[number % len(waiting)], "no")
-                case "cancel" if self.sent:
-                    await agent.dispatcher.cancel(self.sent[number % len(self.sent)], OWNER)
+                case "cancel" if known:
+                    await agent.dispatcher.cancel(known[number % len(known)].id, OWNER)
                 case "expire":
                     await pass_deadlines(agent)
                 case "kill":
@@ -103,9 +112,12 @@ class Turns:
                 await asyncio.sleep(0.02)
 
     async def living(self) -> bool:
-        query = select(inputs.c.id).where(inputs.c.state.in_(LIVING)).limit(1)
         async with self.agent.app.database.read() as connection:
-            return (await connection.execute(query)).first() is not None
+            for table in TURN_TABLES.values():
+                living = select(table.c.id).where(table.c.state.in_(LIVING)).limit(1)
+                if (await connection.execute(living)).first() is not None:
+                    return True
+        return False
 
     async def check(self) -> None:
         """Raise AssertionError if a call has no output or several, or if something else happened than was decided."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import update
 
-from runtime.database.schema import OWNER, approvals, inputs
+from runtime.database.schema import OWNER, TURN_TABLES, approvals
 from runtime.identity.caller import Caller, Scope
 from runtime.threads.approvals.approval import Approval
 from runtime.threads.run import AWAITING
@@ -64,7 +64,8 @@ async def pass_deadlines(agent: Acting) -> None:
     def pass_all(connection: Any) -> None:
         waiting = approvals.c.state == "awaiting"
         connection.execute(update(approvals).where(waiting).values(deadline=1))
-        connection.execute(update(inputs).where(inputs.c.state == "queued").values(next_attempt_at=1))
+        for table in TURN_TABLES.values():
+            connection.execute(update(table).where(table.c.state == "queued").values(next_attempt_at=1))
 
     await agent.app.database.transact(pass_all)
     agent.dispatcher.wake()
