@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from runtime.database.schema import OWNER, approvals, inputs, thread_turns
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 from runtime.identity.caller import OWNER_CALLER
+from runtime.threads.approvals import standing
+from runtime.tools.toolset import ALL_TOOLS
 from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.deliveries.retention import prune
 from tests.runtime.agents.approvals.waiting import CONFIRM, approve, asking, note, parked, pass_deadlines
@@ -39,6 +42,13 @@ THREE = json.dumps(
 
 async def states(agent: Acting) -> list[str]:
     return [row.state for row in await rows(agent.app.database, approvals)]
+
+
+async def stored(agent: Acting) -> list[str]:
+    """Return the texts in the memory of the agent."""
+    context = agent.app.context(OWNER_CALLER)
+    found = (await ALL_TOOLS.call("memory_list", context, {"agent": "helper"})).model_dump()
+    return [each["text"] for each in found["items"] if each["memory_type"] == "semantic"]
 
 
 async def test_a_run_that_is_cancelled_while_it_waits_leaves_no_open_call(tmp_path: Path) -> None:
@@ -90,6 +100,35 @@ async def test_a_run_that_is_cancelled_during_an_approved_call_says_that_it_may_
     assert "not known whether it happened" in text
 
 
+async def test_nobody_is_asked_about_a_call_that_may_have_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def hang() -> Nothing:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    doing(monkeypatch, "webhook_create", hang)
+    create = says(webhook_create={"title": "A", "agent": None})
+    more = "tools [webhook_create] confirm [webhook_create]"
+    with ScriptedModel(create, says("I am not sure.")) as model:
+        async with asking(tmp_path, model, more) as agent:
+            database = agent.app.database
+            allow = partial(standing.add, clock=agent.app.clock, user_id=OWNER, agent="helper", by=OWNER)
+            await database.transact(lambda connection: allow(connection, tool="webhook_create"))
+            run_id = await agent.send("Make one.")
+            await begun.wait()
+            await agent.kill()
+            [kept] = await standing.of_user(database, OWNER)
+            await standing.revoke(database, kept.id, OWNER)
+            assert await agent.end(run_id) == "answered"
+            assert await states(agent) == []
+            [(_, status, _)] = await agent.outputs()
+    assert status == "unknown"
+
+
 async def test_a_call_that_a_dead_letter_left_is_not_run_when_it_is_sent_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +143,7 @@ async def test_a_call_that_a_dead_letter_left_is_not_run_when_it_is_sent_again(
             assert again.id == run.id
             outputs = [(name, status) for name, status, _ in await agent.outputs()]
             assert await agent.block() == ""
+            assert await stored(agent) == ["It began."]
     assert outputs == [("archival_insert", "ok"), ("memory_append", "error"), ("archival_insert", "error")]
     assert "the turn ended before a person had decided" in model.texts(1)
 
