@@ -103,9 +103,10 @@ def end(connection: Connection, ends: Sequence[End]) -> None:
 
 def is_parked(state: str | None = None) -> TextClause:
     """Return the condition that a run is parked, or is so in one state, by which the index of such runs is used."""
-    states = PARKED if state is None else (state,)
-    wanted = ", ".join(f"'{each}'" for each in states)
-    return text(f"runs.state IN ({wanted})")
+    states = ", ".join(f"'{each}'" for each in PARKED)
+    parked = f"runs.state IN ({states})"
+    # The condition of the index comes first as it is: SQLite does not see that one of the states is among them.
+    return text(parked if state is None else f"{parked} AND runs.state = '{state}'")
 
 
 def woken(connection: Connection, run_ids: Sequence[str]) -> set[str]:

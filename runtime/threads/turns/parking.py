@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Table, select
+from sqlalchemy import ColumnElement, Connection, Table, select, text
 
 from runtime.database import bulk
 from runtime.database.schema import TURN_TABLES, runs
@@ -41,13 +41,20 @@ def wake(
     # First, so that an attempt that is ending has ended, and its run is among the parked ones read next.
     running = [run_id for table in TURN_TABLES.values() for run_id in _lock_running(connection, table, wanted)]
     bulk.update(connection, runs, ("id",), ("woken",), [(run_id, True) for run_id in sorted(running)])
-    parked = list(connection.execute(select(runs.c.id).where(run.is_parked(state), *wanted)).scalars())
+    columns = runs.c["id", "trigger", "delivery_id"]
+    found = connection.execute(select(*columns).where(run.is_parked(state), *wanted)).all()
+    # A run without a delivery has the id of its turn. Ids of turns have the order of their arrival.
+    turns = sorted((row.delivery_id or row.id, row.id, row.trigger) for row in found)
     woken: list[str] = []
-    for table in TURN_TABLES.values():
-        theirs = select(table.c.id, table.c.run_id).where(table.c.run_id.in_(parked), table.c.state == QUEUED)
-        found = connection.execute(theirs.order_by(table.c.id).with_for_update()).all()
-        bulk.update(connection, table, ("id",), ("next_attempt_at",), [(row.id, now) for row in found])
-        woken += [row.run_id for row in found]
+    for trigger, table in TURN_TABLES.items():
+        # A millisecond apart: turns that are due at the same time are claimed in any order.
+        due = {
+            each: (run_id, now - len(turns) + n) for n, (each, run_id, kind) in enumerate(turns, 1) if kind == trigger
+        }
+        rows = bulk.find(connection, table, ("id",), ("state", "run_id"), [(each,) for each in due], lock="UPDATE")
+        queued = [turn_id for turn_id, state, run_id in rows if state == QUEUED and run_id == due[turn_id][0]]
+        bulk.update(connection, table, ("id",), ("next_attempt_at",), [(each, due[each][1]) for each in queued])
+        woken += [due[each][0] for each in queued]
     bulk.update(connection, runs, ("id",), ("state",), [(run_id, run.WAITING) for run_id in sorted(woken)])
     return len(woken)
 
@@ -65,7 +72,10 @@ def settled(outcome: Outcome, at: int, *, woken: bool, shared: bool) -> Outcome:
 
 def _lock_running(connection: Connection, table: Table, wanted: list[ColumnElement[bool]]) -> list[str]:
     """Lock the running turns whose runs are wanted; return the ids of these runs."""
-    theirs = select(table.c.run_id).where(table.c.state == RUNNING)
+    # A constant in the text: the partial index is not used for a parameter, nor if the turns are to be sorted.
+    theirs = select(table.c.id).where(text(f"{table.name}.state = '{RUNNING}'"))
     if wanted:
         theirs = theirs.where(table.c.run_id.in_(select(runs.c.id).where(*wanted)))
-    return list(connection.execute(theirs.order_by(table.c.id).with_for_update()).scalars())
+    keys = sorted((each,) for each in connection.execute(theirs).scalars())
+    found = bulk.find(connection, table, ("id",), ("state", "run_id"), keys, lock="UPDATE")
+    return [run_id for _, state, run_id in found if state == RUNNING]

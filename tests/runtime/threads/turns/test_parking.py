@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, event, select, update
 
 from runtime.clock import milliseconds
 from runtime.database.connection import Database
@@ -157,3 +157,49 @@ async def test_retention_does_not_try_a_parked_turn_early(database: Database, cl
     await retention.prune()
     async with database.read() as connection:
         assert (await connection.execute(select(inputs.c.next_attempt_at))).scalar() == NEVER
+
+
+async def test_turns_that_are_woken_together_are_claimed_in_the_order_of_their_arrival(
+    database: Database, clock: ManualClock
+) -> None:
+    queue = Inputs(database, clock)
+    sent = await send(database, clock, "one", "two", "three", "four", "five")
+    for _ in sent:
+        [turn] = await queue.claim(1)
+        await ThreadOrder(database, clock).enter(turn, thread_id("0"))
+        await queue.finish(turn, Outcome(QUEUED, counts=False, run_state="awaiting", until=NEVER, frees_thread=True))
+    # The rows of PostgreSQL move when they are written.
+    await database.transact(
+        lambda connection: [
+            connection.execute(update(inputs).where(inputs.c.id == each).values(last_error="x")) for each in sent[::-1]
+        ]
+    )
+    assert await wake(database, clock) == len(sent)
+    assert [turn.id for _ in sent for turn in await queue.claim(1)] == sent
+
+
+async def test_waking_reads_neither_turns_that_have_ended_nor_runs_that_do_not_wait(
+    database: Database, clock: ManualClock
+) -> None:
+    """Checks the query plans of SQLite; PostgreSQL considers the size of the tables first, and here they are empty."""
+    if database.kind != "sqlite":
+        return
+    plans: list[str] = []
+
+    def explained(connection: Connection) -> None:
+        def explain(_connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+            cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            plans.extend(row[3] for row in cursor.fetchall())
+
+        event.listen(connection, "before_cursor_execute", explain)
+        try:
+            parking.wake(connection, "awaiting", 0, run_ids=["one"])
+            parking.wake(connection, "awaiting", 0, user_id=OWNER, agent=AGENT)
+            parking.wake(connection, "budget_exceeded", 0)
+        finally:
+            event.remove(connection, "before_cursor_execute", explain)
+
+    await database.transact(explained)
+    assert plans
+    scans = [step for step in plans if step.startswith("SCAN") and "given" not in step]
+    assert [step for step in scans if "INDEX ix_" not in step] == []
