@@ -41,8 +41,9 @@ _SAID: Final = {
     "cancelled": "The turn was cancelled.",
     "failed": "The turn failed.",
 }
-_COMPLETE: Final = ("answered", "done", "max_steps", "repeated")
-"""How runs end whose calls have outputs."""
+_COMPLETE: Final = ("answered", "done", "repeated")
+"""How runs end whose calls have outputs. One with too many steps may have left some, if the agent has fewer steps than
+when it began."""
 _EMPTY: Final = "The model's replies were empty."
 """Why a run failed that has no error."""
 _COUNTERS: Final = 64
@@ -86,6 +87,9 @@ class AgentServices:
 
         The message has no key: a run that is continued by a redelivery ends again.
         """
+        # Also of a run whose calls have outputs: it goes on without a decision about a tool that is gone.
+        asked = {run.run_id: run.at for run in ended if run.thread_id is not None or run.ended is not None}
+        self.approvals.cancel(connection, asked)
         for run in ended:
             if run.thread_id is None:
                 continue

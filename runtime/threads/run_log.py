@@ -125,6 +125,11 @@ class RunLog:
         earlier = (await self._recorded()).get(key)
         return earlier is not None and earlier.state != FAILED
 
+    async def ended(self, key: str) -> bool:
+        """Return True if an earlier attempt recorded the result of the step with this key. Raises `Unavailable`."""
+        earlier = (await self._recorded()).get(key)
+        return earlier is not None and earlier.state == DONE
+
     def _name(self, key: str | None) -> str:
         if key is None:
             return f"{UNNAMED}{next(self._unnamed)}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dslc.blocks.values.tool import matches
-from runtime.agents.loop.call import Call, CallOutput, encoded, output_of, step_key
+from runtime.agents.loop.call import UNKNOWN, Call, CallOutput, encoded, output_of, step_key
 from runtime.identity.caller import Caller
 from runtime.threads.approvals.approval import APPROVED, AWAITING, DENIED, EXPIRED, Approval, Question, digest_of
 from runtime.threads.approvals.asking import Asker
@@ -60,7 +60,7 @@ class Confirmations:
         questions: dict[str, Question] = {}
         for call in calls:
             tool = self._tools.get(call.name)
-            if not (call.id in known or self.concerns(call)) or await self._log.began(step_key(call.id)):
+            if not await self._undecided(call, asked=call.id in known):
                 continue
             try:
                 if tool is not None and call.id not in known:
@@ -72,14 +72,23 @@ class Confirmations:
                 questions[call.id] = _question(call, tool)
         if questions:
             stored = await self._approvals.ask(self._by, tuple(questions.values()), self._seconds)
-            verdicts = {call_id: _verdict(questions[call_id], approval) for call_id, approval in stored.items()}
-            found |= {call_id: verdict for call_id, verdict in verdicts.items() if verdict is not None}
+            for call_id, approval in stored.items():
+                begun = await self._log.began(step_key(call_id))
+                if (verdict := _verdict(questions[call_id], approval, begun=begun)) is not None:
+                    found[call_id] = verdict
         return found
 
     def concerns(self, call: Call) -> bool:
         """Return True if the program wants this call to be confirmed."""
         tool = self._tools.get(call.name)
         return tool is not None and any(matches(each, tool.name) for each in self._patterns)
+
+    async def _undecided(self, call: Call, *, asked: bool) -> bool:
+        """Return True if it is to be found out whether a call may run. `asked`: an earlier attempt asked about it; what
+        was decided counts for a repetition too, because an attempt also begins calls that were denied, to record it."""
+        if asked:
+            return not await self._log.ended(step_key(call.id))
+        return self.concerns(call) and not await self._log.began(step_key(call.id))
 
     async def _known(self) -> frozenset[str]:
         """Return the ids of the calls about which earlier attempts asked. What a person decided about them holds, also
@@ -105,12 +114,14 @@ def _question(call: Call, tool: Tool | None) -> Question:
     return Question(call.id, tool.name, encoded(call.arguments), digest_of(tool.name, call.arguments, tool.exact))
 
 
-def _verdict(question: Question, approval: Approval | None) -> Verdict | None:
-    """Return what is decided about a call; None if it may run."""
+def _verdict(question: Question, approval: Approval | None, *, begun: bool) -> Verdict | None:
+    """Return what is decided about a call; None if it may run. `begun`: an earlier attempt began it."""
     if approval is None:
         return None
     if approval.state not in (AWAITING, APPROVED):
         return decided_output(approval)
+    if begun and approval.state == APPROVED and approval.digest != question.digest:
+        return CallOutput("unknown", UNKNOWN)
     if question.digest == _GONE:
         # The output of the call says that there is no such tool.
         return None

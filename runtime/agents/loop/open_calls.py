@@ -53,7 +53,6 @@ class OpenCalls:
                 for place, call_id, message in _places(missing)
             ]
             self._messages.store(connection, by, new)
-        self._approvals.cancel(connection, by.run_id, by.at)
 
     def _output(
         self, call_id: str, by: Writer, decided: Mapping[str, Approval], begun: Mapping[str, Recorded]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -137,12 +137,16 @@ class Approvals:
 
         return self._opened(await self._database.transact(decide))
 
-    def cancel(self, connection: Connection, run_id: str, now: int) -> None:
-        """Note that a run has ended without these decisions, in the transaction that ends it."""
-        waiting = approvals.c.run_id == run_id, approvals.c.state == AWAITING
-        for row in connection.execute(select(*approvals.c[*COLUMNS]).where(*waiting)).all():
-            self._events.append(connection, _confirmed(ApprovalRow(*row), CANCELLED, None))
-        connection.execute(update(approvals).where(*waiting).values(state=CANCELLED, decided_at=now))
+    def cancel(self, connection: Connection, ended: Mapping[str, int]) -> None:
+        """Note that these runs have ended without some decisions, in the transaction that ends them. `ended`: when, by
+        the ids of the runs (Unix milliseconds)."""
+        keys = [(run_id, AWAITING) for run_id in sorted(ended)]
+        found = bulk.find(connection, approvals, ("run_id", "state"), COLUMNS, keys)
+        waiting = [ApprovalRow(*row[2:]) for row in found]
+        for row in waiting:
+            self._events.append(connection, _confirmed(row, CANCELLED, None))
+        cancelled = [(row.id, CANCELLED, ended[row.run_id]) for row in waiting]
+        bulk.update(connection, approvals, ("id",), ("state", "decided_at"), cancelled)
 
     def decided(self, connection: Connection, run_id: str, call_ids: Sequence[str]) -> dict[str, Approval]:
         """Return the approvals of these calls of a run, by their ids."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from runtime.agents.loop.transcript import calls_without_output
 from runtime.api.admin.user_removal import erase
 from runtime.clock import milliseconds
 from runtime.database.schema import OWNER, approvals, inputs, thread_turns
@@ -161,6 +162,31 @@ async def test_a_run_whose_agent_is_gone_leaves_no_open_call(tmp_path: Path) -> 
                     await asyncio.sleep(0.02)
             assert len(await agent.outputs()) == 3
             assert await states(agent) == ["cancelled"]
+
+
+async def test_a_run_that_goes_on_without_a_tool_leaves_no_question_about_it(tmp_path: Path) -> None:
+    more = "confirm [memory_append archival_insert]"
+    with ScriptedModel(THREE, says("Well.")) as model:
+        async with acting(tmp_path, program(model, more)) as agent:
+            run_id = await agent.send("Note it.")
+            [first, *_] = await parked(agent, run_id)
+            await agent.reload(program(model, "tools [archival_search]"))
+            await approve(agent, first)
+            assert await agent.end(run_id) == "answered"
+            assert await states(agent) == ["approved", "cancelled", "cancelled"]
+            assert await agent.services.approvals.newest(OWNER, waiting=True) == []
+
+
+async def test_a_run_whose_steps_are_fewer_after_a_reload_leaves_no_open_call(tmp_path: Path) -> None:
+    with ScriptedModel(says(archival_search={"query": "tea"}), THREE, says("Well.")) as model:
+        async with acting(tmp_path, program(model, CONFIRM)) as agent:
+            run_id = await agent.send("Note it.")
+            [waits] = await parked(agent, run_id)
+            await agent.reload(program(model, f"max_steps 1 {CONFIRM}"))
+            await approve(agent, waits)
+            assert await agent.end(run_id) == "max_steps"
+            assert calls_without_output(await agent.messages()) == {}
+            assert await agent.block() == ""
 
 
 async def test_a_thread_with_a_call_that_waits_is_deleted_by_force_alone(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ async def test_a_decision_and_the_end_of_its_run_do_not_wait_for_each_other(
         approval, by = await asked(database, clock)
 
         def end(connection: object, by: Asker = by) -> None:
-            Approvals(other, clock).cancel(connection, by.run_id, milliseconds(clock))  # type: ignore[arg-type]
+            Approvals(other, clock).cancel(connection, {by.run_id: milliseconds(clock)})  # type: ignore[arg-type]
 
         ending = Inputs(other, clock, on_ended=lambda connection, _, end=end: end(connection))  # type: ignore[misc]
         deciding = Approvals(database, clock).decide(approval.id, APPROVED, by=OWNER)
