@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -123,6 +124,8 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
             # Another attempt finds it no more.
             raise ThreadGone(str(error)) from None
         return _Place(thread, memory_subject(thread, context.agent))
+    if turn.attempt > 1 and (asked := await _asked_in(turn, context)) is not None:
+        return _Place(asked, memory_subject(asked, context.agent))
     mode = context.agent.thread
     if mode.name == "delivery":
         return _Place(await threads.for_delivery(turn.user_id, turn.agent, turn.id))
@@ -136,6 +139,17 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
         return _Place(await threads.for_delivery(turn.user_id, turn.agent, turn.id), note=note)
     thread = await threads.keyed(turn.user_id, turn.agent, value)
     return _Place(thread, memory_subject(thread, context.agent))
+
+
+async def _asked_in(turn: ClaimedDelivery, context: AgentContext) -> Thread | None:
+    """Return the thread in which the run of a delivery asked a person; None if it did not, or the thread was deleted.
+    Its calls have their outputs there, also if the agent has other threads since."""
+    thread_id = await context.services.approvals.thread_of(turn.run_id)
+    if thread_id is None:
+        return None
+    with suppress(NotFound):
+        return await context.services.threads.get(thread_id, user_id=turn.user_id)
+    return None
 
 
 def memory_subject(thread: Thread, agent: Agent) -> str | None:

@@ -95,6 +95,12 @@ class Approvals:
             found = await connection.execute(select(approvals.c.call_id).where(approvals.c.run_id == run_id))
             return frozenset(found.scalars())
 
+    async def thread_of(self, run_id: str) -> str | None:
+        """Return the id of the thread in which a run asked about calls; None if it asked about none. Raises
+        `Unavailable`."""
+        async with self._database.read() as connection:
+            return await connection.scalar(select(approvals.c.thread_id).where(approvals.c.run_id == run_id).limit(1))
+
     async def newest(
         self, user_id: str, *, waiting: bool, agent: str | None = None, limit: int = 100
     ) -> list[Approval]:

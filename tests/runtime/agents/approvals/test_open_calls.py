@@ -189,6 +189,19 @@ async def test_a_run_whose_steps_are_fewer_after_a_reload_leaves_no_open_call(tm
             assert await agent.block() == ""
 
 
+async def test_a_run_that_asked_goes_on_in_its_thread_when_its_agent_has_others_now(tmp_path: Path) -> None:
+    with ScriptedModel(THREE, says("Well.")) as model:
+        async with acting(tmp_path, program(model, CONFIRM)) as agent:
+            delivery_id = await agent.deliver({"a": 1})
+            run = await agent.until(delivery_id, lambda row: row.state == "awaiting")
+            [waits] = await agent.services.approvals.of_run(run.id, OWNER)
+            await agent.reload(program(model, f"thread delivery {CONFIRM}"))
+            await approve(agent, waits)
+            assert await agent.end(delivery_id) == "answered"
+            assert calls_without_output(await agent.messages()) == {}
+            assert [status for _, status, _ in await agent.outputs()] == ["ok", "ok", "ok"]
+
+
 async def test_a_thread_with_a_call_that_waits_is_deleted_by_force_alone(tmp_path: Path) -> None:
     with ScriptedModel(THREE) as model:
         async with asking(tmp_path, model) as agent:
