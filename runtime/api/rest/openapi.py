@@ -120,7 +120,11 @@ def _operation(row: Endpoint) -> dict[str, Any]:
     schema = row.tool.schema
     required, example = {*schema.get("required", ()), *row.needs}, row.tool.example or {}
     parameters = [
-        {"name": name, "in": "path" if name in row.in_path else "query", "required": name in required}
+        {
+            "name": name,
+            "in": "path" if name in row.in_path else "query",
+            "required": name in required or name in row.in_path,
+        }
         | ({"description": part["description"]} if "description" in part else {})
         | {"schema": {key: value for key, value in part.items() if key != "description"}}
         | ({"example": example[name]} if name in example else {})

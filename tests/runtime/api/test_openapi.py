@@ -73,6 +73,8 @@ def test_every_resource_is_described() -> None:
             of = name.removesuffix("_of_agent").removesuffix("_of_user").removeprefix("call_")
             assert of in TOOLS or name.startswith(("read_", "index"))
             assert operation["summary"]
+            given = operation.get("parameters", ())
+            assert all(each["required"] for each in given if each["in"] == "path"), name
             assert "Needs the scope" in operation["description"]
 
 
