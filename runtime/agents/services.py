@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+import structlog
 from sqlalchemy import Connection
 
 from dslc.blocks.agent import Agent
@@ -15,6 +16,7 @@ from dslc.program import Program
 from runtime.agents.loop.events import RunEvents
 from runtime.agents.loop.open_calls import OpenCalls
 from runtime.clock import Clock
+from runtime.crypto import KeyForgotten, Unsealable
 from runtime.database.connection import Database
 from runtime.memory.core.store import BlockStore
 from runtime.models.calls.usage import usage_of
@@ -34,6 +36,8 @@ from runtime.threads.turns.ending import EndedRun
 from runtime.threads.turns.thread_order import ThreadOrder
 from runtime.tokens import TokenCounter
 from runtime.tools.agent.overrides import OwnAgent, read_own_agent, running_agent
+
+log = structlog.get_logger("symbiont.agent")
 
 _SAID: Final = {
     "max_steps": "The turn ended because it took too many steps.",
@@ -93,16 +97,21 @@ class AgentServices:
         for run in ended:
             if run.thread_id is None:
                 continue
-            by = Writer(run.thread_id, run.user_id, run.run_id, None, run.at)
-            if run.ended not in _COMPLETE:
-                self.open_calls.close(connection, by)
-            if run.ended is None:
-                continue
-            self.event_log.append(connection, self._last_event(run, run.ended))
-            text = _SAID.get(run.ended)
-            if text is not None:
-                said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
-                self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said))
+            try:
+                self._complete(connection, run, Writer(run.thread_id, run.user_id, run.run_id, None, run.at))
+            except (KeyForgotten, Unsealable) as error:
+                # Such as of a removed user: the run ends all the same.
+                log.warning("thread_not_completed", run_id=run.run_id, reason=error.line())
+            if run.ended is not None:
+                self.event_log.append(connection, self._last_event(run, run.ended))
+
+    def _complete(self, connection: Connection, run: EndedRun, by: Writer) -> None:
+        if run.ended not in _COMPLETE:
+            self.open_calls.close(connection, by)
+        text = None if run.ended is None else _SAID.get(run.ended)
+        if text is not None:
+            said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
+            self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said))
 
     def _last_event(self, run: EndedRun, ended: str) -> RunEvent:
         if ended == "failed":

@@ -16,7 +16,7 @@ import msgspec
 from sqlalchemy import Connection, Select, delete, func, select, tuple_
 
 from runtime.clock import Clock, milliseconds
-from runtime.crypto import Unsealable
+from runtime.crypto import KeyForgotten, Unsealable
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import run_event_counts, run_events, runs
@@ -202,13 +202,17 @@ def _store(connection: Connection, appended: Sequence[_Appended]) -> None:
     rows = []
     numbers = _locked(connection, sorted(by_user))
     for user_id, newest in numbers.items():
-        for number, (event, seal, at) in enumerate(by_user[user_id], newest + 1):
-            data = event.data(connection) if callable(event.data) else event.data
-            content = seal.close(_encoded(data), row=str(number), user_id=user_id)
-            _, agent, thread_id = owners[event.run_id]
-            rows.append((user_id, number, event.run_id, agent, thread_id, event.name, at, event.key, content))
-            if event.name in LAST:
-                note_changed(connection, end_of(event.run_id))
+        try:
+            for number, (event, seal, at) in enumerate(by_user[user_id], newest + 1):
+                data = event.data(connection) if callable(event.data) else event.data
+                content = seal.close(_encoded(data), row=str(number), user_id=user_id)
+                _, agent, thread_id = owners[event.run_id]
+                rows.append((user_id, number, event.run_id, agent, thread_id, event.name, at, event.key, content))
+                if event.name in LAST:
+                    note_changed(connection, end_of(event.run_id))
+        except KeyForgotten:
+            # The user was removed: nobody reads their events, and what the transaction tells of them is stored.
+            continue
         note_changed(connection, changes_of(user_id))
     bulk.insert(connection, run_events, _NEW, rows)
     counted = [(user_id, newest + len(by_user[user_id])) for user_id, newest in numbers.items()]

@@ -11,10 +11,13 @@ import pytest
 from sqlalchemy import delete
 from structlog.contextvars import get_contextvars
 
+from runtime.api.admin.user_removal import erase
 from runtime.api.rest import agent_streams, handler
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.database.schema import inputs, run_events
+from runtime.database.schema import inputs, run_events, runs
+from runtime.identity import users
+from runtime.identity.caller import OWNER_CALLER
 from tests.lanes import repeated
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
@@ -161,6 +164,22 @@ async def test_a_stream_of_a_run_whose_thread_is_deleted_ends(tmp_path: Path) ->
                 held.going_on.set()
                 found = await until(events, is_named("agent.error"))
             assert "deleted" in found[-1].data["problem"]["detail"]
+
+
+async def test_a_run_of_a_user_who_is_removed_meanwhile_ends_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    held = Held()
+    with ScriptedModel(held) as model:
+        async with talking(tmp_path, program(model)) as talk:
+            token, app = await talk.token("carl"), talk.agent.app
+            carl = {name: user_id for user_id, name in (await users.names(app.database)).items()}["carl"]
+            _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
+            await held.is_asked()
+            assert (await erase(app.context(OWNER_CALLER), carl)).running
+            held.going_on.set()
+            assert await talk.agent.end(turn["run"]) == "failed"
+            done = await erase(app.context(OWNER_CALLER), carl)
+            assert (done.running, done.problems) == (False, [])
+            assert await rows(app.database, runs) == []
 
 
 async def test_a_reload_does_not_wait_for_streams(tmp_path: Path) -> None:
