@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
@@ -21,7 +21,7 @@ from runtime.errors import NotFound
 from runtime.identity.caller import Caller
 from runtime.threads.events import told
 from runtime.threads.events.log import DONE, ERROR, LAST, EventPage, StoredEvent, changes_of
-from runtime.threads.run import SWITCHED_OFF
+from runtime.threads.run import BUDGET_EXCEEDED, SWITCHED_OFF
 from runtime.threads.turns.named_run import named_run
 from runtime.tools.agent.events import shown
 from runtime.tools.agent.turn_answer import AnsweredRun
@@ -38,7 +38,7 @@ AT_A_TIME_OF_ONE: Final = 64
 """Maximum number for one token, so that no token blocks the others."""
 
 NOTE: Final = "agent.note"
-"""Name of the event that tells a client that it may have missed some."""
+"""Name of the event that tells a client why there are no events: it may have missed some, or the run waits."""
 DELTA: Final = "agent.delta"
 MOST_PARTS: Final = 1024
 """Parts of messages that wait for a slow client; more are left out, and the message has everything."""
@@ -119,7 +119,9 @@ class AgentStreams:
             yield HEARTBEAT if watched.run_id is not None else f"id: {after}\n\n".encode()
             if note:
                 yield ServerSentEvent(NOTE, stream.of_run({"detail": note})).encode()
-            listening = None if deltas is None else asyncio.create_task(stream.listen(deltas, changed), name="deltas")
+            loop = asyncio.get_running_loop()
+            looked = loop.time()
+            listening = None if deltas is None else loop.create_task(stream.listen(deltas, changed), name="deltas")
             try:
                 while await is_allowed():
                     changed.clear()
@@ -128,11 +130,11 @@ class AgentStreams:
                     if stream.is_over:
                         return
                     if stream.is_caught_up:
-                        try:
+                        with suppress(TimeoutError):
                             await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
-                        except TimeoutError:
-                            # It may wait, or be over, without an event.
-                            stream.looks_at_run = True
+                    if loop.time() - looked >= LOOK_SECONDS:
+                        # It may wait, or be over, without an event, also while other runs have some.
+                        stream.looks_at_run, looked = True, loop.time()
             finally:
                 if listening is not None:
                     listening.cancel()
@@ -175,6 +177,8 @@ class _Stream:
         self._step = 0
         self._last = ""
         self._waits: AnsweredRun | None = None
+        self._at_limit: str | None = None
+        self._note: str | None = None
         self._parts: deque[TextEvent] = deque()
 
     async def listen(self, deltas: AsyncIterator[TextEvent], changed: asyncio.Event) -> None:
@@ -210,6 +214,9 @@ class _Stream:
             # Nobody knows for how long: the client can follow the run again.
             problem = Problem("switched_off", self._waits.error or "the agent is switched off").json()
             yield ServerSentEvent(ERROR, self.of_run({"problem": problem}))
+        elif self._note is not None:
+            yield ServerSentEvent(NOTE, self.of_run({"detail": self._note}))
+            self._note = None
         elif self.is_over and not await self._is_told_to_end():
             yield ServerSentEvent(*await self._end())
 
@@ -225,6 +232,9 @@ class _Stream:
         )
         self.is_over = over and page.complete
         self._waits = run if off and page.complete else None
+        if run is not None:
+            at_limit = run.error if run.state == BUDGET_EXCEEDED and not run.is_over else None
+            self._note, self._at_limit = (None if at_limit == self._at_limit else at_limit), at_limit
         # One that has ended may go on, if its delivery is sent again.
         self.looks_at_run = (over and not page.complete) or any(event.name in LAST for event in page.events)
         return page

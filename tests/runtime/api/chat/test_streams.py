@@ -15,9 +15,10 @@ from runtime.api.admin.user_removal import erase
 from runtime.api.rest import agent_streams, handler
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.database.schema import inputs, run_events, runs
+from runtime.database.schema import OWNER, inputs, run_events, runs
 from runtime.identity import users
 from runtime.identity.caller import OWNER_CALLER
+from runtime.threads.events.log import changes_of
 from tests.lanes import repeated
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
@@ -164,6 +165,47 @@ async def test_a_stream_of_a_run_whose_thread_is_deleted_ends(tmp_path: Path) ->
                 held.going_on.set()
                 found = await until(events, is_named("agent.error"))
             assert "deleted" in found[-1].data["problem"]["detail"]
+
+
+async def test_a_deletion_is_noticed_while_other_runs_have_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_streams, "LOOK_SECONDS", 0.5)
+    with ScriptedModel(says(memory_append={"label": "human", "content": "Tea."})) as model:
+        async with talking(tmp_path, program(model, "confirm [memory_append]")) as talk:
+            token, app = await talk.token(), talk.agent.app
+
+            async def happen() -> None:
+                while True:
+                    app.database.changes.publish([changes_of(OWNER)])
+                    await asyncio.sleep(0.05)
+
+            async with talk.stream(token, CHAT, HELLO) as (_, events):
+                await until(events, is_named("agent.confirm"))
+                busy = asyncio.create_task(happen())
+                await talk.agent.services.threads.delete(await talk.agent.main(), force=True)
+                [error] = await until(events, is_named("agent.error"))
+                busy.cancel()
+            assert error.data["problem"]["status"] == 404
+
+
+async def test_a_stream_of_a_run_that_waits_at_a_limit_says_so_once_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_streams, "LOOK_SECONDS", 0.1)
+    limits = "limits { runs_per_hour %d at_limit wait }"
+    with ScriptedModel(says("Hi.")) as model:
+        async with talking(tmp_path, program(model, limits % 1)) as talk:
+            token, agent = await talk.token(), talk.agent
+            assert await agent.ask("Hello") == "answered"
+            async with talk.stream(token, CHAT, HELLO) as (_, events):
+                [note] = await until(events, is_named("agent.note"))
+                assert "1 run per hour, is used up" in note.data["detail"]
+                assert note.id is None
+                agent.app._keeps_program = True  # as a daemon's
+                await agent.reload(program(model, limits % 2))
+                found = await until(events, is_named("agent.done"))
+            assert [event.name for event in found] == ["agent.typing", "agent.message", "agent.done"]
 
 
 async def test_a_run_of_a_user_who_is_removed_meanwhile_ends_and_nothing_of_it_stays(tmp_path: Path) -> None:
