@@ -36,16 +36,14 @@ class Logins:
     async def put(self, server: str, url: str, content: dict[str, Any]) -> None:
         """Replace the login to a server. Raises `Unavailable`."""
         now, encoded = milliseconds(self._clock), msgspec.json.encode({**content, "url": url})
-        row = {
-            "user_id": OWNER,
-            "server": server,
-            "content": self._seal.close(encoded, row=server, version=now),
-            "updated_at": now,
-        }
         theirs = (mcp_logins.c.user_id == OWNER, mcp_logins.c.server == server)
 
         def replace(connection: Connection) -> None:
+            before = connection.execute(select(mcp_logins.c.updated_at).where(*theirs).with_for_update()).scalar()
+            # Each has another version, however fast they follow each other, and if the clock was set back.
+            at = max(now, (before or 0) + 1)
+            sealed = self._seal.close(encoded, row=server, version=at)
             connection.execute(mcp_logins.delete().where(*theirs))
-            connection.execute(mcp_logins.insert().values(row))
+            connection.execute(mcp_logins.insert().values(user_id=OWNER, server=server, content=sealed, updated_at=at))
 
         await self._database.transact(replace)

@@ -11,9 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from runtime.clock import SYSTEM
+from runtime.crypto import SealedBytes, Unsealable
 from runtime.database.connection import Database
 from runtime.database.schema import mcp_logins
 from runtime.tool_servers import connection as connections
@@ -21,6 +22,7 @@ from runtime.tool_servers.connection import ServerConnection, opened
 from runtime.tool_servers.errors import ServerAway
 from runtime.tool_servers.login import LoginAttempt, StoredLogin
 from runtime.tool_servers.logins import Logins
+from tests.clocks import ManualClock
 from tests.runtime.tool_servers.authorization import Authorization, private_service
 from tests.runtime.tool_servers.places import service
 
@@ -114,3 +116,17 @@ async def test_a_login_to_one_address_is_not_sent_to_another(tmp_path: Path, url
     await log_in(tmp_path, logins, url)
     assert await logins.get("private", url.replace("/mcp", "/other")) is None
     assert await logins.get("other", url) is None
+
+
+async def test_an_earlier_login_that_is_put_back_does_not_open(database: Database, clock: ManualClock) -> None:
+    logins = Logins(database, clock)
+    await logins.put("private", BACK, {"tokens": "first"})
+    async with database.read() as connection:
+        before = (await connection.execute(select(mcp_logins.c.content))).scalar_one()
+    # Within the same millisecond.
+    await logins.put("private", BACK, {"tokens": "second"})
+    assert (await logins.get("private", BACK) or {})["tokens"] == "second"
+    old = update(mcp_logins).values(content=SealedBytes(before))
+    await database.transact(lambda connection: connection.execute(old))
+    with pytest.raises(Unsealable, match="an older value"):
+        await logins.get("private", BACK)
