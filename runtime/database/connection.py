@@ -28,7 +28,7 @@ from runtime.database.migrate import HEAD, migrate
 from runtime.database.outage import Outage
 from runtime.database.schema import meta
 from runtime.database.transaction_end import Changes, ending
-from runtime.errors import SymbiontError
+from runtime.errors import SymbiontError, UsageError
 
 Result = TypeVar("Result")
 
@@ -152,10 +152,17 @@ class Database:
         location = self._location
         before = migrate(connection, location.shown)
         # Beside a file, so only after it turned out to be a database of ours.
-        store = PostgresKeys(location) if location.path is None else SqliteKeys(keys_file(location.path))
-        self._keys = KeyRing(store, master_key)
-        upgraded = before is not None and before < FIRST_WITH_KEYS
-        open_keys(connection, self._keys, location.shown, upgraded=upgraded)
+        try:
+            store = PostgresKeys(location) if location.path is None else SqliteKeys(keys_file(location.path))
+            self._keys = KeyRing(store, master_key)
+            upgraded = before is not None and before < FIRST_WITH_KEYS
+            open_keys(connection, self._keys, location.shown, upgraded=upgraded)
+        except Unavailable as error:
+            if location.path is None:
+                raise
+            # Of the file of the keys: nothing else translates errors here.
+            hint = "check the file; if it is damaged, move it away, and restore an export with `symbi key import FILE`"
+            raise UsageError(str(error), hint=hint) from None
         return database_id(connection), before
 
     async def claim_alone(self) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotInTime
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -59,24 +59,28 @@ class SqliteKeys:
 
     def transact(self, function: Callable[[Connection], Result], *, seconds: float | None = None) -> Result:
         """See `KeyStore.transact`."""
-        try:
-            with self._lock, self._engine.begin() as connection:
-                return function(connection)
-        except (DBAPIError, sqlite3.Error) as error:
-            known = unavailable(error, self._location)
-            if known is None:
-                raise
-            raise known from error
+        with self._translated(), self._lock, self._engine.begin() as connection:
+            return function(connection)
 
     def scrub(self) -> None:
         """Empty the log: the pages in the file are overwritten (`secure_delete`), older ones in the log are not."""
         self._pragma("wal_checkpoint(TRUNCATE)")
 
     def _pragma(self, pragma: str) -> None:
-        with self._lock, self._engine.connect() as connection:
+        with self._translated(), self._lock, self._engine.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None
             driver.execute(f"PRAGMA {pragma}").fetchall()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (DBAPIError, sqlite3.Error) as error:
+            known = unavailable(error, self._location)
+            if known is None:
+                raise
+            raise known from error
 
     def close(self) -> None:
         """See `KeyStore.close`."""
