@@ -105,7 +105,7 @@ class MasterKeySource:
             # Of this process, if its own rotation was stored and the answer lost.
             found = master_key.pending(self._root) if each is None else self._read(each)
             if found is not None and found.key_id.hex() == stored:
-                keys.master = found
+                await asyncio.to_thread(keys.use, found)
                 if each is None:
                     master_key.adopt(self._root)
                 await self._settle(each)

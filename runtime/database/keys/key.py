@@ -17,19 +17,20 @@ BOUND: Final = 2**32
 
 
 class Key:
-    """A key of a holder. Times are Unix milliseconds.
+    """A key of a holder, with the master key that wraps it. Times are Unix milliseconds.
 
     `seals`: the recorded number of its uses, with those recorded ahead; `left`: how many of these are unused, below
     zero if more were used than recorded.
     """
 
     __slots__ = (
-        *("created_at", "generation", "holder", "key_id", "left", "prefix", "retired_at", "seals", "wrapped"),
+        *("created_at", "generation", "holder", "key_id", "left", "master", "prefix", "retired_at", "seals", "wrapped"),
         *("_ciphers", "_secret"),
     )
 
     def __init__(
         self,
+        master: MasterKey,
         holder: str,
         key_id: bytes,
         generation: int,
@@ -47,6 +48,7 @@ class Key:
         self.left = 0
         self.created_at = created_at
         self.retired_at = retired_at
+        self.master = master
         self._secret: bytes | None = None
         self._ciphers: dict[str, AESGCM] = {}
 
@@ -62,15 +64,15 @@ class Key:
         """Return the cipher for this purpose; None if it has to be made by `open` first."""
         return self._ciphers.get(purpose)
 
-    def open(self, purpose: str, master: MasterKey) -> AESGCM:
+    def open(self, purpose: str) -> AESGCM:
         """Return the cipher for this purpose, unwrapping the key. Raises `Unsealable` for another master key."""
-        cipher = self._ciphers[purpose] = AESGCM(derived(self.secret(master), "seal", purpose))
+        cipher = self._ciphers[purpose] = AESGCM(derived(self.secret(), "seal", purpose))
         return cipher
 
-    def secret(self, master: MasterKey) -> bytes:
+    def secret(self) -> bytes:
         """Return the 32 bytes, unwrapped."""
         if self._secret is None:
-            self._secret = master.unwrap(self.wrapped, self.holder, self.key_id)
+            self._secret = self.master.unwrap(self.wrapped, self.holder, self.key_id)
         return self._secret
 
     @property

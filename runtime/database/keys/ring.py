@@ -154,7 +154,7 @@ class KeyRing:
     def derive(self, *purpose: str) -> bytes:
         """Return a key of 32 bytes for this purpose, which belongs to no user; the same for every process and master
         key."""
-        return derived(self.ensure(PROCESS).secret(self.master), *purpose)
+        return derived(self.ensure(PROCESS).secret(), *purpose)
 
     def index_keys(self, identity: str) -> list[bytes]:
         """Return the keys (32 bytes) of the sealed index with this identity: the current one, then earlier ones, with
@@ -162,7 +162,7 @@ class KeyRing:
         self._current.get(INDEXES) or self._made(INDEXES)
         with self._lock:
             held = sorted((key for key in self._all() if key.holder == INDEXES), key=lambda key: -key.generation)
-        found = [derived(key.secret(self.master), "index", identity) for key in held]
+        found = [derived(key.secret(), "index", identity) for key in held]
         return [*found, self.master.derive("index", identity)] if self.first_format else found
 
     # What is there
@@ -186,25 +186,29 @@ class KeyRing:
 
     def load(self) -> None:
         """Read all keys again, after another daemon or a rotation changed them."""
-        stored = self.store.transact(tables.load, seconds=LONG_SECONDS)
         with self._lock:
-            before, self._keys = self._keys, {}
+            stored = self.store.transact(tables.load, seconds=LONG_SECONDS)
+            readable = stored.facts.get(tables.MASTER) == self.master.key_id.hex()
+            keys: dict[tuple[str, bytes], Key] = {}
             for row in stored.keys:
-                key = before.get((row[0], FORMAT + row[1]))
-                if key is None or key.wrapped != row[3]:
-                    fresh = Key(*row)
+                key = self._keys.get((row[0], FORMAT + row[1]))
+                # What another master key wraps now stays in use as it was, until that one is known here.
+                if key is None or (readable and (key.wrapped, key.master) != (row[3], self.master)):
+                    fresh = Key(self.master, *row)
                     if key is not None:
                         fresh.left = key.left
                     key = fresh
                 key.retired_at = row[6]
-                self._keys[key.holder, key.prefix] = key
-            self._current = {key.holder: key for key in self._keys.values() if key.retired_at is None}
-            self._removed = dict(stored.removals)
+                keys[key.holder, key.prefix] = key
+            current = {key.holder: key for key in keys.values() if key.retired_at is None}
             for holder, kept_by in stored.removals.items():
-                if kept_by is not None and kept_by in self._current:
-                    self._current[holder] = self._current[kept_by]
-            self._open = {key: None for key in self._keys.values() if key.is_open}
-            self._short = {key: None for key in self._keys.values() if key.left < 0}
+                if kept_by is not None and kept_by in current:
+                    current[holder] = current[kept_by]
+            # Replaced at once: values are sealed, and compared with the keys, in other threads meanwhile.
+            self._keys, self._current = keys, current
+            self._removed = dict(stored.removals)
+            self._open = {key: None for key in keys.values() if key.is_open}
+            self._short = {key: None for key in keys.values() if key.left < 0}
             self._unknown.clear()
             self.facts = stored.facts
             self.first_format = stored.facts.get(tables.FIRST_FORMAT) == "open"
@@ -230,6 +234,12 @@ class KeyRing:
         if self.master_stored[0] != self.master.key_id.hex():
             raise self._replaced(*self.master_stored)
 
+    def use(self, master: MasterKey) -> None:
+        """Use this master key, which wraps the stored keys."""
+        with self._lock:
+            self.master = master
+            self.load()
+
     # Changes
 
     def ensure(self, holder: str) -> Key:
@@ -244,9 +254,11 @@ class KeyRing:
         def change(connection: Connection) -> None:
             tables.changed(connection)
             self._must_be_master(connection)
-            for holder in chosen:
+            # Another daemon may have removed some, which get no key any more.
+            there = [holder for holder in chosen if not tables.successor(connection, holder)[0]]
+            for holder in there:
                 tables.retire(connection, holder, now)
-            tables.insert(connection, [self._new(holder, self._current[holder].generation + 1) for holder in chosen])
+            tables.insert(connection, [self._new(holder, self._current[holder].generation + 1) for holder in there])
 
         with self._lock:
             if chosen:
@@ -308,7 +320,7 @@ class KeyRing:
         def change(connection: Connection) -> int:
             tables.changed(connection)
             self._must_be_master(connection)
-            rows = [Key(*row) for row in tables.load(connection).keys]
+            rows = [Key(self.master, *row) for row in tables.load(connection).keys]
             now = [(row.holder, row.key_id) for row in rows]
             wrapped = [done.get(which) or self._rewrapped(row, master) for which, row in zip(now, rows, strict=True)]
             tables.set_wrapped(connection, [(*which, value) for which, value in zip(now, wrapped, strict=True)])
@@ -318,8 +330,7 @@ class KeyRing:
 
         with self._lock:
             count = self.store.transact(change, seconds=LONG_SECONDS)
-            self.master = master
-            self.load()
+            self.use(master)
             self.store.scrub()
         return count
 
@@ -339,14 +350,15 @@ class KeyRing:
             if not amounts:
                 return
             try:
-                self.store.transact(lambda connection: tables.add_seals(connection, amounts))
+                totals = self.store.transact(lambda connection: tables.add_seals(connection, amounts))
             except BaseException:
                 self._short.update(dict.fromkeys(short))
                 raise
-            for holder, key_id, amount in amounts:
+            for (holder, key_id, amount), total in zip(amounts, totals, strict=True):
                 key = self._keys.get((holder, FORMAT + key_id))
                 if key is not None:
-                    key.seals += amount
+                    # With the uses of other daemons.
+                    key.seals = max(key.seals + amount, total or 0)
                     key.left += amount
 
     def close(self) -> None:
@@ -420,7 +432,7 @@ class KeyRing:
 
     def _add(self, rows: Sequence[tuple[Any, ...]]) -> None:
         for row in rows:
-            key = self._keys.setdefault((row[0], FORMAT + row[1]), Key(*row))
+            key = self._keys.setdefault((row[0], FORMAT + row[1]), Key(self.master, *row))
             key.retired_at = row[6]
             if key.retired_at is None:
                 self._current[key.holder] = key
@@ -435,7 +447,7 @@ class KeyRing:
         return holder, key_id, generation, wrapped, 0, milliseconds(SYSTEM), None
 
     def _rewrapped(self, key: Key, master: MasterKey) -> bytes:
-        return master.wrap(key.secret(self.master), key.holder, key.key_id)
+        return master.wrap(key.secret(), key.holder, key.key_id)
 
     def _must_be_master(self, connection: Connection) -> None:
         stored = tables.lock_master(connection)
@@ -452,7 +464,7 @@ class KeyRing:
     def _opened(self, key: Key, column: str) -> AESGCM:
         """Return the cipher of a key for a column, and keep it; of the keys that are unwrapped, the oldest are
         dropped."""
-        cipher = key.open(column, self.master)
+        cipher = key.open(column)
         # A lock of its own: the other one is held while the store writes.
         with self._open_lock:
             self._open[key] = None

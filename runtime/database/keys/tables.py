@@ -182,11 +182,13 @@ def restore(connection: Connection, holder: str) -> None:
     connection.execute(delete(removals).where(removals.c.holder == holder))
 
 
-def add_seals(connection: Connection, amounts: Sequence[tuple[str, bytes, int]]) -> None:
-    """Add to the numbers of seals, by holder and id."""
+def add_seals(connection: Connection, amounts: Sequence[tuple[str, bytes, int]]) -> list[int | None]:
+    """Add to the numbers of seals, by holder and id; return the sums, None for a key that does not exist."""
     chosen = keys.c.holder == bindparam("of"), keys.c.key_id == bindparam("id")
     more = update(keys).where(*chosen).values(seals=keys.c.seals + bindparam("more"))
     connection.execute(more, [{"of": holder, "id": key_id, "more": amount} for holder, key_id, amount in amounts])
+    query = select(keys.c.seals).where(*chosen)
+    return [connection.execute(query, {"of": holder, "id": key_id}).scalar() for holder, key_id, _ in amounts]
 
 
 def set_wrapped(connection: Connection, wrapped: Sequence[tuple[str, bytes, bytes]]) -> None:

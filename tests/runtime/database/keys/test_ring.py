@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_any_other_bytes_are_refused(shared: KeyRing, value: bytes) -> None:
 
 async def test_keys_are_apart_from_the_data_and_wrapped(database: Database, tmp_path: Path) -> None:
     key = database.keys.ensure("ada")
-    secret = key.secret(KEY)
+    secret = key.secret()
     rows = database.keys.store.transact(tables.load).keys
     assert {row[0] for row in rows} == {"ada"}
     assert all(secret not in row[3] for row in rows)
@@ -194,6 +195,18 @@ async def test_a_database_without_its_keys_is_refused_and_gets_no_new_ones(tmp_p
     await (await Database.open(tmp_path / "symbiont.db", KEY)).close()
 
 
+@pytest.mark.parametrize("size", [8192, 100], ids=["cut off", "no database"])
+async def test_a_damaged_file_of_keys_is_named_and_not_the_database(tmp_path: Path, size: int) -> None:
+    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    sealed(database.keys)
+    await database.close()
+    file = tmp_path / "keys.db"
+    file.write_bytes(file.read_bytes()[:size] if size > 100 else bytes(range(size)))
+    with pytest.raises(UsageError, match=f"{file}: ") as refused:
+        await Database.open(tmp_path / "symbiont.db", KEY)
+    assert "symbi key import" in (refused.value.hint or "")
+
+
 async def test_uses_are_counted_over_restarts_and_limited(database_url: str) -> None:
     database = await Database.open(database_url, KEY)
     for _ in range(3):
@@ -230,4 +243,76 @@ def test_only_so_many_keys_are_unwrapped_at_a_time(tmp_path: Path, monkeypatch: 
 def test_a_key_is_not_in_its_repr(shared: KeyRing) -> None:
     key: Any = shared.ensure("ada")
     assert isinstance(key, Key)
-    assert key.secret(KEY).hex() not in f"{key!r} {shared!r}"
+    assert key.secret().hex() not in f"{key!r} {shared!r}"
+
+
+async def test_a_daemon_without_the_new_master_key_goes_on_with_the_keys_that_it_has(database_url: str) -> None:
+    database, other = await Database.open(database_url, KEY), await Database.open(database_url, KEY)
+    try:
+        values = {user: sealed(database.keys, user) for user in ("ada", "bob")}
+        other.keys.load()
+        assert unsealed(other.keys, values["ada"]) == b"plain"
+        database.keys.rewrap(OTHER, "secret://env/NEW")
+        with pytest.raises(MasterKeyReplaced):
+            other.keys.refresh()
+        # Also with a key that it has not unwrapped yet.
+        for user, value in values.items():
+            assert unsealed(other.keys, value, user) == b"plain"
+            assert unsealed(database.keys, sealed(other.keys, user), user) == b"plain"
+        other.keys.use(OTHER)
+        assert {unsealed(other.keys, value, user) for user, value in values.items()} == {b"plain"}
+        assert unsealed(database.keys, sealed(other.keys, "carol"), "carol") == b"plain"
+    finally:
+        await database.close()
+        await other.close()
+
+
+async def test_a_removed_user_gets_no_key_from_a_rotation_by_another_process(database_url: str) -> None:
+    one, other = await Database.open(database_url, KEY), await Database.open(database_url, KEY)
+    try:
+        for user in ("ada", "bob"):
+            assert unsealed(other.keys, sealed(one.keys, user), user) == b"plain"
+        one.keys.forget("ada", 1)
+        other.keys.rotate(["ada", "bob"], 2)
+        assert [key.holder for key in other.keys.current] == ["bob"]
+        with pytest.raises(KeyForgotten):
+            sealed(other.keys, "ada")
+        assert other.keys.ensure("bob").generation == 2
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_every_process_knows_how_often_all_of_them_used_a_key(database_url: str) -> None:
+    one, other = await Database.open(database_url, KEY), await Database.open(database_url, KEY)
+    try:
+        assert unsealed(other.keys, sealed(one.keys)) == b"plain"
+        one.keys.record_uses()
+        sealed(other.keys)
+        other.keys.record_uses()
+        assert other.keys.ensure("ada").used == BLOCK + 2
+    finally:
+        await one.close()
+        await other.close()
+
+
+def test_keys_are_never_missing_while_they_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = made(tmp_path / "keys.db")
+    values = {user: sealed(ring, user) for user in ("ada", "bob", "carol")}
+    ring.rotate(values, 1)
+    stored = ring.store.transact(tables.load)
+    looks = 0
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        nonlocal looks
+        for row in stored.keys:
+            yield row
+            # Another thread seals again what is not sealed with a current key.
+            assert not any(ring.is_current(user, value[:5]) for user, value in values.items())
+            looks += 1
+
+    given: Any = rows()
+    monkeypatch.setattr(tables, "load", lambda connection: stored._replace(keys=given))
+    ring.load()
+    assert looks == 6
+    ring.close()
