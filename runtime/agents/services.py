@@ -43,12 +43,12 @@ _SAID: Final = {
     "max_steps": "The turn ended because it took too many steps.",
     "repeated": "The turn ended because the same call had the same result again and again.",
     "cancelled": "The turn was cancelled.",
-    "failed": "The turn failed.",
+    "failed": "The turn failed:",
 }
 _COMPLETE: Final = ("answered", "done", "repeated")
 """How runs end whose calls have outputs. One with too many steps may have left some, if the agent has fewer steps than
 when it began."""
-_EMPTY: Final = "The model's replies were empty."
+_EMPTY: Final = "the model's replies were empty"
 """Why a run failed that has no error."""
 _COUNTERS: Final = 64
 """Models whose learnt ratio of tokens is kept."""

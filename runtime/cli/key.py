@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from runtime.cli.client import call, find_root
+from runtime.cli.client import RootClient, call, find_root
 from runtime.cli.terminal.output import (
     confirm,
     counted,
@@ -56,9 +56,12 @@ def _retired(answer: dict[str, Any]) -> str:
     work = answer["resealing"]
     if work is None:
         return "nothing: everything is encrypted with current keys"
-    keys = f"{len(answer['retired'])} retired keys"
+    keys = counted(len(answer["retired"]), "retired key")
     if work["first_format"]:
         keys += ", and the form of earlier versions"
+    if not work["of"]:
+        # No daemon has looked yet.
+        return keys
     text = f"{keys}; {work['rows']:,} of {work['of']:,} rows looked at, {work['sealed_again']:,} values encrypted again"
     return f"{text}, {work['unreadable']:,} unreadable" if work["unreadable"] else text
 
@@ -135,12 +138,14 @@ def export(file: Path, root: Path | None, as_json: bool) -> None:
     from runtime.daemon.process.atomic_file import write_atomically
 
     path = file.absolute()
-    answer = call(find_root(root), "keys.export", {"file": str(path)})
-    content = answer.pop("content")
-    try:
-        write_atomically(path, _json(content))
-    except OSError as error:
-        raise UsageError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+    with RootClient(find_root(root)) as client:
+        answer = client.call("keys.export", {"file": str(path)})
+        content, version = answer.pop("content"), answer.pop("version")
+        try:
+            write_atomically(path, _json(content))
+        except OSError as error:
+            raise UsageError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+        client.call("keys.exported", {"file": str(path), "version": version})
     if as_json:
         print_json({"file": str(path), **answer})
         return

@@ -69,14 +69,14 @@ def tools(name: str, root: Path | None, as_json: bool) -> None:
         click.secho(printable(f"not offered: {what}"), fg="yellow")
 
 
-@mcp_server.command(short_help="Connect to the approved server NAME and list its tools.")
+@mcp_server.command(short_help="Connect to the approved server NAME and count its tools.")
 @click.argument("name")
 @root_option
 @json_option
 def test(name: str, root: Path | None, as_json: bool) -> None:
-    """Start the approved server NAME, or connect to it, list its tools, and end it again.
+    """Start the approved server NAME, or connect to it, count its tools, and end it again.
 
-    Exit code 0 if it answers, else 1. Tools that have changed are named.
+    Exit code 0 if it answers, 1 if not, and 2 if it is not approved. Tools that have changed are named.
     """
     answer = call(find_root(root), "mcp_servers.test", {"server": name}, progress=no_progress)
     if as_json:
@@ -131,7 +131,7 @@ def login(name: str, yes: bool, root: Path | None) -> None:
 
     with RootClient(find_root(root)) as client, LoginListener() as listener:
         shown = client.call("mcp_servers.show", {"server": name})
-        if shown["approved_at"] is None or shown["differences"]:
+        if shown["login"] and (shown["approved_at"] is None or shown["differences"]):
             _print_block(shown)
             if not yes:
                 confirm("Log in there?", undone="nothing was called")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
+from runtime.cli.terminal.limits import LIMITS, shown_amount
 from runtime.cli.terminal.output import (
     confirm,
     counted,
@@ -65,7 +66,7 @@ def list_(root: Path | None, as_json: bool) -> None:
         )
         for row in answer["users"]
     ]
-    print_table(("user", "id", "since", "tokens", "limits"), rows, empty="There are no users.")
+    print_table(("user", "id", "since", "access tokens", "limits"), rows, empty="There are no users.")
 
 
 @user.command()
@@ -110,28 +111,21 @@ def set_(
 
 
 def _print_user(answer: Mapping[str, Any]) -> None:
-    click.echo(f"{answer['user']}, {answer['id']}, {counted(answer['tokens'], 'token')}")
+    click.echo(f"{answer['user']}, {answer['id']}, {counted(answer['tokens'], 'access token')}")
     used, reserved = answer["used"], answer["reserved"]
     rows = []
     for name, key in (("tokens_per_day", "tokens"), ("cost_per_day", "cost"), ("runs_per_hour", "runs")):
         limit = answer["limits"][name]
         source = "default" if limit["set"] is None else "set"
-        most = "none" if limit["most"] is None else f"{_number(name, limit['most'])} ({source})"
-        spent = "-" if used[key] is None else _number(name, used[key])
-        rows.append((_LIMITS[name], most, spent, "-" if key == "runs" else _number(name, reserved[key])))
+        most = "none" if limit["most"] is None else f"{shown_amount(name, limit['most'])} ({source})"
+        spent = "-" if used[key] is None else shown_amount(name, used[key])
+        rows.append((LIMITS[name], most, spent, "-" if key == "runs" else shown_amount(name, reserved[key])))
     print_table(("limit", "most", "used", "reserved"), rows, empty="")
-
-
-_LIMITS = {"tokens_per_day": "tokens per day", "cost_per_day": "cost per day", "runs_per_hour": "runs per hour"}
-
-
-def _number(name: str, number: float) -> str:
-    return f"${number:,.4f}" if name == "cost_per_day" else f"{number:,.0f}"
 
 
 def _shown_limits(limits: Mapping[str, Any]) -> str:
     shown = (
-        f"{_LIMITS[name]}: {limit if limit == 'none' else _number(name, limit)}"
+        f"{LIMITS[name]}: {limit if limit == 'none' else shown_amount(name, limit)}"
         for name, limit in limits.items()
         if limit is not None
     )
@@ -159,7 +153,9 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"removed {name}, {answer['tokens']} tokens and {answer['webhooks']} webhooks")
+        click.echo(
+            f"removed {name}, {counted(answer['tokens'], 'access token')} and {counted(answer['webhooks'], 'webhook')}"
+        )
         _print_erased(answer)
     for problem in answer["problems"]:
         click.secho(printable(f"not deleted yet: {problem}"), fg="red", err=True)

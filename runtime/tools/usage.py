@@ -12,6 +12,7 @@ from runtime.identity import users
 from runtime.models.budgets.budgets import Budgets, State
 from runtime.models.budgets.limits import DAY_MS, NANO, LimitName, Total
 from runtime.models.calls.usage_sums import By, UsageSum, shown_day, usage_sums
+from runtime.tools.agent.access import check_agent
 from runtime.tools.agent.types import User
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, sees_all, user_filter
@@ -82,6 +83,8 @@ async def agent_usage(
     user_id = user_filter(context, await asked_user(context, user))
     begin = _begin(context, by, since)
     sums = await usage_sums(context.database, by, begin, user_id=user_id, agent=agent)
+    if not sums:
+        check_agent(context, agent)
     known = await users.names(context.database)
     rows = [_row(by, each, known) for each in sums]
     limits = [] if context.budgets is None else await _limits(context, context.budgets, user_id, agent, known)

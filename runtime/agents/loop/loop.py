@@ -376,6 +376,7 @@ def _reply_key(number: int) -> str:
 
 def _parked(waits: Sequence[Approval]) -> Parked:
     """Return the error that ends an attempt until a person has decided, and lets the thread go on meanwhile."""
-    tools = ", ".join(dict.fromkeys(each.tool for each in waits))
-    text, until = f"a call of {tools} waits for the approval of a person", min(each.deadline for each in waits)
+    tools = list(dict.fromkeys(each.tool for each in waits))
+    what = f"a call of {tools[0]} waits" if len(waits) == 1 else f"calls of {', '.join(tools)} wait"
+    text, until = f"{what} for the approval of a person", min(each.deadline for each in waits)
     return Parked(text, state=run.AWAITING, until=until, frees_thread=True, hint="`symbi agent pending` shows it")

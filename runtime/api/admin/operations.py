@@ -35,6 +35,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "deliveries.show": deliveries.show,
         "filters.explain": filter_explanation.explain_delivery,
         "keys.export": keys.export_keys,
+        "keys.exported": keys.record_export,
         "keys.rotate": keys.rotate,
         "keys.status": keys.status,
         "mcp_servers.approve": mcp_servers.approve,

@@ -161,7 +161,7 @@ def _keys(context: AdminContext) -> Check:
     work = resealing_json(context)
     if work is None:
         return Check("keys", "GREEN", held)
-    held += f"; encrypting again: {work['rows']:,} of {work['of']:,} rows"
+    held += f"; encrypting again: {work['rows']:,} of {work['of']:,} rows" if work["of"] else "; encrypting again"
     if work["unreadable"]:
         return Check("keys", "YELLOW", f"{held}, {_count(work['unreadable'], 'value')} cannot be decrypted")
     return Check("keys", "GREEN", held)
@@ -459,7 +459,7 @@ def _listed(what: str, lines: Sequence[str]) -> str:
 def _count(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number} {noun}s"
 
 
 def _size(size: int) -> str:

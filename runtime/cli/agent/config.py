@@ -65,7 +65,10 @@ def set_(agent: str, setting: str, value: str, user: str | None, root: Path | No
             own[name] = {**own.get(name, {}), preference: text}
         else:
             known = _known(setting)
-            own[known] = _READ[known](text)
+            try:
+                own[known] = _READ[known](text)
+            except UsageError as error:
+                raise UsageError(f"{known}: {error}", hint=error.hint) from None
 
     _change(root, agent, user, change, as_json=as_json)
 
@@ -151,9 +154,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"the preferences are not JSON: {error}") from None
+        raise UsageError(f"not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise UsageError("the preferences are not a JSON object", hint='such as {"language": "Italian"}')
+        raise UsageError("not a JSON object", hint='such as {"language": "Italian"}')
     return value
 
 

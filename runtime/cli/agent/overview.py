@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
+from runtime.cli.terminal.limits import LIMITS, shown_amount
 from runtime.cli.terminal.output import (
     json_option,
     local_time,
@@ -75,11 +76,18 @@ def show(agent: str, user: str | None, root: Path | None, as_json: bool) -> None
             "summarizer": answer["summarizer"] or "its model",
             "blocks": ", ".join(dict.fromkeys(("persona", "human", *answer["blocks"]))),
         }
+        given = {"limits": _limits(answer["limits"]), "locked": ", ".join(answer["lock"])}
+        lines |= {name: text for name, text in given.items() if text}
     lines |= {"last run": f"{when} {ended}".strip() if answer["last_run"] else "none"}
     for name, value in lines.items():
         click.echo(f"{click.style(name.ljust(12), bold=True)}  {printable(value)}")
     if answer["instruction"]:
         click.echo(f"\n{printable(answer['instruction'].strip())}")
+
+
+def _limits(limits: Mapping[str, Any]) -> str:
+    amounts = [f"{shown_amount(name, limits[name])} {what}" for name, what in LIMITS.items() if name in limits]
+    return ", ".join([*amounts, *([f"at a limit: {limits['at_limit']}"] if "at_limit" in limits else [])])
 
 
 def _remarks(row: Mapping[str, Any]) -> str:

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
+from runtime.cli.terminal.limits import LIMITS, shown_amount
 from runtime.cli.terminal.output import json_option, print_json, print_table, root_option
-
-_SHOWN = {"tokens_per_day": "tokens per day", "cost_per_day": "dollars per day", "runs_per_hour": "runs per hour"}
 
 
 @click.command(short_help="Show what models used, and how much of the limits is left.")
@@ -55,6 +54,6 @@ def _cost(row: Mapping[str, Any]) -> str:
 
 def _limit(use: Mapping[str, Any]) -> tuple[str, ...]:
     whose = f"agent {use['agent']}" if use["agent"] else f"user {use['user']}"
-    digits = ",.4f" if use["limit"] == "cost_per_day" else ",.0f"
-    numbers = (format(use[name], digits) for name in ("most", "used", "reserved"))
-    return (whose, _SHOWN[use["limit"]], *numbers, f"{use['share']:.0%}")
+    limit = use["limit"]
+    numbers = (shown_amount(limit, use[name]) for name in ("most", "used", "reserved"))
+    return (whose, LIMITS[limit], *numbers, f"{use['share']:.0%}")

@@ -112,7 +112,7 @@ def _referred(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:
     except Unresolved as error:
         raise UsageError(f"the master key cannot be read: {error}") from None
     raise UsageError(
-        "SYMBIONT_MASTER_KEY does not refer to an existing key",
+        "the reference of the master key (SYMBIONT_MASTER_KEY, or --to) does not refer to an existing key",
         hint="write secret://env/NAME, secret://file/PATH or secret://credential/NAME",
     )
 

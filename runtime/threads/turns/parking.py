@@ -55,7 +55,8 @@ def wake(
         queued = [turn_id for turn_id, state, run_id in rows if state == QUEUED and run_id == due[turn_id][0]]
         bulk.update(connection, table, ("id",), ("next_attempt_at",), [(each, due[each][1]) for each in queued])
         woken += [due[each][0] for each in queued]
-    bulk.update(connection, runs, ("id",), ("state",), [(run_id, run.WAITING) for run_id in sorted(woken)])
+    waiting = [(run_id, run.WAITING, None) for run_id in sorted(woken)]
+    bulk.update(connection, runs, ("id",), ("state", "error"), waiting)
     return len(woken)
 
 

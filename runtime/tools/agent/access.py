@@ -61,6 +61,13 @@ def named_agent(context: Context, name: str | None) -> Agent:
     return context.program.agents.get(name) or Agent(name=name)
 
 
+def check_agent(context: Context, name: str | None) -> None:
+    """Raise NotFound, with the nearest names, for the name of an agent that the program does not have. Call it if
+    nothing is stored of the agent either: it may have been removed from the program."""
+    if name is not None and name not in context.agents:
+        raise unknown_name("agent", name, context.agents, NotFound)
+
+
 def talking_agent(context: Context, name: str | None) -> Agent:
     """Return the agent of this name that answers messages, by default the main one. Raises NotFound with the nearest
     names, UsageError if it has no model or is disabled, and what `main_agent` raises."""

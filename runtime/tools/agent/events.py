@@ -8,9 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.clock import utc
-from runtime.errors import NotFound
-from runtime.suggestions import unknown_name
 from runtime.threads.events.log import EventLog, StoredEvent
+from runtime.tools.agent.access import check_agent
 from runtime.tools.agent.chat import AnyAgent
 from runtime.tools.context import Context
 
@@ -48,8 +47,7 @@ async def agent_events(
 
     Deliveries are included: what agents say outside of a conversation is found here.
     """
-    if agent is not None and agent not in context.agents:
-        raise unknown_name("agent", agent, context.agents, NotFound)
+    check_agent(context, agent)
     log = EventLog(context.database, context.clock)
     page = await log.page(context.caller.user_id, after or 0, agent=agent, limit=limit)
     return AgentEvents(events=[_event(each) for each in page.events], next=page.read_to)

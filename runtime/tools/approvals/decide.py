@@ -11,6 +11,7 @@ from runtime.threads.approvals import standing
 from runtime.threads.approvals.approval import APPROVED, DENIED, Approval
 from runtime.threads.approvals.standing import StandingApproval
 from runtime.threads.approvals.store import Approvals
+from runtime.tools.agent.access import check_agent
 from runtime.tools.approvals.types import (
     AgentFilter,
     Always,
@@ -40,6 +41,8 @@ async def approval_list(
     """
     user_id = await asked_user(context, user) or context.caller.user_id
     found = await _approvals(context).newest(user_id, waiting=not decided, agent=agent, limit=limit)
+    if not found:
+        check_agent(context, agent)
     known = await users.names(context.database)
     return CallApprovals(approvals=[_shown(context, each, known) for each in found])
 
@@ -70,6 +73,8 @@ async def standing_approval_list(context: Context, agent: AgentFilter = None, us
     user_id = await asked_user(context, user) or context.caller.user_id
     known = await users.names(context.database)
     found = await standing.of_user(context.database, user_id, agent)
+    if not found:
+        check_agent(context, agent)
     return ToolApprovals(standing=[_standing(each, known) for each in found])
 
 

@@ -63,7 +63,7 @@ async def test_people_are_refused_at_a_limit_and_deliveries_wait_for_the_next_da
             assert event.name == "agent.error"
             assert event.data["problem"]["type"] == "urn:symbiont:problem:budget_exceeded"
             assert last.text.startswith(
-                "The turn failed. the limit of the agent helper, 7,000 tokens per day, is used up"
+                "The turn failed: the limit of the agent helper, 7,000 tokens per day, is used up"
             )
 
             delivery = await agent.deliver({"number": 1})

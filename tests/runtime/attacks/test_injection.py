@@ -124,6 +124,7 @@ PARAMETERS = {
     "get-collections": ("collection",),
     "filters.explain": ("name", "body", "event", "headers"),
     "keys.export": ("file",),
+    "keys.exported": ("file", "version"),
     "keys.rotate": ("user", "all", "master", "to"),
     "keys.status": (),
     "mcp_servers.approve": ("server", "identity"),

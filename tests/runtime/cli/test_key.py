@@ -77,5 +77,7 @@ def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
             (["import", str(tmp_path / "hooks")], "does not exist"),
         ):
             assert what in refused(tmp_path, "key", *arguments), arguments
+        assert shown(tmp_path, "key", "status")["exported"] is None, "an export that was not written"
+        assert " keys in " in symbi("readiness", root=tmp_path).stdout
     (tmp_path / "other").write_text("{}")
     assert "not an export of keys" in refused(tmp_path, "key", "import", str(tmp_path / "other"))

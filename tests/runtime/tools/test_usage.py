@@ -10,6 +10,7 @@ import pytest
 from runtime.clock import milliseconds
 from runtime.database.connection import Database
 from runtime.identity import users
+from runtime.errors import NotFound
 from runtime.identity.caller import Caller, Forbidden, Scope
 from runtime.models.budgets.limits import Limits, Used
 from runtime.models.calls.call import Call, CallOwner
@@ -92,6 +93,8 @@ async def test_a_user_sees_their_own_calls_and_limits_alone(world: World) -> Non
         await world.usage(user="bob")
     with pytest.raises(Forbidden):
         await world.usage(user="nobody")
+    with pytest.raises(NotFound, match="no agent is called 'nobody'"):
+        await world.usage(agent="nobody")
 
 
 async def test_an_administrator_sees_how_much_of_each_limit_is_used_and_reserved(world: World) -> None:

@@ -139,7 +139,7 @@ def test_a_turn_that_fails_is_exit_code_1(daemon: Daemon, model: ScriptedModel) 
     model.replies = [401]
     done = daemon.symbi("chat", "-m", "Hello")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "The turn failed." in done.stderr
+    assert "The turn failed:" in done.stderr
     assert asked(daemon, "-m", "Hello", code=1)["ended"] == "failed"
 
 

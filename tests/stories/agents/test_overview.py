@@ -23,6 +23,8 @@ agent helper {{
     model scripted
     instruction "You help in the garden."
     tools [memory_append]
+    limits {{ runs_per_hour 500 }}
+    lock [model]
     block persona {{ value "I am Hana." }}
 }}
 agent recorder {{ memory notes }}
@@ -70,7 +72,8 @@ def test_an_agent_is_shown_with_its_settings(daemon: Daemon) -> None:
     said = good(daemon, "agent", "show", "helper")
     for part in ("scripted", "You help in the garden.", "memory_append"):
         assert part in said
-    assert re.search(r"^blocks +persona, human$", said, re.MULTILINE)
+    for line in ("blocks +persona, human", "limits +500 runs per hour", "locked +model"):
+        assert re.search(f"^{line}$", said, re.MULTILINE)
     done = daemon.symbi("agent", "show", "helpr")
     assert done.returncode == 2
     assert "did you mean helper?" in done.stderr

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
+from dslc.blocks.mcp import McpServer
 from runtime.api.admin.parameters import optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.clock import milliseconds
@@ -39,6 +40,7 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         **_row(server),
         "block": dict(server.facts),
         "digest": digest_of(dict(server.facts)),
+        "login": _has_login(server.block),
         "approved_at": None if server.approval is None else time_json(server.approval.at),
         "tools": [_tool(server, tool) for tool in server.offered],
         "not_offered": _not_offered(server),
@@ -110,7 +112,7 @@ async def login_begin(context: AdminContext, parameters: Mapping[str, Any]) -> d
 
     server, _ = _seen(context, parameters)
     block, place, redirect_uri = server.block, server.place, text(parameters, "redirect_uri")
-    if block.url is None or block.token is not None:
+    if block.url is None or not _has_login(block):
         raise UsageError(f"{block.name} has no login", hint="only a server with `url` and without `token` has one")
     if not redirect_uri.startswith("http://127.0.0.1:"):
         raise UsageError("the browser can only come back to this machine")
@@ -143,6 +145,11 @@ async def login_end(context: AdminContext, parameters: Mapping[str, Any]) -> dic
     if server.connection is not None:
         server.connection.restart()
     return {"server": name}
+
+
+def _has_login(block: McpServer) -> bool:
+    """Return True for a service whose block has no token of its own."""
+    return block.url is not None and block.token is None
 
 
 def _nothing(_text: str) -> None:

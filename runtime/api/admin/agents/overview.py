@@ -32,6 +32,8 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         "instruction": agent.instruction,
         "tools": [str(tool) for tool in agent.tools],
         "confirm": [str(tool) for tool in agent.confirm],
+        "limits": agent.limits.model_dump(exclude_none=True),
+        "lock": list(agent.lock),
         "tool_calling": agent.tool_calling,
         "max_steps": agent.max_steps,
         "max_tokens": agent.context.max_tokens,

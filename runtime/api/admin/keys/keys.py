@@ -44,16 +44,23 @@ async def status(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
 
 async def export_keys(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all keys, wrapped, and record that they are exported to `file`; `before`: the file of the last export, if
+    """Return all keys, wrapped, to be written to `file`, and their `version`; `before`: the file of the last export, if
     that was another one."""
     keys, file, before = context.database.keys, text(parameters, "file"), exported_json(context)
-    # Recorded first: then the export of a key that changes meanwhile is known to be older than the change.
-    record = {"file": file, "at": milliseconds(context.clock), "version": keys.facts[tables.VERSION]}
-    await asyncio.to_thread(keys.set_fact, tables.EXPORTED, json.dumps(record))
+    # Read first: then the export of a key that changes meanwhile is known to be older than the change.
+    version = keys.facts[tables.VERSION]
     content = await asyncio.to_thread(export.exported, keys)
-    log.info("keys_exported", file=file, keys=len(content["keys"]))
     other = before["file"] if before is not None and before["file"] != file else None
-    return {"keys": len(content["keys"]), "content": content, "before": other}
+    return {"keys": len(content["keys"]), "content": content, "version": version, "before": other}
+
+
+async def record_export(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Record that the keys of this `version` were written to `file`."""
+    file, version = text(parameters, "file"), text(parameters, "version")
+    record = {"file": file, "at": milliseconds(context.clock), "version": version}
+    await asyncio.to_thread(context.database.keys.set_fact, tables.EXPORTED, json.dumps(record))
+    log.info("keys_exported", file=file)
+    return {}
 
 
 async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:

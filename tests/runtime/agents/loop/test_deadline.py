@@ -17,7 +17,7 @@ from tests.runtime.agents.loop.test_away import MISSING
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.webhooks.candidates import rows
 
-SAID = "The turn failed. the run took longer than 1 seconds (SYMBIONT_RUN_SECONDS allows more or less)"
+SAID = "The turn failed: the run took longer than 1 seconds (SYMBIONT_RUN_SECONDS allows more or less)"
 
 
 @contextmanager

@@ -166,10 +166,14 @@ async def test_a_rotation_of_nothing_or_of_two_things_is_refused(app: App, given
 
 async def test_an_export_names_the_one_before_and_shows_that_it_is_old(app: App, clock: ManualClock) -> None:
     await add(app, "ada", 1)
-    assert (await call(app, "keys.export", file="/one"))["before"] is None
+    first = await call(app, "keys.export", file="/one")
+    assert first["before"] is None
+    assert (await call(app, "keys.status"))["exported"] is None, "recorded before it was written"
+    await call(app, "keys.exported", file="/one", version=first["version"])
     assert (await call(app, "keys.export", file="/one"))["before"] is None
     answer = await call(app, "keys.export", file="/two")
     assert answer["before"] == "/one"
+    await call(app, "keys.exported", file="/two", version=answer["version"])
     assert len(json.loads(json.dumps(answer["content"]))["keys"]) == answer["keys"] > 0
     assert (await call(app, "keys.status"))["exported"]["current"]
     assert (await call(app, "users.remove", name="ada"))["exported"] == {

@@ -69,6 +69,7 @@ async def test_later_messages_are_answered_while_one_waits_and_it_goes_on_when_w
         assert await run_states(database) == {first: "awaiting", second: "done"}
         assert agent.order == ["one", "two"]
         assert await wake(database, clock, run_ids=[first]) == 1
+        assert {row.error for row in await rows(database, runs, "id", "error")} == {None}, "it waits no more"
         dispatcher.wake()
         await settled(database, {first: "done", second: "done"})
     assert agent.order == ["one", "two", "one"]
