@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -271,7 +271,7 @@ class Database:
         return await asyncio.shield(task)
 
     async def _transact(self, function: Callable[[Connection], Result], check: Callable[[], None]) -> Result:
-        def whole(connection: Connection) -> tuple[Result, Collection[str]]:
+        def whole(connection: Connection) -> tuple[Result, Mapping[str, Sequence[object]]]:
             with ending(connection) as end:
                 result = function(connection)
             return result, end.changed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -83,7 +83,7 @@ class Transaction:
 
     group: Sequence[_Waiting]
     began: float
-    changed: set[str] = field(default_factory=set)
+    changed: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
     def plain(self) -> Plain[Any] | None:
         """Return the group as plain statements, or None if it has several kinds of writes or `apply` has to decide.
@@ -118,7 +118,7 @@ class GroupCommit:
         outage: Outage,
         *,
         answer_seconds: float = ANSWER_SECONDS,
-        publish: Callable[[Collection[str]], None] = lambda names: None,
+        publish: Callable[[Mapping[str, Sequence[object]]], None] = lambda changed: None,
     ) -> None:
         """`transact` runs a function in one write transaction (`Database.transact`).
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -13,15 +13,18 @@ from sqlalchemy import Connection
 Work = Callable[[Connection, Sequence[Any]], None]
 """Stores the items that were given to `at_end` in one transaction."""
 
+MOST_TOLD: Final = 64
+"""Things told that wait for one who watches."""
+
 _END: Final = "symbiont.transaction_end"
 
 
 class TransactionEnd:
-    """What one transaction does last. `changed`: names that are published after the commit."""
+    """What one transaction does last. `changed`: names that are published after the commit, with what is told."""
 
     def __init__(self) -> None:
         self.work: dict[Work, list[Any]] = {}
-        self.changed: set[str] = set()
+        self.changed: dict[str, list[object]] = {}
 
 
 @contextmanager
@@ -48,9 +51,10 @@ def at_end(connection: Connection, work: Work, item: object) -> None:
     _of(connection).work.setdefault(work, []).append(item)
 
 
-def note_changed(connection: Connection, name: str) -> None:
-    """Publish a name to `Database.changes` after the commit of this transaction."""
-    _of(connection).changed.add(name)
+def note_changed(connection: Connection, name: str, *told: object) -> None:
+    """Publish a name to `Database.changes` after the commit of this transaction. `told`: what those are told who watch
+    it in this process."""
+    _of(connection).changed.setdefault(name, []).extend(told)
 
 
 def _of(connection: Connection) -> TransactionEnd:
@@ -60,13 +64,22 @@ def _of(connection: Connection) -> TransactionEnd:
     return end
 
 
+class Watch(asyncio.Event):
+    """Is set by each change of a name; who waits for it clears it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: deque[object] = deque(maxlen=MOST_TOLD)
+        """What transactions of this process told, in the order of their commits; the oldest is dropped."""
+
+
 class Changes:
     """Tells those who wait in this process what transactions changed."""
 
     def __init__(self) -> None:
         self.on_publish: Callable[[], None] = lambda: None
         """Called after each commit of this process that changed something. Returns at once."""
-        self._watching: defaultdict[str, list[asyncio.Event]] = defaultdict(list)
+        self._watching: defaultdict[str, list[Watch]] = defaultdict(list)
 
     @property
     def watched(self) -> Collection[str]:
@@ -74,25 +87,28 @@ class Changes:
         return self._watching.keys()
 
     @contextmanager
-    def watch(self, name: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set by each change of `name` from now on; who waits for it clears it."""
-        event = asyncio.Event()
-        self._watching[name].append(event)
+    def watch(self, name: str) -> Iterator[Watch]:
+        """Yield what is set by each change of `name` from now on."""
+        watch = Watch()
+        self._watching[name].append(watch)
         try:
-            yield event
+            yield watch
         finally:
-            self._watching[name].remove(event)
+            self._watching[name].remove(watch)
             if not self._watching[name]:
                 del self._watching[name]
 
-    def committed(self, names: Collection[str]) -> None:
+    def committed(self, changed: Mapping[str, Sequence[object]]) -> None:
         """Publish what a transaction of this process changed."""
-        if names:
-            self.publish(names)
+        if changed:
+            for name, told in changed.items():
+                for watch in self._watching.get(name, ()):
+                    watch.told.extend(told)
+            self.publish(changed.keys())
             self.on_publish()
 
     def publish(self, names: Collection[str]) -> None:
         """Wake those who watch one of these names."""
         for name in names:
-            for event in self._watching.get(name, ()):
-                event.set()
+            for watch in self._watching.get(name, ()):
+                watch.set()

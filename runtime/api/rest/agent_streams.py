@@ -17,10 +17,11 @@ from runtime.api.rest.event_stream import HEARTBEAT, ServerSentEvent
 from runtime.api.rest.problem import Problem
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
+from runtime.database.transaction_end import Watch
 from runtime.errors import NotFound
 from runtime.identity.caller import Caller
 from runtime.threads.events import told
-from runtime.threads.events.log import DONE, ERROR, LAST, EventPage, StoredEvent, changes_of
+from runtime.threads.events.log import DONE, ERROR, LAST, EventPage, NewEvents, StoredEvent, changes_of
 from runtime.threads.run import BUDGET_EXCEEDED, SWITCHED_OFF
 from runtime.threads.turns.named_run import named_run
 from runtime.tools.agent.events import shown
@@ -48,8 +49,8 @@ _ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 class Watched(NamedTuple):
     """What a stream shows: one run until it is over, or all runs of a user, or of one agent. `after`: the id of the
-    event before the first one; None: only new events. `is_new`: the run has begun just now, so it is not over without
-    an event."""
+    event before the first one; None: only new events. `is_new`: the run is of a message that was sent just now, so it
+    is not over without an event, and with one it is."""
 
     run_id: str | None = None
     thread_id: str | None = None
@@ -125,7 +126,7 @@ class AgentStreams:
             try:
                 while await is_allowed():
                     changed.clear()
-                    async for event in stream.arrived():
+                    async for event in stream.arrived(changed):
                         yield event.encode()
                     if stream.is_over:
                         return
@@ -169,6 +170,7 @@ class _Stream:
         self.is_over = False
         self.is_caught_up = False
         self.looks_at_run = not watched.is_new
+        self._has_read = False
         self._database = database
         self._services = services
         self._user_id = user_id
@@ -189,10 +191,10 @@ class _Stream:
                 self._parts.append(event)
                 changed.set()
 
-    async def arrived(self) -> AsyncGenerator[ServerSentEvent]:
-        """Yield what has happened since the last call."""
+    async def arrived(self, watch: Watch) -> AsyncGenerator[ServerSentEvent]:
+        """Yield what has happened since the last call. `watch`: of the user's events."""
         try:
-            page = await self._page()
+            page = self._told(watch) or await self._page()
         except Unavailable:
             self.is_caught_up = False
             await asyncio.sleep(AWAY_SECONDS)
@@ -220,6 +222,28 @@ class _Stream:
         elif self.is_over and not await self._is_told_to_end():
             yield ServerSentEvent(*await self._end())
 
+    def _told(self, watch: Watch) -> EventPage | None:
+        """Return the next events as they were told; None if the log has to be read: at first, after a gap that another
+        daemon's events leave, and to see whether the run is over."""
+        told = [each for each in watch.told if isinstance(each, NewEvents) and each.last > self._after]
+        watch.told.clear()
+        if self.looks_at_run or not self._has_read:
+            return None
+        if not told:
+            # With parts of a message the run is one of this process, which tells its events.
+            return EventPage([], self._after, complete=True) if self._parts else None
+        read_to = self._after
+        for each in told:
+            if each.first != read_to + 1:
+                return None
+            read_to = each.last
+        watched = self._watched
+        events = [event for each in told for event in each.of(watched.run_id, watched.agent)]
+        ended = watched.run_id is not None and any(event.name in LAST for event in events)
+        # Only the run of a delivery may go on after its end.
+        self.is_over, self.looks_at_run = ended and watched.is_new, ended and not watched.is_new
+        return EventPage(events, read_to, complete=True)
+
     async def _page(self) -> EventPage:
         """Return the next events, and note whether the run is over, both as they are at one moment."""
         watched = self._watched
@@ -230,6 +254,7 @@ class _Stream:
         page = await self._services.event_log.page(
             self._user_id, self._after, run_id=watched.run_id, agent=watched.agent
         )
+        self._has_read = page.complete
         self.is_over = over and page.complete
         self._waits = run if off and page.complete else None
         if run is not None:

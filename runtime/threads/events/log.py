@@ -71,6 +71,32 @@ class EventPage(NamedTuple):
     complete: bool
 
 
+class NewEvents(NamedTuple):
+    """The events of a user that one transaction of this process appended, as those are told who watch `changes_of`:
+    without a read, which takes longer than everything else on their way to a client."""
+
+    events: Sequence[tuple[int, str, str, str | None, str, int, bytes]]
+    """The fields of `StoredEvent`, with the data as JSON."""
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first one. Their numbers follow each other."""
+        return self.events[0][0]
+
+    @property
+    def last(self) -> int:
+        """Return the number of the last one."""
+        return self.events[-1][0]
+
+    def of(self, run_id: str | None, agent: str | None) -> list[StoredEvent]:
+        """Return those of a run, or of an agent, if it is given."""
+        return [
+            StoredEvent(*event[:6], msgspec.json.decode(event[6]))
+            for event in self.events
+            if run_id in (None, event[1]) and agent in (None, event[2])
+        ]
+
+
 class Bounds(NamedTuple):
     """The numbers of a user's events: the oldest that is kept, None if none is, and the newest that there ever was."""
 
@@ -202,18 +228,20 @@ def _store(connection: Connection, appended: Sequence[_Appended]) -> None:
     rows = []
     numbers = _locked(connection, sorted(by_user))
     for user_id, newest in numbers.items():
+        new = []
         try:
             for number, (event, seal, at) in enumerate(by_user[user_id], newest + 1):
-                data = event.data(connection) if callable(event.data) else event.data
-                content = seal.close(_encoded(data), row=str(number), user_id=user_id)
+                data = _encoded(event.data(connection) if callable(event.data) else event.data)
+                content = seal.close(data, row=str(number), user_id=user_id)
                 _, agent, thread_id = owners[event.run_id]
                 rows.append((user_id, number, event.run_id, agent, thread_id, event.name, at, event.key, content))
+                new.append((number, event.run_id, agent, thread_id, event.name, at, data))
                 if event.name in LAST:
                     note_changed(connection, end_of(event.run_id))
         except KeyForgotten:
             # The user was removed: nobody reads their events, and what the transaction tells of them is stored.
             continue
-        note_changed(connection, changes_of(user_id))
+        note_changed(connection, changes_of(user_id), NewEvents(new))
     bulk.insert(connection, run_events, _NEW, rows)
     counted = [(user_id, newest + len(by_user[user_id])) for user_id, newest in numbers.items()]
     bulk.update(connection, run_event_counts, ("user_id",), ("newest",), counted)

@@ -20,7 +20,7 @@ from runtime.threads.turns.named_run import NamedRun, named_run
 from runtime.tools.agent.access import talking_agent
 from runtime.tools.agent.input_items import Input, text_of_input
 from runtime.tools.agent.overrides import running_agent
-from runtime.tools.agent.turn_answer import AnsweredRun, answer_of
+from runtime.tools.agent.turn_answer import AnsweredRun, TurnAnswer, said_in
 from runtime.tools.agent.types import AgentName
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -143,16 +143,23 @@ async def agent_chat(
     text, found = text_of_input(input), talking_agent(context, agent)
     _need_daemon(context)
     settings = AgentSettings(context.database, context.clock)
-    await running_agent(settings, context.program, found, context.caller.user_id)
-    if context.budgets is not None:
-        await context.budgets.check(context.caller.user_id, found.name)
-    place = await _place(context, found, thread, subject)
     caller, inputs = context.caller, Inputs(context.database, context.clock)
+
+    async def within_limits() -> None:
+        if context.budgets is not None:
+            await context.budgets.check(caller.user_id, found.name)
+
+    # At the same time: each is a read.
+    _, _, place = await asyncio.gather(
+        running_agent(settings, context.program, found, caller.user_id),
+        within_limits(),
+        _place(context, found, thread, subject),
+    )
     run_id = await inputs.send(caller.user_id, found.name, place.id, text, caller.scopes, metadata)
     context.on_queued()
     if not wait:
         return _begun(run_id, place)
-    return await _answer(context, await _followed(context, run_id, wait), place)
+    return await _followed(context, run_id, wait, place)
 
 
 async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, wait: Wait = 0) -> AgentTurn:
@@ -161,7 +168,7 @@ async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, w
     It can be of a message or of a delivery.
     """
     await _named(context, run, agent)
-    return await _answer(context, await _followed(context, run, wait))
+    return await _followed(context, run, wait)
 
 
 async def agent_run_cancel(context: Context, run: RunId, agent: AnyAgent = None) -> CancelledRun:
@@ -221,33 +228,45 @@ async def _named(context: Context, run_id: str, agent: str | None) -> NamedRun:
     return found
 
 
-async def _followed(context: Context, run_id: str, seconds: float) -> NamedRun:
-    """Return a run when it is over, or waits for a decision, or after `seconds`."""
+async def _followed(context: Context, run_id: str, seconds: float, thread: Thread | None = None) -> AgentTurn:
+    """Return a run when it is over, or waits for a decision, or after `seconds`. `thread`: its thread, if known."""
     loop, user_id = asyncio.get_running_loop(), context.caller.user_id
     end = loop.time() + seconds
     changes = context.database.changes
     # Of the user's events too: that is what other daemons are looked at for.
     with changes.watch(changes_of(user_id)), changes.watch(end_of(run_id)) as ended:
         while True:
-            ended.clear()
             left = end - loop.time()
             try:
-                found = await named_run(context.database, run_id, user_id)
+                if ended.is_set():
+                    ended.clear()
+                    turn = await _answer(context, run_id, thread)
+                    if turn.ended is not None:
+                        return turn
+                run = AnsweredRun.of(await named_run(context.database, run_id, user_id))
             except Unavailable:
                 if left <= 0:
                     raise
             else:
-                run = AnsweredRun.of(found)
                 if left <= 0 or run.is_over or run.state in PARKED or context.stopping():
-                    return found
+                    return await _answer(context, run_id, thread)
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), min(left, LOOK_SECONDS))
 
 
-async def _answer(context: Context, found: NamedRun, thread: Thread | None = None) -> AgentTurn:
-    if thread is None and found.run.thread_id is not None:
-        with suppress(NotFound):
-            threads = Threads(context.database, context.clock)
-            thread = await threads.get(found.run.thread_id, user_id=context.caller.user_id)
-    answer = await answer_of(context, thread, AnsweredRun.of(found))
-    return AgentTurn.model_validate(answer.json())
+async def _answer(context: Context, run_id: str, thread: Thread | None) -> AgentTurn:
+    """Return a run with what was said in it until now. Raises NotFound."""
+    user_id = context.caller.user_id
+    if thread is None:
+        found = await named_run(context.database, run_id, user_id)
+        if found.run.thread_id is not None:
+            with suppress(NotFound):
+                threads = Threads(context.database, context.clock)
+                thread = await threads.get(found.run.thread_id, user_id=user_id)
+        said = await said_in(context, thread, run_id)
+    else:
+        # At the same time: each is a read.
+        found, said = await asyncio.gather(
+            named_run(context.database, run_id, user_id), said_in(context, thread, run_id)
+        )
+    return AgentTurn.model_validate(TurnAnswer(AnsweredRun.of(found), said).json())

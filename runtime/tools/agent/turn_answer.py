@@ -89,39 +89,47 @@ class AnsweredRun(NamedTuple):
         return self.ended or FAILED if self.is_over else None
 
 
-class TurnAnswer(NamedTuple):
-    """What an agent said and called in a run."""
+class Said(NamedTuple):
+    """What an agent said and called in a run until now. `thread_id`: None if the thread was deleted, or has not
+    begun."""
 
-    run: AnsweredRun
     thread_id: str | None
     turn: Turn
     usage: RunUsage
 
+
+class TurnAnswer(NamedTuple):
+    """A run, and what the agent said and called in it."""
+
+    run: AnsweredRun
+    said: Said
+
     def json(self) -> dict[str, Any]:
         """Return it as JSON. `ended`: null if the run goes on."""
-        outputs = {output.call_id: output for output in self.turn.outputs}
+        turn = self.said.turn
+        outputs = {output.call_id: output for output in turn.outputs}
         return {
             "run": self.run.id,
-            "thread": self.thread_id,
+            "thread": self.said.thread_id,
             "agent": self.run.agent,
-            "messages": list(self.turn.texts),
-            "tool_calls": [_call_json(call, outputs.get(call.id)) for call in self.turn.calls],
-            "notes": list(self.turn.notes),
-            "usage": self.usage._asdict(),
+            "messages": list(turn.texts),
+            "tool_calls": [_call_json(call, outputs.get(call.id)) for call in turn.calls],
+            "notes": list(turn.notes),
+            "usage": self.said.usage._asdict(),
             "ended": self.run.shown_end,
             "state": self.run.shown_state,
             "error": self.run.error,
         }
 
 
-async def answer_of(context: Context, thread: Thread | None, run: AnsweredRun) -> TurnAnswer:
-    """Return what an agent said and called in a run until now. `thread`: None if it was deleted, or has not begun."""
+async def said_in(context: Context, thread: Thread | None, run_id: str) -> Said:
+    """Return what an agent said and called in a run until now."""
 
     async def stored() -> Sequence[Message]:
-        return () if thread is None else await Messages(context.database, context.clock).of_run(thread, run.id)
+        return () if thread is None else await Messages(context.database, context.clock).of_run(thread, run_id)
 
-    messages, usage = await asyncio.gather(stored(), used_by(context.database, run.id))
-    return TurnAnswer(run, None if thread is None else thread.id, Turn.of(messages), usage)
+    messages, usage = await asyncio.gather(stored(), used_by(context.database, run_id))
+    return Said(None if thread is None else thread.id, Turn.of(messages), usage)
 
 
 def arguments_of(call: ToolCallPart) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import Connection, delete
 from structlog.contextvars import get_contextvars
 
 from runtime.api.admin.user_removal import erase
@@ -16,9 +17,10 @@ from runtime.api.rest import agent_streams, handler
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER, inputs, run_events, runs
+from runtime.database.transaction_end import MOST_TOLD
 from runtime.identity import users
 from runtime.identity.caller import OWNER_CALLER
-from runtime.threads.events.log import changes_of
+from runtime.threads.events.log import RunEvent, changes_of
 from tests.lanes import repeated
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
@@ -300,9 +302,10 @@ async def test_a_stream_survives_an_outage_of_the_database(tmp_path: Path, monke
                 return await page(*given, **wanted)
 
             token = await talk.token()
-            async with talk.stream(token, CHAT, HELLO) as (_, events):
+            _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
+            monkeypatch.setattr(log, "page", failing)
+            async with talk.stream(token, f"{CHAT}/{turn['run']}") as (_, events):
                 await until(events, is_named("agent.typing"))
-                monkeypatch.setattr(log, "page", failing)
                 held.going_on.set()
                 assert (await until(events, is_named("agent.done")))[-1].data["ended"] == "answered"
             assert away == []
@@ -339,3 +342,23 @@ async def _writes(folder: Path, model: ScriptedModel, patch: pytest.MonkeyPatch)
         patch.setattr(database, "transact", noted(transact))
         assert await talk.agent.ask("Hello") == "answered"
         return len(counted)
+
+
+async def test_a_client_that_reads_slower_than_events_are_told_misses_none(tmp_path: Path) -> None:
+    """More are told than are kept for it, so it reads the log."""
+    with ScriptedModel(says("Hi.")) as model:
+        async with talking(tmp_path, program(model)) as talk:
+            token, database, log = await talk.token(), talk.agent.app.database, talk.agent.services.event_log
+            run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
+
+            def append(connection: Connection, number: int) -> None:
+                log.append(connection, RunEvent(run, "agent.message", {"step": number}))
+
+            async with talk.stream(token, FEED) as (_, events):
+                await anext(events)
+                await database.transact(lambda connection: append(connection, -1))
+                seen = [(await anext(events)).data["step"]]
+                for number in range(2 * MOST_TOLD):
+                    await database.transact(partial(append, number=number))
+                seen += [(await anext(events)).data["step"] for _ in range(2 * MOST_TOLD)]
+            assert seen == [-1, *range(2 * MOST_TOLD)]
