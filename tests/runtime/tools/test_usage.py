@@ -9,8 +9,8 @@ import pytest
 
 from runtime.clock import milliseconds
 from runtime.database.connection import Database
-from runtime.identity import users
 from runtime.errors import NotFound
+from runtime.identity import users
 from runtime.identity.caller import Caller, Forbidden, Scope
 from runtime.models.budgets.limits import Limits, Used
 from runtime.models.calls.call import Call, CallOwner
