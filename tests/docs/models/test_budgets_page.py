@@ -28,7 +28,7 @@ def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
                 assert done.returncode == 0, (command, done.stdout, done.stderr)
             shown = typed("symbi agent usage", tmp_path).stdout
     assert re.search(r"helper +1 ", shown), shown
-    assert re.search(r"agent helper +dollars per day +2.5000 ", shown), shown
+    assert re.search(r"agent helper +cost per day +\$2.5000 ", shown), shown
 
 
 def test_every_setting_and_option_is_on_the_page() -> None:
