@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -98,7 +97,7 @@ async def test_a_tool_is_approved_for_good_and_that_is_revoked(app: App) -> None
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        (f"/v1/approvals/{uuid4()}/approve", None, 404),
+        ("/v1/approvals/0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60/approve", None, 404),
         ("/v1/approvals/not-an-id/approve", None, 404),
         ("/v1/approvals/{id}/approve", {"reason": "because"}, 422),
         ("/v1/approvals/{id}/approve", {"always": "yes"}, 422),
