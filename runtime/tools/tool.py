@@ -159,7 +159,7 @@ class Tool:
     @property
     def exact(self) -> Mapping[str, Any]:
         """What decides what a call does, besides its arguments, as JSON: a person who approves one approves it too."""
-        return self.schema
+        return {"schema": self.schema, "bound": dict(self._bound)}
 
     @cached_property
     def result(self) -> type[BaseModel]:

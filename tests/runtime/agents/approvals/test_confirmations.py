@@ -301,3 +301,10 @@ def test_the_hash_of_an_approval_is_of_all_that_runs() -> None:
         digest_of("merge", {"a": 1, "b": [True]}, {"type": "object", "title": "Merge"}),
     ]
     assert exact not in others
+
+
+def test_the_hash_of_an_approval_is_of_the_memory_of_one_subject_and_agent() -> None:
+    admin = Caller(OWNER, frozenset({"admin"}))
+    identities = [AgentIdentity("helper"), AgentIdentity("helper", "ann"), AgentIdentity("other")]
+    exact = [AgentToolset.for_agent(None, admin, each)["memory_append"].exact for each in identities]
+    assert len({digest_of("memory_append", {}, each) for each in exact}) == len(identities)
