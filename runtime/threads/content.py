@@ -30,12 +30,14 @@ class DataPart(Struct, frozen=True, tag="data"):
     text: str
 
 
-class ToolCallPart(Struct, frozen=True, tag="tool_call"):
-    """A call of a tool. `arguments`: JSON of an object."""
+class ToolCallPart(Struct, frozen=True, tag="tool_call", omit_defaults=True):
+    """A call of a tool. `name`: as the model calls it. `arguments`: JSON of an object. `tool`: the tool's own name, such as
+    that of a tool of a server; empty in messages stored before there were any."""
 
     id: str
     name: str
     arguments: str
+    tool: str = ""
 
 
 class ToolOutputPart(Struct, frozen=True, tag="tool_output"):

@@ -58,6 +58,11 @@ class Runner:
         self._caller = caller
         self._confirmations = confirmations
 
+    def tool_name(self, name: str) -> str:
+        """Return the tool's own name, by the name that the model uses; that one if there is no such tool."""
+        tool = self._tools.get(name)
+        return name if tool is None else tool.name
+
     def asks(self, calls: Sequence[Call]) -> bool:
         """Return True if a person has to confirm some of these calls."""
         return self._refused is None and any(map(self._confirmations.concerns, calls))

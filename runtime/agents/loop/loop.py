@@ -337,13 +337,16 @@ class Loop:
             event = told.message(self._log.run_id, number, reading.messages)
             messages.append(self._new(number, "message", "assistant", "message", said, event))
         if calls:
-            parts = tuple(ToolCallPart(call.id, call.name, encoded(call.arguments)) for call in calls)
+            parts = tuple(
+                ToolCallPart(call.id, call.name, encoded(call.arguments), self._runner.tool_name(call.name))
+                for call in calls
+            )
             events = [self._called(number, call, told.STARTED) for call in calls if call.name != DONE.name]
             messages.append(self._new(number, "calls", "assistant", "tool_call", parts, *events))
         return messages
 
     def _called(self, number: int, call: Call, state: str) -> LoggedEvent:
-        return told.tool(self._log.run_id, number, call.id, call.name, state)
+        return told.tool(self._log.run_id, number, call.id, self._runner.tool_name(call.name), state)
 
     def _output_messages(self, number: int, calls: Sequence[Call], outputs: Sequence[CallOutput]) -> list[NewMessage]:
         return [

@@ -84,10 +84,10 @@ def _with_outputs(message: Message) -> Sequence[ToolCallPart]:
 
 
 def _message(calls: Message, run_id: str, call_id: str, place: int, output: CallOutput) -> NewMessage:
-    name = next(part.name for part in _with_outputs(calls) if part.id == call_id)
+    call = next(part for part in _with_outputs(calls) if part.id == call_id)
     step = (calls.key or "").partition("/")[0]
     tokens = len(output.text) // _CHARACTERS_A_TOKEN + MESSAGE_TOKENS
-    part = ToolOutputPart(call_id, name, output.text, output.status)
-    events = (told.tool(run_id, int(step), call_id, name, output.status),)
+    part = ToolOutputPart(call_id, call.name, output.text, output.status)
+    events = (told.tool(run_id, int(step), call_id, call.tool or call.name, output.status),)
     key = f"{step}/output/{place}"
     return NewMessage(role="tool", kind="tool_output", parts=(part,), tokens=tokens, key=key, events=events)

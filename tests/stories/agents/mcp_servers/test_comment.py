@@ -160,6 +160,7 @@ class Story:
         told = [(event["event"], event["data"].get("state")) for event in events]
         assert told == [(name, status if state == OUTPUT else state) for name, state in TOLD]
         assert {event["data"]["run"] for event in events} == {run_id}
+        assert {event["data"]["name"] for event in events if "name" in event["data"]} == {"github.create_comment"}
         ids = [event["id"] for event in events]
         assert ids == sorted(set(ids))
         assert events[-2]["data"]["messages"] == [says]
