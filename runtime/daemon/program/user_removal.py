@@ -51,5 +51,6 @@ class Removal:
                 log.warning("user_deletion_incomplete", user_id=user_id, reason=problem)
             self._tried.add(user_id)
             if settled and not done.problems and not done.running:
-                await users.forget_removed(app.database, user_id)
+                # In this order: what a kill leaves in between is repeated.
                 await asyncio.to_thread(app.database.keys.release, user_id)
+                await users.forget_removed(app.database, user_id)
