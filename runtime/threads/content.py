@@ -31,8 +31,8 @@ class DataPart(Struct, frozen=True, tag="data"):
 
 
 class ToolCallPart(Struct, frozen=True, tag="tool_call", omit_defaults=True):
-    """A call of a tool. `name`: as the model calls it. `arguments`: JSON of an object. `tool`: the tool's own name, such as
-    that of a tool of a server; empty in messages stored before there were any."""
+    """A call of a tool. `name`: as the model calls it. `arguments`: JSON of an object. `tool`: the tool's own name;
+    empty in messages that were stored without it."""
 
     id: str
     name: str
