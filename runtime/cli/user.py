@@ -51,7 +51,7 @@ def add(name: str, root: Path | None, as_json: bool) -> None:
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """List every user, the number of its valid tokens, and the limits that are set for it."""
+    """List every user, its valid tokens and its limits."""
     answer = call(find_root(root), "users.list")
     if as_json:
         print_json(answer)

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
 ) -> None:
     begun, activate = asyncio.Event(), OpenMemory.activate
 
-    async def held_up(memory: OpenMemory, start: Start | None = None) -> None:
+    async def held_up(memory: OpenMemory, start: Start | None = None, **given: Any) -> None:
         begun.set()
         await asyncio.Event().wait()
 
@@ -63,8 +64,8 @@ async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
     assert set(app.generation.memories) == {"default"}
     activated: list[str] = []
 
-    async def noted(memory: OpenMemory, start: Start | None = None) -> None:
-        await activate(memory, start)
+    async def noted(memory: OpenMemory, start: Start | None = None, **given: Any) -> None:
+        await activate(memory, start, **given)
         activated.append(memory.name)
 
     monkeypatch.setattr(OpenMemory, "activate", noted)

@@ -18,6 +18,7 @@ from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import Clock
 from runtime.database.connection import Database
+from runtime.database.resealing import Resealing
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.models.calls import service as service_calls
 from runtime.models.calls.call import BACKGROUND
@@ -50,6 +51,8 @@ class Looked:
         self.models: list[ModelStatus] = []
         self.program = Program()
         self.switches = ALL_ON
+        self.resealing = Resealing(database, clock)
+        self.servers: Mapping[str, Any] = {}
 
     async def row(self, check: str) -> tuple[str, str]:
         answer = await readiness(cast("AdminContext", self), {})

@@ -206,7 +206,7 @@ async def test_a_change_in_the_same_millisecond_and_with_a_clock_set_back_counts
 async def test_a_secret_that_does_not_open_unmounts_that_webhook_alone(table: Table, database: Database) -> None:
     broken, _ = await table.make()
     fine, secret = await table.make()
-    moved = table.rows._secret.close(b"another", row=fine)  # sealed for another row
+    moved = table.rows._secret.close(b"another", row=fine, version=1)  # sealed for another row
     async with database.write() as connection:
         await connection.execute(update(webhooks).where(webhooks.c.id == broken).values(secret=moved))
     with capture_logs() as logged:
