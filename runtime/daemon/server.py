@@ -36,7 +36,7 @@ from runtime.daemon.listeners.sockets import (
     remove_stale_socket,
     shown,
 )
-from runtime.daemon.process.open_files import room_for
+from runtime.daemon.process.open_files import room_for, room_for_operators
 from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.systemd import Notifier
@@ -269,7 +269,8 @@ class Daemon:
             # Entered first, so left last: no more deliveries arrive when it is called.
             stack.push_async_callback(self._stop)
             await self._retention.open()
-            runner = Runner(for_operators, shutdown_timeout=OPERATORS_SECONDS)
+            most = HttpLimits(connections=room_for_operators(limits.connections))
+            runner = Runner(for_operators, limits=most, shutdown_timeout=OPERATORS_SECONDS)
             await stack.enter_async_context(listen(runner, private))
             await stack.enter_async_context(listen_public(hooks, public, drain=drain))
             path = await stack.enter_async_context(admin_socket_path(app.root, os.environ))

@@ -8,6 +8,16 @@ from contextlib import suppress
 RESERVED = 192
 """Open files for everything but senders' connections: operators, database, memories, watched folders, fetched keys."""
 
+MORE_FOR_OPERATORS = 448
+"""Connections of operators beyond the 64 of the reserve, where the limit allows them: streams of agents stay open."""
+
+
+def room_for_operators(connections: int) -> int:
+    """Return how many connections of operators are possible besides `connections` of senders."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    left = MORE_FOR_OPERATORS if soft == resource.RLIM_INFINITY else soft - RESERVED - connections
+    return 64 + max(0, min(MORE_FOR_OPERATORS, left))
+
 
 def room_for(connections: int) -> int:
     """Return how many of these connections are possible besides `RESERVED` files.
@@ -15,7 +25,7 @@ def room_for(connections: int) -> int:
     The soft limit of open files (RLIMIT_NOFILE) is raised up to the hard one: many systems start programs with 1024.
     Without the reserve, a sender that opens many connections would leave no files for storing deliveries.
     """
-    wanted = connections + RESERVED
+    wanted = connections + RESERVED + MORE_FOR_OPERATORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return connections
