@@ -59,6 +59,8 @@ def _retired(answer: dict[str, Any]) -> str:
     keys = counted(len(answer["retired"]), "retired key")
     if work["first_format"]:
         keys += ", and the form of earlier versions"
+    if not work["due"]:
+        return f"{keys}, soon: everything is encrypted with current keys"
     if not work["of"]:
         # No daemon has looked yet.
         return keys

@@ -161,7 +161,10 @@ def _keys(context: AdminContext) -> Check:
     work = resealing_json(context)
     if work is None:
         return Check("keys", "GREEN", held)
-    held += f"; encrypting again: {work['rows']:,} of {work['of']:,} rows" if work["of"] else "; encrypting again"
+    if not work["due"]:
+        held += "; retired keys are forgotten soon"
+    else:
+        held += f"; encrypting again: {work['rows']:,} of {work['of']:,} rows" if work["of"] else "; encrypting again"
     if work["unreadable"]:
         return Check("keys", "YELLOW", f"{held}, {_count(work['unreadable'], 'value')} cannot be decrypted")
     return Check("keys", "GREEN", held)

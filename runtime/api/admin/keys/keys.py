@@ -99,12 +99,14 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
 
 def resealing_json(context: AdminContext) -> dict[str, Any] | None:
-    """Return the progress of sealing again; None if nothing is sealed with another key than the current one."""
+    """Return the progress of sealing again; None if there is no key but current ones. `due`: False if everything is
+    sealed with current keys, and retired ones are only kept for what may be stored late."""
     work = context.resealing
     if not work.waiting:
         return None
     state = work.state
     return {
+        "due": work.is_due(),
         "first_format": context.database.keys.first_format,
         "rows": 0 if state is None else state.seen,
         "of": 0 if state is None else max(state.total, state.seen),
