@@ -67,7 +67,7 @@ def turn_columns() -> list[Column[Any]]:
 def index_turns(table: Table) -> None:
     """Give a table of turns its indexes, each over the rows in one state."""
     for name, columns, where in (
-        ("due", ("next_attempt_at",), "state = 'queued' AND lane IS NULL"),
+        ("due", ("next_attempt_at", "id"), "state = 'queued' AND lane IS NULL"),
         ("lane", ("lane", "id", "next_attempt_at"), "state = 'queued' AND lane IS NOT NULL"),
         ("dead", ("id",), "state = 'dead'"),
         ("agent_gone", ("id",), "state = 'agent_gone'"),

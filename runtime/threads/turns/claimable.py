@@ -45,7 +45,7 @@ class ClaimQueries:
         more = f"{group} AS queue_group, {arrived} AS arrived_at FROM {table}"
         self.select = f"SELECT {', '.join(names)}, {more}"
         wanted = f"{self.select} WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now AND NOT suspect"
-        first = "ORDER BY next_attempt_at LIMIT :limit"
+        first = "ORDER BY next_attempt_at, id LIMIT :limit"
         others = f"AND ({group} IS NULL OR {group} <> ALL(CAST(:limited AS TEXT[])))"
         self.due = {False: text(f"{wanted} {first}"), True: text(f"{wanted} {first} {_SKIP}")}
         self.due_of_others = text(f"{wanted} {others} {first} {_SKIP}")
@@ -62,7 +62,7 @@ class ClaimQueries:
         self, connection: Connection, now: int, limit: int, *, shared: bool, without: Sequence[str] | None = None
     ) -> list[Any]:
         """Return up to `limit` turns that are in no concurrency queue: first those with expired leases, then the others
-        by due time.
+        by due time, those that are due at the same time in the order of their ids, which is that of their arrival.
 
         `now`: Unix milliseconds. `shared`: on PostgreSQL, where they are locked and those locked by other daemons
         skipped; `without`: groups whose turns are left out then. Of a turn with an expired lease, `tries` are those

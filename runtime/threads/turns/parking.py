@@ -43,18 +43,15 @@ def wake(
     bulk.update(connection, runs, ("id",), ("woken",), [(run_id, True) for run_id in sorted(running)])
     columns = runs.c["id", "trigger", "delivery_id"]
     found = connection.execute(select(*columns).where(run.is_parked(state), *wanted)).all()
-    # A run without a delivery has the id of its turn. Ids of turns have the order of their arrival.
+    # A run without a delivery has the id of its turn.
     turns = sorted((row.delivery_id or row.id, row.id, row.trigger) for row in found)
     woken: list[str] = []
     for trigger, table in TURN_TABLES.items():
-        # A millisecond apart: turns that are due at the same time are claimed in any order.
-        due = {
-            each: (run_id, now - len(turns) + n) for n, (each, run_id, kind) in enumerate(turns, 1) if kind == trigger
-        }
-        rows = bulk.find(connection, table, ("id",), ("state", "run_id"), [(each,) for each in due], lock="UPDATE")
-        queued = [turn_id for turn_id, state, run_id in rows if state == QUEUED and run_id == due[turn_id][0]]
-        bulk.update(connection, table, ("id",), ("next_attempt_at",), [(each, due[each][1]) for each in queued])
-        woken += [due[each][0] for each in queued]
+        parked = {turn_id: run_id for turn_id, run_id, kind in turns if kind == trigger}
+        rows = bulk.find(connection, table, ("id",), ("state", "run_id"), [(each,) for each in parked], lock="UPDATE")
+        queued = [turn_id for turn_id, state, run_id in rows if state == QUEUED and run_id == parked[turn_id]]
+        bulk.update(connection, table, ("id",), ("next_attempt_at",), [(each, now) for each in queued])
+        woken += [parked[each] for each in queued]
     waiting = [(run_id, run.WAITING, None) for run_id in sorted(woken)]
     bulk.update(connection, runs, ("id",), ("state", "error"), waiting)
     return len(woken)

@@ -77,7 +77,7 @@ async def redeliver_all(
             ("id",),
             ("state", "agent", "tries", "next_attempt_at", "finished_at", "run_id"),
             [
-                # A millisecond apart: deliveries due at the same time are claimed in any order.
+                # A millisecond apart: deliveries due at the same time are claimed in the order of their arrival.
                 (each, QUEUED, rows[each].agent, 0, now - len(queued) + place, None, _run(rows[each], fresh=fresh))
                 for place, each in enumerate(queued, 1)
             ],

@@ -71,6 +71,23 @@ async def test_what_waits_for_its_next_try_is_claimed_when_its_time_has_come(
     assert (again.run_id, again.attempt, again.tries) == (turn.run_id, 2, 2)
 
 
+async def test_deliveries_put_off_to_one_time_are_claimed_in_the_order_of_their_arrival(
+    database: Database, admission: Admission, inbox: Inbox, clock: ManualClock
+) -> None:
+    admitted = [(await admission.admit(candidate())).delivery_id for _ in range(8)]
+    midnight = int(clock.now() * 1000) + 1000
+    for turn in await inbox.claim(8):
+        await inbox.finish(turn, Outcome("queued", counts=False, until=midnight))
+    # In another order than that of their ids: a database returns rows as they are stored, unless it is told otherwise.
+    stored = [row._asdict() for row in await rows(database, deliveries)]
+    async with database.write() as connection:
+        await connection.execute(deliveries.delete())
+        for row in stored[::-1]:
+            await connection.execute(deliveries.insert().values(**row))
+    clock.advance(1)
+    assert [turn.delivery_id for _ in admitted for turn in await inbox.claim(1)] == admitted
+
+
 async def test_a_try_that_we_broke_off_does_not_count(admission: Admission, inbox: Inbox) -> None:
     await admission.admit(candidate())
     [turn] = await inbox.claim(1)
