@@ -511,7 +511,8 @@ approvals = Table(
 )
 """Calls of tools that a person has to confirm, and what was decided."""
 
-_where(approvals, "ix_approvals_awaiting", "state = 'awaiting'", "user_id", "created_at", "id")
+# With the state: SQLite could not tell it from `ix_approvals_newest` otherwise, and would take that.
+_where(approvals, "ix_approvals_awaiting", "state = 'awaiting'", "state", "user_id", "created_at", "id")
 
 standing_approvals = Table(
     "standing_approvals",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, literal_column, select, update
 
 from runtime.clock import Clock, milliseconds, rfc3339, uuid7
 from runtime.crypto import Unsealable
@@ -26,6 +26,9 @@ from runtime.threads.events.log import EventLog, RunEvent
 from runtime.threads.turns import parking
 
 _ASKING: Final = Stage(stage_ranks.ASK, ask)
+
+# A constant in the text: a partial index is not used for a parameter.
+_WAITS: Final = approvals.c.state == literal_column(f"'{AWAITING}'")
 
 
 class AlreadyDecided(Conflict):
@@ -109,7 +112,7 @@ class Approvals:
         if agent is not None:
             wanted.append(approvals.c.agent == agent)
         if waiting:
-            wanted += [approvals.c.state == AWAITING, approvals.c.deadline > milliseconds(self._clock)]
+            wanted += [_WAITS, approvals.c.deadline > milliseconds(self._clock)]
         return await self._read(wanted, limit)
 
     async def decide(

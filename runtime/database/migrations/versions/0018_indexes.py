@@ -1,4 +1,4 @@
-"""Turns that are due at the same time are claimed in the order of their ids."""
+"""Indexes by which turns that are due at the same time are claimed in order, and SQLite finds calls that wait."""
 
 from __future__ import annotations
 
@@ -17,3 +17,7 @@ def upgrade() -> None:
         name = f"ix_{table}_due"
         op.drop_index(name, table)
         op.create_index(name, table, ["next_attempt_at", "id"], sqlite_where=where, postgresql_where=where)
+    where = sa.text("state = 'awaiting'")
+    columns = ["state", "user_id", "created_at", "id"]
+    op.drop_index("ix_approvals_awaiting", "approvals")
+    op.create_index("ix_approvals_awaiting", "approvals", columns, sqlite_where=where, postgresql_where=where)

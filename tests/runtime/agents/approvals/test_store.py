@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from sqlalchemy import text
 
 from runtime.clock import milliseconds
 from runtime.database.connection import Database
@@ -20,7 +21,8 @@ from runtime.threads.step import Superseded
 from runtime.threads.turns.turn import QUEUED, Outcome
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.runtime.threads.turns.sending import send, thread_id
+from tests.runtime.threads.thread_runs import statements
+from tests.runtime.threads.turns.sending import AGENT, send, thread_id
 from tests.runtime.webhooks.candidates import rows
 
 CALL = Question("c1", "merge", '{"number":5}', "digest")
@@ -100,6 +102,29 @@ async def test_an_approval_is_found_by_the_beginning_of_its_id(database: Databas
     for start, user_id in (("", OWNER), ("%", OWNER), (approval.id, "another"), (f"{approval.id}0", OWNER)):
         with pytest.raises(NotFound):
             await store.find(start, user_id)
+
+
+@pytest.mark.parametrize("agent", [None, AGENT])
+async def test_calls_that_wait_are_listed_without_reading_those_that_were_decided(
+    database: Database, clock: ManualClock, agent: str | None
+) -> None:
+    waits, _ = await asked(database, clock)
+    columns = "user_id, agent, thread_id, call_id, tool, deadline, created_at, content"
+    copies = f"""
+        INSERT INTO approvals (id, run_id, state, {columns})
+        WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2000)
+        SELECT CAST(n AS TEXT), CAST(n AS TEXT), 'approved', {columns} FROM numbers, approvals
+    """
+    async with database.write() as connection:
+        await connection.execute(text(copies))
+    with statements() as recorded:
+        assert await Approvals(database, clock).newest(OWNER, waiting=True, agent=agent) == [waits]
+    [(listing, given)] = [each for each in recorded if "FROM approvals" in each[0]]
+    explain = "EXPLAIN QUERY PLAN" if database.kind == "sqlite" else "EXPLAIN"
+    async with database.read() as connection:
+        plan = "\n".join(row[-1] for row in await connection.exec_driver_sql(f"{explain} {listing}", given))
+    assert "ix_approvals_awaiting" in plan
+    assert "TEMP B-TREE" not in plan
 
 
 async def test_what_is_approved_for_good_is_one_user_s_and_one_agent_s(database: Database, clock: ManualClock) -> None:
