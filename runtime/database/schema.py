@@ -555,7 +555,7 @@ users = Table(
     metadata,
     # Random; for users created before revision 0005 their name.
     Column("user_id", String(64), primary_key=True),
-    Column("name", String(64)),  # NULL: removed, the name is free
+    Column("name", String(64)),  # NULL: removed, the name is free; without `removed_at`, the data is kept
     Column("created_at", BigInteger, nullable=False),
     Column("removed_at", BigInteger),  # set until all data of the user is deleted: see `runtime.api.admin.user_removal`
     Index("ix_users_name", "name", unique=True),

@@ -104,14 +104,14 @@ def exists(connection: Connection, user_id: str) -> bool:
 def remove(connection: Connection, user_id: str, now: int | None = None) -> int | None:
     """Remove the user and its tokens. Returns the number of tokens, None if there is no such user.
 
-    `now` (Unix milliseconds): record that the user's data has to be deleted (see `removed`).
+    `now` (Unix milliseconds): record that the user's data has to be deleted (see `removed`); it may have been kept
+    until now. None: it is kept, under the id.
     """
-    chosen = (users.c.user_id == user_id, users.c.name.is_not(None))
     if now is None:
-        gone = connection.execute(delete(users).where(*chosen)).rowcount
+        change = users.update().where(users.c.name.is_not(None)).values(name=None)
     else:
-        gone = connection.execute(users.update().where(*chosen).values(name=None, removed_at=now)).rowcount
-    if not gone:
+        change = users.update().where(users.c.removed_at.is_(None)).values(name=None, removed_at=now)
+    if not connection.execute(change.where(users.c.user_id == user_id)).rowcount:
         return None
     return connection.execute(delete(tokens).where(tokens.c.user_id == user_id)).rowcount
 

@@ -6,9 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 
 import structlog
+from sqlalchemy import Connection
 
 from runtime.clock import milliseconds
 from runtime.errors import SymbiontError
+from runtime.identity import users
 from runtime.identity.belongings import delete_rows
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
@@ -17,6 +19,7 @@ from runtime.memory.indexing.sealing import reseal_indexes
 from runtime.threads.deletion import delete_of_user as delete_threads
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
+from runtime.webhooks.routing import dynamic_webhooks
 
 log = structlog.get_logger("symbiont.users")
 
@@ -30,6 +33,13 @@ class Erased:
     rows: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     running: bool = False
+
+
+def remove_rows(connection: Connection, user_id: str, now: int | None) -> tuple[int, int] | None:
+    """Remove a user with its tokens and webhooks; return how many of each, None if there is no such user. `now`: see
+    `users.remove`."""
+    tokens = users.remove(connection, user_id, now)
+    return None if tokens is None else (tokens, dynamic_webhooks.delete_all(connection, user_id))
 
 
 async def erase(context: Context, user_id: str) -> Erased:

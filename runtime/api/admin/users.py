@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -12,7 +13,7 @@ from sqlalchemy import Connection
 from runtime.api.admin.keys.keys import exported_json
 from runtime.api.admin.parameters import flag, optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.user_removal import Erased, erase
+from runtime.api.admin.user_removal import Erased, erase, remove_rows
 from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
 from runtime.errors import NotFound, UsageError
@@ -22,7 +23,6 @@ from runtime.models.budgets.limits import LIMITS, NANO, LimitName, Total, read_l
 from runtime.suggestions import unknown_name
 from runtime.threads.run import BUDGET_EXCEEDED
 from runtime.threads.turns import parking
-from runtime.webhooks.routing import dynamic_webhooks
 
 log = structlog.get_logger("symbiont.users")
 
@@ -117,25 +117,20 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
     The user's tokens are invalid at once. The key of the user is forgotten before the data is deleted; with `keep` the
     data is sealed again with the owner's key first, in the background. An interrupted removal is completed by the
-    process that owns the root next, or by `id:ID`.
+    process that owns the root next, or by the same again; without the name, by `id:ID`.
     """
     name, keep = text(parameters, "name"), flag(parameters, "keep")
     user_id = await users.find(context.database, name)
     if user_id == OWNER:
         raise UsageError(f"{OWNER} always exists and cannot be removed")
-    at = milliseconds(context.clock)
-    now = None if keep else at
-    if keep and user_id in (await users.names(context.database)):
-        # Before the row of the user is deleted: an interrupted removal can be repeated by name.
+    at, known = milliseconds(context.clock), await users.names(context.database)
+    if user_id not in known and (keep or not name.startswith(users.ID)):
+        raise unknown_name("user", name, known.values())
+    if keep:
+        # Before the user's name is free: an interrupted removal can be repeated by name.
         await asyncio.to_thread(context.database.keys.forget, user_id, at, kept_by=OWNER)
-
-    def gone(connection: Connection) -> tuple[int, int] | None:
-        tokens = users.remove(connection, user_id, now)
-        return None if tokens is None else (tokens, dynamic_webhooks.delete_all(connection, user_id))
-
-    removed = await context.database.transact(gone)
-    if removed is None and (keep or not name.startswith(users.ID)):
-        raise unknown_name("user", name, (await users.names(context.database)).values())
+    change = partial(remove_rows, user_id=user_id, now=None if keep else at)
+    removed = await context.database.transact(change)
     tokens, webhooks = removed or (0, 0)
     log.info("user_removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
     # The user is removed; if the database is unavailable now, the routes follow as soon as it is available.

@@ -1,13 +1,14 @@
-"""Removed users: completes the deletion of their data, also after a kill, and of data that arrived during it."""
+"""Removed users: completes the deletion of their data, also after a kill, and of data that arrived during it; and the
+removal of users whose keys were forgotten."""
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Final
 
 import structlog
 
-from runtime.api.admin.user_removal import erase
+from runtime.api.admin.user_removal import erase, remove_rows
 from runtime.clock import milliseconds
 from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError
@@ -41,6 +42,7 @@ class Removal:
         """Delete the data of removed users at once, and again when no more data can arrive; then delete the record of
         the removal."""
         app = self._app
+        await self._repeat()
         for user_id, removed_at in (await users.removed(app.database)).items():
             settled = milliseconds(app.clock) - removed_at >= SETTLED_MS
             if user_id in self._tried and not settled:
@@ -51,6 +53,14 @@ class Removal:
                 log.warning("user_deletion_incomplete", user_id=user_id, reason=problem)
             self._tried.add(user_id)
             if settled and not done.problems and not done.running:
-                # In this order: what a kill leaves in between is repeated.
-                await asyncio.to_thread(app.database.keys.release, user_id)
                 await users.forget_removed(app.database, user_id)
+
+    async def _repeat(self) -> None:
+        """Remove users whose keys were forgotten: a kill interrupted the removal, or a copy of the data from before
+        was put back."""
+        app, forgotten = self._app, self._app.database.keys.removed
+        for user_id in forgotten.keys() & (await users.names(app.database)).keys():
+            now = None if forgotten[user_id] is not None else milliseconds(app.clock)
+            await app.database.transact(partial(remove_rows, user_id=user_id, now=now))
+            await app.dynamic_routes.look()
+            log.warning("user_removed_again", user_id=user_id, kept=now is None)

@@ -56,6 +56,7 @@ class SqliteKeys:
         prepare(engine, begin="BEGIN IMMEDIATE", query_only=False)
         self._engine = engine.execution_options(schema_translate_map={tables.SCHEMA: None})
         self._pragma(f"wal_autocheckpoint={LOG_PAGES}")
+        self.scrub()  # what a process deleted that was killed before it could
 
     def transact(self, function: Callable[[Connection], Result], *, seconds: float | None = None) -> Result:
         """See `KeyStore.transact`."""

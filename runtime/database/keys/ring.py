@@ -180,6 +180,11 @@ class KeyRing:
             return [key for key in self._all() if key.retired_at is None]
 
     @property
+    def removed(self) -> Mapping[str, str | None]:
+        """Return the holders whose keys were forgotten for good, with whose key seals what is kept of them."""
+        return self._removed
+
+    @property
     def is_dirty(self) -> bool:
         """True if uses of keys have to be recorded."""
         return bool(self._short)
@@ -288,9 +293,9 @@ class KeyRing:
                 tables.insert(connection, [self._new(INDEXES, indexes.generation + 1)])
 
         with self._lock:
-            if self._removed.get(user_id, "") == kept_by and not self._holds(user_id):
-                return
-            self._change(change)
+            if self._removed.get(user_id, "") != kept_by or self._holds(user_id):
+                self._change(change)
+            # Also if nothing changed: a process that was killed before it came here left the key in the log.
             self.store.scrub()
 
     def drop(self, retired: Sequence[Key]) -> None:
@@ -304,13 +309,6 @@ class KeyRing:
             if retired:
                 self._change(change)
                 self.store.scrub()
-
-    def release(self, user_id: str) -> None:
-        """Delete the record that a user was removed, after all of the user's data was deleted."""
-        with self._lock:
-            if user_id in self._removed and self._removed[user_id] is None:
-                self.store.transact(lambda connection: tables.restore(connection, user_id))
-                self._removed.pop(user_id)
 
     def rewrap(self, master: MasterKey, reference: str) -> int:
         """Wrap all keys with another master key, at once; return how many. `reference`: where it is read from."""

@@ -56,7 +56,8 @@ removals = Table(
     Column("successor", Text),
     Column("removed_at", BigInteger, nullable=False),
 )
-"""Holders that never get a key again. `successor`: whose key seals what is kept of them; NULL: nothing is."""
+"""Holders that never get a key again, also from an export. `successor`: whose key seals what is kept of them; NULL:
+nothing is. The rows stay: copies of the data, and exports, may still name the holder."""
 
 facts = Table("facts", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 """Facts about the keys by the names below."""
@@ -175,11 +176,6 @@ def remove(connection: Connection, holder: str, kept_by: str | None, at: int) ->
         connection.execute(delete(keys).where(keys.c.holder == holder))
     else:
         retire(connection, holder, at)
-
-
-def restore(connection: Connection, holder: str) -> None:
-    """Delete the record of a removal: the holder's id is not in use any more."""
-    connection.execute(delete(removals).where(removals.c.holder == holder))
 
 
 def add_seals(connection: Connection, amounts: Sequence[tuple[str, bytes, int]]) -> list[int | None]:

@@ -101,7 +101,6 @@ async def test_a_removal_that_was_killed_before_the_key_was_forgotten_is_complet
     await Removal(app).finish()
     async with app.database.read() as connection:
         assert (await connection.execute(select(users_table))).all() == []
-    app.database.keys.ensure(ada)  # nothing of the removal is left either
 
 
 async def test_what_is_kept_of_a_removed_user_is_sealed_with_the_owners_key(app: App, clock: ManualClock) -> None:

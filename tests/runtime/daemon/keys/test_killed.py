@@ -1,4 +1,4 @@
-"""A rotation of keys goes on after `kill -9` of the daemon, and loses nothing."""
+"""A rotation of keys, and a removal that keeps the data, go on after `kill -9` of the daemon, and lose nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from runtime.daemon.process import master_key
 from runtime.daemon.process.root import Root, make
 from runtime.database.connection import Database
-from runtime.database.schema import bodies, items, messages, steps
+from runtime.database.schema import bodies, items, messages, steps, users
 from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
 from tests.runtime.database.keys.sealed_rows import fill, opened, prefixes
@@ -38,8 +38,10 @@ def fill_root(folder: Path) -> list[bytes]:
         database = await Database.open(root.state / "symbiont.db", key)
 
         def write(connection: Connection) -> None:
-            users = {number: ("ada", "bob")[number % 2] for number in range(ROWS)}
-            fill(connection, database.keys, users, tables=TABLES)
+            holders = {number: ("ada", "bob")[number % 2] for number in range(ROWS)}
+            fill(connection, database.keys, holders, tables=TABLES)
+            for name in ("ada", "bob"):
+                connection.execute(users.insert().values(user_id=name, name=name, created_at=0))
 
         await database.transact(write)
         values = await opened(database)
@@ -91,3 +93,29 @@ def test_every_value_opens_and_the_rotation_is_completed(tmp_path: Path, argumen
     assert sorted(found) == values
     assert current == 2
     assert not (tmp_path / ".symbi" / master_key.NEXT).exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.1, 0.3, 0.8])
+def test_what_is_kept_of_a_removed_user_opens_whenever_the_daemon_was_killed(tmp_path: Path, seconds: float) -> None:
+    values = sorted(fill_root(tmp_path))
+    write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        kill_during(daemon, ["user", "remove", "ada", "--keep", "--yes"], seconds)
+    found, _, _ = asyncio.run(_read(tmp_path))
+    assert sorted(found) == values
+    # Done already if the killed one, or the command after the kill, got that far.
+    again = symbi("user", "remove", "ada", "--keep", "--yes", root=tmp_path)
+    assert again.returncode == 0 or "no user is called 'ada'" in again.stderr
+    with running(tmp_path, "program") as daemon:
+
+        def done() -> bool:
+            status = json.loads(symbi("key", "status", "--json", root=tmp_path).stdout)
+            work = status["resealing"]
+            return work is not None and not work["due"]
+
+        until(done, what="the pass over all values")
+        assert daemon.stop() == 0
+    found, current, retired = asyncio.run(_read(tmp_path))
+    assert sorted(found) == values
+    # The owner's, and that of the user who stays; the former one is kept for ten minutes.
+    assert (current, retired) == (2, 1)

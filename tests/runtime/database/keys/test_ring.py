@@ -136,10 +136,37 @@ async def test_a_forgotten_key_is_gone_in_every_process_and_on_disk(database_url
         unsealed(again.keys, value)
     with pytest.raises(KeyForgotten):
         sealed(again.keys)
-    # When nothing of the user is left, nothing is left of the removal either.
-    again.keys.release("ada")
-    assert again.keys.store.transact(tables.load).removals == {}
+    # Copies of the data and exports may still have the user.
+    assert again.keys.store.transact(tables.load).removals == {"ada": None}
     await again.close()
+
+
+@pytest.mark.parametrize("repeated", [True, False], ids=["repeated", "only opened"])
+async def test_a_key_whose_removal_was_killed_is_overwritten_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeated: bool
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(_store: SqliteKeys) -> None:
+        raise Killed
+
+    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    sealed(database.keys)
+    wrapped = database.keys.ensure("ada").wrapped
+    database.keys.store.scrub()
+    monkeypatch.setattr(SqliteKeys, "scrub", killed)
+    with pytest.raises(Killed):
+        database.keys.forget("ada", 1)
+    monkeypatch.undo()
+    assert any(wrapped in file.read_bytes() for file in tmp_path.glob("keys.db*")), "nothing is left to be overwritten"
+    if repeated:
+        database.keys.forget("ada", 1)
+    else:
+        # Another process, beside the one that was killed and closed nothing.
+        await (await Database.open(tmp_path / "symbiont.db", KEY)).close()
+    assert all(wrapped not in file.read_bytes() for file in tmp_path.glob("keys.db*"))
+    await database.close()
 
 
 def test_keys_that_everyone_needs_are_never_forgotten(shared: KeyRing) -> None:
