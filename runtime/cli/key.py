@@ -170,13 +170,15 @@ def _json(content: dict[str, Any]) -> bytes:
 def import_(file: Path, root: Path | None, as_json: bool) -> None:
     """Put back the keys in FILE that are missing, after `keys.db` or the schema `symbiont_keys` was lost.
 
-    No daemon may run on the root. Keys of users that were removed since the export come back, unless their removal is
-    known: remove these users again.
+    No daemon may run on the root, and its data has to be there. Keys of users that were removed since the export stay
+    forgotten.
     """
     from runtime.daemon.key_import import import_keys
 
-    added, there = import_keys(find_root(root), file)
+    found = import_keys(find_root(root), file)
     if as_json:
-        print_json({"added": added, "there": there})
-    else:
-        click.echo(f"{counted(added, 'key')} put back, {there:,} were there already")
+        print_json(found._asdict())
+        return
+    click.echo(f"{counted(found.added, 'key')} put back, {found.there:,} were there already")
+    if found.left_out:
+        click.echo(f"{counted(found.left_out, 'key')} left out, of users who were removed or are not in the data")

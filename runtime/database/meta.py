@@ -74,6 +74,11 @@ def advance(connection: Connection, name: str) -> None:
     connection.execute(_RENEW, {"name": name, "value": uuid4().hex})
 
 
+def keys_id(connection: Connection) -> str | None:
+    """Return the id of the keys of users; None if nothing was sealed with them yet."""
+    return _value(connection, KEYS_ID)
+
+
 async def current(connection: AsyncConnection, name: str) -> str | None:
     """Return the value of the counter `name`; None before the first change."""
     found: str | None = await connection.scalar(select(meta.c.value).where(meta.c.name == name))

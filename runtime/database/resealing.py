@@ -23,7 +23,7 @@ from runtime.database.connection import Database
 from runtime.database.keys import tables as key_tables
 from runtime.database.keys.key import Key
 from runtime.database.keys.ring import INDEXES
-from runtime.database.schema import metadata
+from runtime.database.schema import SEALED_TABLES
 from runtime.database.sealed import Seal, Sealed
 from runtime.database.text import unescaped
 
@@ -144,11 +144,7 @@ class Resealing:
         self._database = database
         self._clock = clock
         self._daemon = uuid4().hex
-        self._tables = [
-            SealedTable(database, table)
-            for table in metadata.sorted_tables
-            if any(isinstance(column.type, Sealed) for column in table.c)
-        ]
+        self._tables = [SealedTable(database, table) for table in SEALED_TABLES]
         self._running = asyncio.Lock()
 
     @property

@@ -682,3 +682,8 @@ item_parts = Table(
 )
 """Groups of items that are read together: items of one agent and one user, their number by type, and a revision that
 changes with every write. An empty collection has one part."""
+
+SEALED_TABLES: Final = tuple(
+    table for table in metadata.sorted_tables if any(isinstance(column.type, Sealed) for column in table.c)
+)
+"""The tables with sealed values. Each has a `user_id`."""

@@ -8,7 +8,7 @@ name of the user who always exists, without a row.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.schema import OWNER, tokens, users
+from runtime.database.schema import OWNER, SEALED_TABLES, tokens, users
 from runtime.errors import Conflict, UsageError
 from runtime.suggestions import unknown_name
 
@@ -91,6 +91,21 @@ async def overview(database: Database, now: int) -> list[dict[str, Any]]:
         {"id": user_id, "user": name, "created_at": made, "tokens": counts.get(user_id, 0)}
         for user_id, name, made in all_users
     ]
+
+
+def removals(connection: Connection, user_ids: Collection[str]) -> dict[str, str | None]:
+    """Return those of these ids that are of no user: None for one of whom nothing is kept, OWNER for one whose data was
+    kept and is sealed with the owner's key."""
+    rows = {row.user_id: row for row in connection.execute(select(users))}
+    absent = {each for each in user_ids if each not in rows}
+    for table in SEALED_TABLES if absent else ():
+        # Earlier versions recorded nothing of a user whose data was kept; it has a key of its own.
+        absent -= set(connection.execute(select(table.c.user_id).distinct()).scalars())
+    there = {each: rows[each] for each in user_ids if each in rows and rows[each].name is None}
+    return {
+        **dict.fromkeys(absent),
+        **{each: OWNER if row.removed_at is None else None for each, row in there.items()},
+    }
 
 
 def exists(connection: Connection, user_id: str) -> bool:

@@ -21,10 +21,11 @@ WRAPPED_BYTES: Final = 40
 
 
 class Imported(NamedTuple):
-    """Numbers of keys that were added, and that were there already."""
+    """Numbers of keys that were added, that were there already, and that were left out."""
 
     added: int
     there: int
+    left_out: int
 
 
 def exported(ring: KeyRing) -> dict[str, Any]:
@@ -54,9 +55,15 @@ def read(text: bytes) -> Mapping[str, Any]:
     return {**given, "facts": facts, "rows": rows, "removals": removals}
 
 
-def restore(store: KeyStore, content: Mapping[str, Any], master: MasterKey, now: int) -> Imported:
-    """Add the keys of an export that are missing, except those of users that were removed since. `now`: Unix
-    milliseconds. Raises UsageError if they are of another database or wrapped with another master key."""
+def restore(
+    store: KeyStore, content: Mapping[str, Any], master: MasterKey, now: int, removed: Mapping[str, str | None]
+) -> Imported:
+    """Add the keys of an export that are missing, but none that was forgotten with its user. `now`: Unix milliseconds.
+    Raises UsageError if they are of another database or wrapped with another master key.
+
+    `removed`: holders who are no users of the data, with whose key seals what is kept of them. None: nothing is, and
+    their keys are left out, like those of holders whose removal the store or the export records.
+    """
     if content[tables.MASTER] != master.key_id.hex():
         raise UsageError(
             f"the export is wrapped with master key {content[tables.MASTER]}, not with {master.key_id.hex()}",
@@ -65,10 +72,12 @@ def restore(store: KeyStore, content: Mapping[str, Any], master: MasterKey, now:
     for row in content["rows"]:
         master.unwrap(row[3], row[0], row[1])
 
-    return store.transact(lambda connection: _restored(connection, store.shown, content, now))
+    return store.transact(lambda connection: _restored(connection, store.shown, content, now, removed))
 
 
-def _restored(connection: Connection, shown: str, content: Mapping[str, Any], now: int) -> Imported:
+def _restored(
+    connection: Connection, shown: str, content: Mapping[str, Any], now: int, removed: Mapping[str, str | None]
+) -> Imported:
     if not tables.exist(connection):
         tables.make(connection, content[tables.ID], content[tables.MASTER])
         for name, value in content["facts"].items():
@@ -78,19 +87,23 @@ def _restored(connection: Connection, shown: str, content: Mapping[str, Any], no
             raise UsageError(f"the export {what} than the keys in {shown}", hint="nothing was changed")
     tables.lock_master(connection)
     tables.set_fact(connection, tables.VERSION, uuid4().hex)
-    gone = {row.holder for row in connection.execute(select(tables.removals.c.holder))}
-    removed = [(holder, kept_by) for holder, kept_by in content["removals"].items() if holder not in gone]
-    for holder, kept_by in removed:
-        connection.execute(tables.removals.insert().values(holder=holder, successor=kept_by, removed_at=now))
+    known = {row.holder: row.successor for row in connection.execute(select(tables.removals))}
+    # Who is only missing in this data is not recorded: another copy of it may have the user.
+    kept = {holder: kept_by for holder, kept_by in removed.items() if kept_by is not None}
+    for holder, kept_by in {**content["removals"], **kept}.items():
+        if holder not in known:
+            connection.execute(tables.removals.insert().values(holder=holder, successor=kept_by, removed_at=now))
+    gone = {**removed, **content["removals"], **known}
+    rows = [row for row in content["rows"] if row[0] not in gone or gone[row[0]] is not None]
     stored = connection.execute(select(*tables.keys.c["holder", "key_id", "retired_at"])).all()
     there = {(row.holder, bytes(row.key_id)) for row in stored}
     current = {row.holder for row in stored if row.retired_at is None}
-    missing = [row for row in content["rows"] if (row[0], row[1]) not in there and row[0] not in gone]
+    missing = [row for row in rows if (row[0], row[1]) not in there]
     for row in missing:
-        # A holder has one current key; others open values.
-        retired_at = (row[6] or now) if row[0] in current else row[6]
+        # A holder has one current key, and a removed one none; others open values.
+        retired_at = (row[6] or now) if row[0] in current or row[0] in gone else row[6]
         connection.execute(tables.keys.insert().values(dict(zip(tables.KEY, (*row[:6], retired_at), strict=True))))
-    return Imported(len(missing), len(content["rows"]) - len(missing))
+    return Imported(len(missing), len(rows) - len(missing), len(content["rows"]) - len(rows))
 
 
 def _key_json(row: dict[str, Any]) -> dict[str, Any]:

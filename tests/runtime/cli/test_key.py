@@ -25,6 +25,11 @@ def refused(root: Path, *arguments: str) -> str:
     return done.stderr
 
 
+def lose_keys(root: Path) -> None:
+    for lost in (root / ".symbi").glob("keys.db*"):
+        lost.unlink()
+
+
 def test_keys_are_rotated_saved_and_put_back(tmp_path: Path) -> None:
     write_program(tmp_path)
     file, root = tmp_path / "keys.json", tmp_path
@@ -51,14 +56,25 @@ def test_keys_are_rotated_saved_and_put_back(tmp_path: Path) -> None:
         assert not shown(root, "key", "status")["exported"]["current"]
         assert "in use" in refused(root, "key", "import", str(file))
         shown(root, "key", "export", str(elsewhere))
+        older = tmp_path / "older.json"
+        older.write_bytes(elsewhere.read_bytes())
         done = symbi("user", "remove", "ada", "--yes", root=root)
         assert f"the export {elsewhere} still has the key of the user" in done.stdout
         shown(root, "key", "export", str(elsewhere))
-    for lost in (root / ".symbi").glob("keys.db*"):
-        lost.unlink()
+    lose_keys(root)
     assert "symbi key import FILE" in refused(root, "key", "status")
     assert "is wrapped with master key" in refused(root, "key", "import", str(file))
-    assert shown(root, "key", "import", str(elsewhere))["added"] > 0
+    # An older one has the two keys of a user who is not in the data any more.
+    done = symbi("key", "import", str(older), root=root)
+    assert done.returncode == 0, done.stderr
+    assert "2 keys left out, of users who were removed or are not in the data" in done.stdout
+    assert ada not in json.dumps(shown(root, "key", "status"))
+    lose_keys(root)
+    found = shown(root, "key", "import", str(elsewhere))
+    assert found["added"] > 0
+    assert found["left_out"] == 0
+    again = {"added": 0, "there": found["added"], "left_out": 2}
+    assert shown(root, "key", "import", str(older)) == again
     assert {each["user"] for each in shown(root, "key", "status")["most_used"]} >= {"owner"}
     with running(tmp_path, "program") as daemon:
         [delivery] = shown(root, "webhook", "deliveries")["deliveries"]

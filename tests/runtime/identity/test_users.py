@@ -13,11 +13,13 @@ from runtime.database import migrate
 from runtime.database import schema as tables
 from runtime.database.connection import Database
 from runtime.database.drivers import sqlite
+from runtime.database.schema import messages
 from runtime.errors import UsageError
 from runtime.identity import belongings, users
 from runtime.identity.tokens import Tokens
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
+from tests.runtime.database.keys.sealed_rows import fill
 
 
 async def test_a_new_user_of_a_name_has_another_id(database: Database) -> None:
@@ -145,3 +147,16 @@ async def test_what_an_agent_works_on_is_left_to_end(database: Database) -> None
             await connection.execute(ended)
         counts, running = await belongings.delete_rows(database, "ada")
         assert (counts, running) == ({table.name: 1, "runs": 1}, table is tables.deliveries)
+
+
+async def test_keys_are_needed_of_users_and_of_removed_ones_of_whom_something_is_kept(database: Database) -> None:
+    ada, bob, carl = [await users.add(database, name, 0) for name in ("ada", "bob", "carl")]
+
+    def change(connection: Connection) -> dict[str, str | None]:
+        users.remove(connection, bob, 5)
+        users.remove(connection, carl)
+        # Kept by an earlier version, which recorded nothing.
+        fill(connection, database.keys, {1: "dave"}, tables=[messages])
+        return users.removals(connection, {ada, bob, carl, "dave", "nobody"})
+
+    assert await database.transact(change) == {bob: None, carl: "owner", "nobody": None}

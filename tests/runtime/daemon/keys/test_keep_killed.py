@@ -103,16 +103,21 @@ async def test_a_removal_that_keeps_the_data_is_completed(
     root: Root, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, point: str, again: bool
 ) -> None:
     settings, killed = ProcessSettings.read({}), POINTS[point]
-    with pytest.raises(Killed):
+
+    async def until_killed() -> None:
         async with App.open(root, settings, clock) as app:
             await app.load_nothing()
-            ada = await users.add(app.database, "ada", 0)
-            keys = app.database.keys
-            await app.database.transact(lambda connection: fill(connection, keys, {1: ada, 2: "owner"}, tables=KEPT))
-            values, theirs = await opened(app.database), keys.ensure(ada).key_id
             kill(monkeypatch, *killed)
             await remove(app)
             await seal_again(app, clock)
+
+    async with App.open(root, settings, clock) as app:
+        ada = await users.add(app.database, "ada", 0)
+        keys = app.database.keys
+        await app.database.transact(lambda connection: fill(connection, keys, {1: ada, 2: "owner"}, tables=KEPT))
+        values, theirs = await opened(app.database), keys.ensure(ada).key_id
+    with pytest.raises(Killed):
+        await until_killed()
     monkeypatch.undo()
     async with App.open(root, settings, clock) as app:
         await app.load_nothing()

@@ -10,7 +10,7 @@ import pytest
 from runtime.crypto import KeyForgotten, MasterKey, Unsealable
 from runtime.database.connection import Database
 from runtime.database.drivers.key_stores import SqliteKeys
-from runtime.database.keys import export
+from runtime.database.keys import export, tables
 from runtime.database.keys.ring import KeyRing
 from runtime.errors import UsageError
 from tests.conftest import KEY
@@ -40,10 +40,10 @@ async def test_lost_keys_are_put_back_from_an_export(tmp_path: Path) -> None:
         await Database.open(path, KEY)
     store = SqliteKeys(tmp_path / "keys.db")
     content = export.read(text)
-    assert export.restore(store, content, KEY, 1) == (3, 0)
-    assert export.restore(store, content, KEY, 1) == (0, 3)
+    assert export.restore(store, content, KEY, 1, {}) == (3, 0, 0)
+    assert export.restore(store, content, KEY, 1, {}) == (0, 3, 0)
     with pytest.raises(UsageError, match="wrapped with master key"):
-        export.restore(store, content, MasterKey(bytes(32)), 1)
+        export.restore(store, content, MasterKey(bytes(32)), 1, {})
     store.close()
     database = await Database.open(path, KEY)
     assert {user: unsealed(database.keys, value, user) for user, value in values.items()} == dict.fromkeys(
@@ -59,7 +59,7 @@ async def test_an_old_export_does_not_bring_back_what_was_forgotten_or_rotated(d
     database.keys.rotate(["bob"], 1)
     database.keys.drop(database.keys.retired)
     current = database.keys.ensure("bob").key_id
-    assert export.restore(database.keys.store, content, KEY, 5).added == 1
+    assert export.restore(database.keys.store, content, KEY, 5, {}) == (1, 0, 1)
     database.keys.load()
     with pytest.raises(Unsealable):
         unsealed(database.keys, values["ada"], "ada")
@@ -70,6 +70,56 @@ async def test_an_old_export_does_not_bring_back_what_was_forgotten_or_rotated(d
     assert database.keys.ensure("bob").key_id == current
 
 
+@pytest.mark.parametrize("kept", [True, False])
+async def test_keys_of_users_who_are_not_in_the_data_come_back_for_what_is_kept_of_them_alone(
+    tmp_path: Path, kept: bool
+) -> None:
+    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    value = sealed(database.keys, "ada")
+    content = export.read(json.dumps(export.exported(database.keys)).encode())
+    database.keys.ensure("owner")
+    if kept:
+        database.keys.forget("ada", 1, kept_by="owner")
+    content["rows"].extend(row for row in database.keys.store.transact(tables.load).keys if row[0] == "owner")
+    later = sealed(database.keys, "ada") if kept else b""
+    await database.close()
+    for file in tmp_path.glob("keys.db*"):
+        file.unlink()
+    store = SqliteKeys(tmp_path / "keys.db")
+    removed = {"ada": "owner" if kept else None}
+    assert export.restore(store, content, KEY, 5, removed) == ((2, 0, 0) if kept else (1, 0, 1))
+    store.close()
+    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    if kept:
+        assert [unsealed(database.keys, each, "ada") for each in (value, later)] == [b"plain"] * 2
+        assert [key.holder for key in database.keys.current] == ["owner"]
+        assert database.keys.removed == {"ada": "owner"}
+    else:
+        with pytest.raises(Unsealable):
+            unsealed(database.keys, value, "ada")
+        # Another copy of the data may have the user.
+        assert database.keys.removed == {}
+    await database.close()
+
+
+async def test_an_export_tells_who_was_removed_before_it(database: Database, tmp_path: Path) -> None:
+    value = sealed(database.keys, "ada")
+    before = export.read(json.dumps(export.exported(database.keys)).encode())
+    database.keys.forget("ada", 1)
+    after = export.read(json.dumps(export.exported(database.keys)).encode())
+    assert "ada" not in {row[0] for row in after["rows"]}
+    store = SqliteKeys(tmp_path / "restored.db")
+    export.restore(store, after, KEY, 5, {})
+    assert export.restore(store, before, KEY, 5, {}).left_out == 1
+    ring = KeyRing(store, KEY)
+    ring.load()
+    with pytest.raises(Unsealable):
+        unsealed(ring, value, "ada")
+    with pytest.raises(KeyForgotten):
+        sealed(ring, "ada")
+    store.close()
+
+
 async def test_the_export_of_another_database_is_refused(database: Database, tmp_path: Path) -> None:
     other = await Database.open(tmp_path / "other.db", KEY)
     sealed(other.keys, "ada")
@@ -77,7 +127,7 @@ async def test_the_export_of_another_database_is_refused(database: Database, tmp
     await other.close()
     before = export.exported(database.keys)
     with pytest.raises(UsageError, match="of another database"):
-        export.restore(database.keys.store, content, KEY, 1)
+        export.restore(database.keys.store, content, KEY, 1, {})
     assert export.exported(database.keys) == before
 
 
