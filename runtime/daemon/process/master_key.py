@@ -6,7 +6,6 @@ import base64
 import binascii
 import os
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from runtime.daemon.process.atomic_file import sync_folder, write_atomically
 from runtime.daemon.process.root import DATABASE_FILE, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import as_invoker
 from runtime.errors import UsageError
+from runtime.private_file import refuse_shared
 from runtime.secrets.backend import Unresolved
 from runtime.secrets.file import read_file
 
@@ -36,9 +36,7 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> Maste
         if not file.exists():
             _refuse_orphans(root, file)
             _create(file)
-        mode = stat.S_IMODE(file.stat().st_mode)
-        if mode & 0o077:
-            raise UsageError(f"{file} can be read by others (mode {mode:o})", hint=f"chmod 600 {file}")
+        refuse_shared(file)
         return _parse(read_file(file), str(file))
     except OSError as error:
         raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None

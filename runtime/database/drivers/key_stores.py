@@ -26,6 +26,7 @@ from runtime.database.drivers.sqlite import BUSY_SECONDS, make_file, prepare
 from runtime.database.errors import Unavailable, unavailable
 from runtime.database.keys import tables
 from runtime.database.location import DatabaseLocation
+from runtime.private_file import refuse_shared
 
 Result = TypeVar("Result")
 
@@ -40,13 +41,16 @@ def keys_file(database: Path) -> Path:
 
 
 class SqliteKeys:
-    """Keys in a file that only its owner can read. Every commit is synced: see `prepare`."""
+    """Keys in a file that only its owner can read; others are refused. Every commit is synced: see `prepare`."""
 
     def __init__(self, path: Path) -> None:
         self.shown = str(path)
         self._location = DatabaseLocation("sqlite", str(path), path=path)
         self._lock = threading.Lock()
         make_file(path)
+        for file in (path, path.with_name(f"{path.name}-wal")):
+            with suppress(FileNotFoundError):
+                refuse_shared(file)
         engine = create_engine(
             "sqlite://",
             creator=lambda: sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False),

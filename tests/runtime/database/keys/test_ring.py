@@ -222,6 +222,20 @@ async def test_a_database_without_its_keys_is_refused_and_gets_no_new_ones(tmp_p
     await (await Database.open(tmp_path / "symbiont.db", KEY)).close()
 
 
+@pytest.mark.parametrize(("name", "mode"), [("keys.db", 0o640), ("keys.db", 0o604), ("keys.db-wal", 0o644)])
+async def test_keys_that_others_can_read_are_refused(tmp_path: Path, name: str, mode: int) -> None:
+    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    sealed(database.keys)
+    file = tmp_path / name
+    file.chmod(mode)
+    with pytest.raises(UsageError, match=f"{name} can be read by others \\(mode {mode:o}\\)") as refused:
+        await Database.open(tmp_path / "symbiont.db", KEY)
+    assert refused.value.hint == f"chmod 600 {file}"
+    file.chmod(0o600)
+    await (await Database.open(tmp_path / "symbiont.db", KEY)).close()
+    await database.close()
+
+
 @pytest.mark.parametrize("size", [8192, 100], ids=["cut off", "no database"])
 async def test_a_damaged_file_of_keys_is_named_and_not_the_database(tmp_path: Path, size: int) -> None:
     database = await Database.open(tmp_path / "symbiont.db", KEY)
