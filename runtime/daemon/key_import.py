@@ -20,7 +20,7 @@ from runtime.database.drivers.key_stores import PostgresKeys, SqliteKeys, keys_f
 from runtime.database.drivers.sqlite import BUSY_SECONDS
 from runtime.database.errors import opening
 from runtime.database.keys import export, tables
-from runtime.database.keys.ring import INDEXES, OWNER, PROCESS, KeyStore
+from runtime.database.keys.ring import OF_NO_USER, OWNER, KeyStore
 from runtime.database.location import DatabaseLocation, locate
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -62,7 +62,7 @@ def _removed(location: DatabaseLocation, store: KeyStore, content: Mapping[str, 
             raise _no_data(location)
         if meta.keys_id(connection) not in (None, content[tables.ID]):
             raise UsageError(f"the export is of another database than {location.shown}", hint="nothing was changed")
-        holders = {row[0] for row in content["rows"]} - {OWNER, PROCESS, INDEXES}
+        holders = {row[0] for row in content["rows"]} - {OWNER, *OF_NO_USER}
         return users.removals(connection, holders)
 
     if location.path is None:

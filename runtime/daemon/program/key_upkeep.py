@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 
 from runtime.clock import milliseconds
+from runtime.daemon.program import last_program
 from runtime.daemon.program.app import App
 from runtime.database.keys.key import ROTATED_AT
 from runtime.database.keys.ring import PROCESS, MasterKeyReplaced
@@ -58,10 +59,12 @@ class KeyUpkeep:
             await self.follow()
         if keys.is_dirty:
             await asyncio.to_thread(keys.record_uses)
-        worn = [key.holder for key in keys.current if key.used >= ROTATED_AT and key.holder != PROCESS]
+        worn = [key.holder for key in keys.current if key.used >= ROTATED_AT]
         if worn:
             log.info("keys_rotated", users=len(worn), reason="used often")
             await asyncio.to_thread(keys.rotate, worn, milliseconds(app.clock))
+        if any(key.holder == PROCESS for key in keys.retired):
+            await asyncio.to_thread(last_program.reseal, app.root, keys)
         async with app.pinned() as generation:
             await reseal_indexes(keys, (memory.indexer for memory in generation.opened))
         await app.master_key.resealing.look()

@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dslc.source import Source
-from runtime.crypto import Unsealable
+from runtime.crypto import PREFIX_BYTES, Unsealable
 from runtime.daemon.process.atomic_file import write_atomically
 from runtime.daemon.process.root import Root
 from runtime.database.keys.ring import PROCESS, KeyRing
@@ -25,8 +26,20 @@ def keep(root: Root, keys: KeyRing, paths: Sequence[Path], sources: Sequence[Sou
         "paths": [str(path) for path in paths],
         "sources": [[source.name, b64encode(source.data).decode()] for source in sources],
     }
-    sealed = keys.seal(json.dumps(content).encode(), _COLUMN, user_id=PROCESS, row="")
-    write_atomically(root.state / FILE, sealed)
+    _write(root, keys, json.dumps(content).encode())
+
+
+def reseal(root: Root, keys: KeyRing) -> None:
+    """Seal the stored program again if its key was rotated. What cannot be decrypted, or written, is left as it is: the
+    next reload stores the program anew."""
+    with suppress(OSError, Unsealable):
+        sealed = (root.state / FILE).read_bytes()
+        if not keys.is_current(PROCESS, sealed[:PREFIX_BYTES]):
+            _write(root, keys, keys.unseal(sealed, _COLUMN, user_id=PROCESS, row=""))
+
+
+def _write(root: Root, keys: KeyRing, content: bytes) -> None:
+    write_atomically(root.state / FILE, keys.seal(content, _COLUMN, user_id=PROCESS, row=""))
 
 
 def kept(root: Root, keys: KeyRing, paths: Sequence[Path]) -> list[Source]:

@@ -48,6 +48,10 @@ PROCESS: Final = ""
 """Holder of the key for what belongs to no user, such as the last program."""
 INDEXES: Final = ":indexes"
 """Holder of the key from which those of sealed search indexes are derived."""
+DERIVED: Final = ":derived"
+"""Holder of the key from which all other keys are derived. It seals nothing, so it is never rotated."""
+OF_NO_USER: Final = frozenset({PROCESS, INDEXES, DERIVED})
+"""The holders that are not users."""
 MOST_OPEN: Final = 4096
 """Maximum number of keys that are unwrapped at a time."""
 LONG_SECONDS: Final = 300.0
@@ -154,7 +158,7 @@ class KeyRing:
     def derive(self, *purpose: str) -> bytes:
         """Return a key of 32 bytes for this purpose, which belongs to no user; the same for every process and master
         key."""
-        return derived(self.ensure(PROCESS).secret(), *purpose)
+        return derived(self.ensure(DERIVED).secret(), *purpose)
 
     def index_keys(self, identity: str) -> list[bytes]:
         """Return the keys (32 bytes) of the sealed index with this identity: the current one, then earlier ones, with
@@ -277,7 +281,7 @@ class KeyRing:
         everything is sealed again. Repeating it changes nothing.
         """
         user_id = escaped(user_id)
-        if user_id in (OWNER, PROCESS, INDEXES):
+        if user_id == OWNER or user_id in OF_NO_USER:
             raise UsageError(f"the key of {user_id or 'the process'} cannot be forgotten")
         if kept_by is not None:
             self.ensure(kept_by)

@@ -14,7 +14,7 @@ from runtime.api.admin.state import AdminContext
 from runtime.clock import milliseconds
 from runtime.database.keys import export, tables
 from runtime.database.keys.key import BOUND, Key
-from runtime.database.keys.ring import INDEXES, PROCESS
+from runtime.database.keys.ring import DERIVED, INDEXES, OF_NO_USER, PROCESS
 from runtime.database.resealing import SETTLED_MS
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -23,7 +23,7 @@ log = structlog.get_logger("symbiont.keys")
 
 MOST_SHOWN: Final = 20
 """Maximum number of keys that `status` lists: the most used ones."""
-_NAMES: Final = {PROCESS: "(the process)", INDEXES: "(sealed indexes)"}
+_NAMES: Final = {PROCESS: "(the process)", INDEXES: "(sealed indexes)", DERIVED: "(derived keys)"}
 
 
 async def status(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         if not held.intersection(chosen):
             raise UsageError(f"the user {name} has no key yet", hint="it gets one when something of it is stored")
     else:
-        chosen = sorted(held - {PROCESS, INDEXES})
+        chosen = sorted(held - OF_NO_USER)
     count = await asyncio.to_thread(keys.rotate, chosen, milliseconds(context.clock))
     log.info("keys_rotated", users=count)
     await context.resealing.look(context.progress)

@@ -13,16 +13,19 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from dslc.source import Source
 from runtime.api.admin.keys import keys as operations
 from runtime.api.admin.operations import OPERATIONS
 from runtime.api.admin.readiness import readiness
 from runtime.crypto import KeyForgotten, Unsealable, new_key
 from runtime.daemon.process.root import make
 from runtime.daemon.process.settings import ProcessSettings
+from runtime.daemon.program import last_program
 from runtime.daemon.program.app import App
 from runtime.daemon.program.key_upkeep import KeyUpkeep
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.keys.key import ROTATED_AT
+from runtime.database.keys.ring import PROCESS
 from runtime.database.resealing import SETTLED_MS
 from runtime.database.schema import users as users_table
 from runtime.errors import SymbiontError, UsageError
@@ -156,6 +159,22 @@ async def test_a_key_that_was_used_often_is_shown_and_rotated_by_itself(app: App
     assert {prefix for user, prefix in await prefixes(app.database) if user == ada} == {
         app.database.keys.ensure(ada).prefix
     }
+
+
+async def test_the_key_of_the_process_is_rotated_by_itself_too_and_loses_nothing(app: App, clock: ManualClock) -> None:
+    keys, paths, sources = app.database.keys, [app.root.folder], [Source("a.symbiont", b"agent a { }")]
+    last_program.keep(app.root, keys, paths, sources)
+    derived, before = keys.derive("codes"), keys.ensure(PROCESS)
+    before.seals = ROTATED_AT + before.left
+    clock.advance(1)
+    upkeep = KeyUpkeep(app, failing)
+    await upkeep.look()
+    clock.advance(SETTLED)
+    await upkeep.look()
+    assert keys.ensure(PROCESS).generation == 2
+    assert keys.retired == []
+    assert [each.data for each in last_program.kept(app.root, keys, paths)] == [each.data for each in sources]
+    assert keys.derive("codes") == derived
 
 
 @pytest.mark.parametrize(
