@@ -32,19 +32,28 @@ _GUARD: Final = str(Path(guard.__file__).absolute())
 class Child:
     """A server that runs, in a session of its own. It has standard input and output, and ends with the daemon."""
 
-    def __init__(self, process: Process, lifeline: int, on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self, process: Process, lifeline: int, on_line: Callable[[str], None], masked: Callable[[str], str]
+    ) -> None:
         self._process = process
         self._lifeline = lifeline
         self._on_line = on_line
+        self._masked = masked
         self.last_line = ""
         """The last line of its error output."""
         self._errors = asyncio.create_task(self._read_errors(), name=f"error output of mcp server {process.pid}")
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], env: Mapping[str, str], folder: Path, on_line: Callable[[str], None]
+        cls,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        on_line: Callable[[str], None],
+        masked: Callable[[str], str],
     ) -> Child:
-        """Start `command` in `folder` with `env` and what it inherits. `on_line` gets the lines of its error output.
+        """Start `command` in `folder` with `env` and what it inherits. `on_line` gets the lines of its error output, as
+        `masked` returns them.
 
         Raises ServerAway. A command that does not exist ends at once, with exit code `guard.NOT_STARTED`.
         """
@@ -63,7 +72,7 @@ class Child:
             raise
         finally:
             os.close(reading)
-        child = cls(process, lifeline, on_line)
+        child = cls(process, lifeline, on_line, masked)
         start = json.dumps({"command": list(command), "env": {**kept, **env}})
         # The secrets are in no environment but the server's. A pipe takes 64 KiB; the guard reads at once.
         try:
@@ -138,7 +147,8 @@ class Child:
             *lines, rest = (rest + part).split(b"\n")
             rest = rest[: LONGEST_LINE * 4]
             for line in lines:
-                text = line[: LONGEST_LINE * 4].decode("utf-8", "replace").strip()[:LONGEST_LINE]
+                # Masked before it is cut, which could leave a part of a secret.
+                text = self._masked(line[: LONGEST_LINE * 4].decode("utf-8", "replace").strip())[:LONGEST_LINE]
                 if not text:
                     continue
                 self.last_line = text

@@ -9,6 +9,9 @@ from typing import Final
 
 LEAST_MASKED: Final = 6
 """Minimum characters of a secret that is replaced in what a server sends: shorter ones are in every text."""
+LEAST_MASKED_LINE: Final = 20
+"""Minimum characters of a line of a secret that is replaced, such as one of a key. A server may send the lines apart, or
+with other line ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,10 @@ class Place:
 
     def masked(self, text: str) -> str:
         """Return a text of the server without the secrets that it was given."""
-        for secret in self.secrets:
-            if len(secret) >= LEAST_MASKED:
-                text = text.replace(secret, "[secret]")
+        lines = (line.strip() for secret in self.secrets for line in secret.splitlines())
+        masked = {secret for secret in self.secrets if len(secret) >= LEAST_MASKED}
+        masked |= {line for line in lines if len(line) >= LEAST_MASKED_LINE}
+        # One of them may be a part of another.
+        for each in sorted(masked, key=len, reverse=True):
+            text = text.replace(each, "[secret]")
         return text

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import mcp_types as types
@@ -92,12 +93,8 @@ class Session:
                 # Not anyio's: what is entered inside stays open after it.
                 async with asyncio.timeout(seconds):
                     if place.command is not None:
-                        child = await Child.start(
-                            place.command, place.env, place.folder, lambda line: on_line(place.masked(line))
-                        )
-                        transport: AbstractAsyncContextManager[Any] = stdio.connected(
-                            child, lambda reason: ended.because(place.masked(reason))
-                        )
+                        child = await Child.start(place.command, place.env, place.folder, on_line, place.masked)
+                        transport: AbstractAsyncContextManager[Any] = stdio.connected(child, ended.because)
                     else:
                         assert place.url is not None
                         http = ServerClient(place.url, place.headers, auth)
@@ -134,7 +131,7 @@ class Session:
             except (MCPError, ValidationError, RuntimeError, RecursionError) as error:
                 raise _away(self._place, self._http, error) from None
             for tool in page.tools:
-                _take(tool, found, refused)
+                _take(tool, self._place, found, refused)
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -175,7 +172,10 @@ class Session:
     def shown(self) -> str:
         """The name and version that the server gives itself; empty if it gives none."""
         info = self._client.server_info
-        return "" if info is None else visible(f"{info.name[:64]} {info.version[:32]}").strip()
+        if info is None:
+            return ""
+        name, version = (self._place.masked(visible(text)) for text in (info.name, info.version))
+        return f"{name[:64]} {version[:32]}".strip()
 
 
 class _Ended:
@@ -230,30 +230,34 @@ def broken(place: Place, error: BaseException) -> str:
     return place.masked(visible(reason_of(error)))
 
 
-def _take(tool: types.Tool, found: dict[str, ToolDefinition], refused: list[str]) -> None:
+def _take(tool: types.Tool, place: Place, found: dict[str, ToolDefinition], refused: list[str]) -> None:
     """Add the definition of a tool to `found`, or the reason why it is not offered to `refused`."""
-    name, hints = visible(tool.name)[:128], tool.annotations or types.ToolAnnotations()
+    # A name with a secret in it is none any more.
+    name, hints = place.masked(tool.name), tool.annotations or types.ToolAnnotations()
+    shown = place.masked(visible(tool.name))[:128]
     if name in found:
-        refused.append(f"{name}: a second tool of this name")
+        refused.append(f"{shown}: a second tool of this name")
     elif len(found) >= MOST_TOOLS:
-        refused.append(f"{name}: it has more than {MOST_TOOLS} tools")
+        refused.append(f"{shown}: it has more than {MOST_TOOLS} tools")
     else:
         try:
-            found[name] = defined(
-                tool.name,
-                tool.description,
+            one = defined(
+                name,
+                place.masked(visible(tool.description or "")),
                 tool.input_schema,
                 read_only=hints.read_only_hint,
                 destructive=hints.destructive_hint,
                 idempotent=hints.idempotent_hint,
             )
         except (InvalidTool, RecursionError) as error:
-            refused.append(f"{name}: {error}")
+            refused.append(f"{shown}: {error}")
+        else:
+            found[name] = replace(one, schema=_masked(one.schema, place, 0))
 
 
 def _result(result: types.CallToolResult, place: Place) -> CallResult:
     parts = [_text(part) for part in result.content]
-    text = place.masked(visible("\n".join(filter(None, parts)))[:LONGEST_TEXT])
+    text = place.masked(visible("\n".join(filter(None, parts))))[:LONGEST_TEXT]
     structured = result.structured_content
     # Servers repeat it as text, for clients that read only that.
     return CallResult(text) if structured is None or text else CallResult("", _masked(structured, place, 0))
@@ -263,9 +267,9 @@ def _masked(value: Any, place: Place, depth: int) -> Any:
     if depth > 64:
         return "…"
     if isinstance(value, str):
-        return place.masked(value[:LONGEST_TEXT])
+        return place.masked(visible(value))[:LONGEST_TEXT]
     if isinstance(value, Mapping):
-        return {place.masked(str(key)): _masked(each, place, depth + 1) for key, each in value.items()}
+        return {place.masked(visible(str(key))): _masked(each, place, depth + 1) for key, each in value.items()}
     if isinstance(value, Sequence):
         return [_masked(each, place, depth + 1) for each in value]
     return value

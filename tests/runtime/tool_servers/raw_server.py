@@ -67,7 +67,7 @@ def text(value: str, **more: Any) -> Json:
     return {"content": [{"type": "text", "text": value}], **more}
 
 
-def serve(file: str | None, tools: list[Json], page: Callable[[Json], Json] | None = None) -> None:
+def serve(file: str | None, tools: list[Json], page: Callable[[Json], Json] | None = None, name: str = "raw") -> None:
     say("ready")
     for line in sys.stdin:
         ask = json.loads(line)
@@ -76,7 +76,7 @@ def serve(file: str | None, tools: list[Json], page: Callable[[Json], Json] | No
                 answer(ask, {
                     "protocolVersion": ask["params"]["protocolVersion"],
                     "capabilities": {"tools": {"listChanged": True}},
-                    "serverInfo": {"name": "raw", "version": "7"},
+                    "serverInfo": {"name": name, "version": "7"},
                 })  # fmt: skip
             case "tools/list":
                 answer(ask, page(ask) if page else {"tools": tools})
@@ -212,6 +212,22 @@ def _speaks_something_else(_file: str | None) -> None:
             answer(ask, {"hello": "world"})
 
 
+def _tells_its_secrets(file: str | None) -> None:
+    secret, key = os.environ["A_TOKEN"], os.environ["A_KEY"]
+    say(f"{key}\n{'x' * 490} {secret}\n{json.dumps(key)}")
+    schema = {"type": "object", "properties": {"text": {"type": "string", "default": secret, "description": key}}}
+    hidden = f"{secret[:5]}\u200b{secret[5:]}"
+    serve(file, [tool("echo", description=hidden, inputSchema=schema), tool(f"t-{secret}"), tool(hidden)], name=secret)
+
+
+def _lists_nothing(file: str | None) -> None:
+    def page(_ask: Json) -> Json:
+        time.sleep(3600)
+        return {}
+
+    serve(file, [], page)
+
+
 def _lists_without_end(file: str | None) -> None:
     pages = iter(range(1_000_000))
 
@@ -230,6 +246,8 @@ WAYS: dict[str, Callable[[str | None], None]] = {
     "other": _speaks_something_else,
     "no_object": lambda file: serve(file, [tool("good"), tool("bad", inputSchema={"type": "string"})]),
     "endless": _lists_without_end,
+    "lists_nothing": _lists_nothing,
+    "tells": _tells_its_secrets,
 }
 
 if __name__ == "__main__":

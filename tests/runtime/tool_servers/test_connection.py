@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from runtime.tool_servers import child
 from runtime.tool_servers import connection as connections
@@ -73,6 +74,22 @@ async def test_secrets_of_the_block_are_in_nothing_that_a_server_sends(tmp_path:
         said += [str(failed.value), str(ended.value), str(server.problem)]
     assert not [each for each in said if "very-secret" in each]
     assert [each for each in said if "[secret]" in each][:3] == said[:3]
+
+
+async def test_secrets_of_the_block_are_in_no_definition_and_no_line_of_the_log(tmp_path: Path) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----"
+    env = {"A_TOKEN": "a-very-secret-value", "A_KEY": key}
+    with capture_logs() as logged:
+        async with connection(program(tmp_path, *raw("tells"), env=env, secrets=tuple(env.values()))) as server:
+            assert (await server.call("echo", {}, 60)).text == "echo: None"
+            assert server.listed is not None
+            [told] = server.listed.tools
+            said = [server.shown, str(server.listed), *(str(each["line"]) for each in logged if "line" in each)]
+    assert (server.shown, told.description) == ("[secret] 7", "[secret]")
+    assert told.schema["properties"]["text"] == {"type": "string", "default": "[secret]", "description": "[secret]"}
+    assert [line.partition(":")[0] for line in server.listed.refused] == ["t-[secret]", "[secret]"]
+    assert f"{'x' * 490} [secret]" in said
+    assert not [each for each in said if "a-very" in each or "MIIEv" in each]
 
 
 async def test_the_error_of_a_tool_is_the_servers(server: ServerConnection) -> None:
