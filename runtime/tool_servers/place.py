@@ -10,8 +10,7 @@ from typing import Final
 LEAST_MASKED: Final = 6
 """Minimum characters of a secret that is replaced in what a server sends: shorter ones are in every text."""
 LEAST_MASKED_LINE: Final = 20
-"""Minimum characters of a line of a secret that is replaced, such as one of a key. A server may send the lines apart, or
-with other line ends."""
+"""Minimum characters of a line of a secret that is replaced, such as one of a key: lines may be sent apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -184,13 +185,17 @@ async def _with_session(
     if server.place is None:
         raise _secretless(server)
     auth = await context.registry.authentication(server.block)()
+    seconds, began = server.block.start_timeout.total_seconds(), time.monotonic()
     answer: list[Answer] = []
     failure: SymbiontError | None = None
     try:
-        async with opened(server.place, server.block.start_timeout.total_seconds(), auth) as session:
+        async with opened(server.place, seconds, auth) as session:
             # Errors inside would leave as those of the SDK's tasks.
             try:
-                answer.append(await use(session))
+                async with asyncio.timeout(seconds - (time.monotonic() - began)):
+                    answer.append(await use(session))
+            except TimeoutError:
+                failure = ServerAway(f"it did not list its tools within {seconds:g} s after its start")
             except SymbiontError as error:
                 failure = error
     except SymbiontError as error:

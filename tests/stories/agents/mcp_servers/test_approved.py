@@ -214,6 +214,15 @@ def test_on_a_terminal_a_person_is_asked_before_the_start_and_before_the_approva
 
 
 @LONG
+def test_a_server_that_does_not_list_its_tools_ends_a_command_in_time(tmp_path: Path, model: ScriptedModel) -> None:
+    write_program(tmp_path, program(model, raw("lists_nothing"), settings="start_timeout 1s"))
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
+        done = daemon.symbi("mcp-server", "approve", "raw", "--yes", A_TOKEN=SECRET)
+    assert done.returncode == 1
+    assert "raw is away: it did not list its tools within 1 s after its start" in done.stderr
+
+
+@LONG
 def test_without_a_daemon_the_commands_say_the_same(tmp_path: Path, model: ScriptedModel) -> None:
     write_program(tmp_path, program(model, raw()))
     with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
