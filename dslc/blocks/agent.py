@@ -165,7 +165,7 @@ class Agent(Block):
     confirm: tuple[Guarded, ...] = Field(
         default=(),
         description="The tools whose calls wait until a person approves them: names, and patterns such as "
-        '`"memory_*"`, which match destructive tools too.',
+        '`"memory_*"`. Patterns match destructive tools too, and `"*"` also the tools of MCP servers.',
     )
     tool_calling: Literal["json", "native"] = Field(
         default="json",

@@ -31,8 +31,12 @@ def server_of(tool: str) -> str | None:
 def matches(pattern: str, name: str) -> bool:
     """True if a tool's name matches the pattern; `*` matches zero or more characters. The server in front of a name is
     no part of what a `*` matches: the tools of a server are selected only where it is named."""
-    if server_of(pattern) != server_of(name):
-        return False
+    return server_of(pattern) == server_of(name) and guards(pattern, name)
+
+
+def guards(pattern: str, name: str) -> bool:
+    """True if a pattern of tools to be confirmed matches a tool's name. Unlike in `matches`, a `*` matches servers and
+    the dot too, so that `"*"` leaves out no tool."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == name

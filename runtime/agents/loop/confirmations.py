@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from dslc.blocks.values.tool import matches
+from dslc.blocks.values.tool import guards
 from runtime.agents.loop.call import UNKNOWN, Call, CallOutput, encoded, output_of, step_key
 from runtime.identity.caller import Caller
 from runtime.threads.approvals.approval import APPROVED, AWAITING, DENIED, EXPIRED, Approval, Question, digest_of
@@ -81,7 +81,7 @@ class Confirmations:
     def concerns(self, call: Call) -> bool:
         """Return True if the program wants this call to be confirmed."""
         tool = self._tools.get(call.name)
-        return tool is not None and any(matches(each, tool.name) for each in self._patterns)
+        return tool is not None and any(guards(each, tool.name) for each in self._patterns)
 
     async def _undecided(self, call: Call, *, asked: bool) -> bool:
         """Return True if it is to be found out whether a call may run. `asked`: an earlier attempt asked about it; what

@@ -388,7 +388,7 @@ def server_checks(servers: ProgramServers, program: Program) -> list[Check]:
     """Return the readiness of the program's MCP servers as they are known. Asks nothing."""
     named: dict[str, set[str]] = {}
     for agent in program.agents.values():
-        for pattern in agent.tools if agent.enabled else ():
+        for pattern in (*agent.tools, *agent.confirm) if agent.enabled else ():
             if (server := server_of(pattern)) is not None:
                 named.setdefault(server, set()).add(pattern)
     return [_server(name, server, sorted(named.get(name, ()))) for name, server in sorted(servers.items())]
@@ -396,7 +396,7 @@ def server_checks(servers: ProgramServers, program: Program) -> list[Check]:
 
 def _server(name: str, server: ProgramServer, patterns: Sequence[str]) -> Check:
     """Return the readiness of a server: never RED, because its tools fail alone. `patterns`: by which agents name its
-    tools."""
+    tools, also those to be confirmed."""
     check, approve = f"mcp {name}", f"`symbi mcp-server approve {name}`"
     tools = [f"{name}.{tool.name}" for tool in server.offered]
     nothing = [each for each in patterns if not any(matches(each, tool) for tool in tools)]

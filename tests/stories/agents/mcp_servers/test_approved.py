@@ -240,14 +240,26 @@ def test_without_a_daemon_the_commands_say_the_same(tmp_path: Path, model: Scrip
 
 
 def test_an_agent_cannot_call_more_than_its_program_lists(tmp_path: Path, model: ScriptedModel) -> None:
-    write_program(tmp_path, program(model, raw(), tools='["raw.echo", "raw.nothing", memory_append]'))
+    write_program(
+        tmp_path, program(model, raw(), tools='["raw.echo", "raw.nothing", memory_append] confirm ["raw.Echo"]')
+    )
     with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         approve(daemon)
-        assert readiness(daemon) == ("YELLOW", f"{len_of_tools()} tools; no tool matches: raw.nothing")
+        assert readiness(daemon) == ("YELLOW", f"{len_of_tools()} tools; no tool matches: raw.Echo; raw.nothing")
         assert called(daemon, model, "raw_echo", text="x")["status"] == "ok"
         assert "no tool is called" in called(daemon, model, "raw_env")["output"]
         offered = {tool["function"]["name"] for tool in model.bodies[-1]["tools"]}
     assert offered == {"raw_echo", "memory_append", "done"}
+
+
+def test_a_pattern_of_every_tool_asks_about_those_of_servers_too(tmp_path: Path, model: ScriptedModel) -> None:
+    write_program(tmp_path, program(model, raw(), tools='["raw.echo"] confirm ["*"]'))
+    model.replies = [calling(("raw_echo", {"text": "x"})), calling(text="Done.")]
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
+        approve(daemon)
+        assert "waits for the approval of a person" in daemon.symbi("chat", "helper", "-m", "Do it.").stderr
+        [waits] = json.loads(daemon.symbi("agent", "pending", "--json").stdout)["approvals"]
+    assert (waits["tool"], waits["arguments"]) == ("raw.echo", {"text": "x"})
 
 
 def len_of_tools() -> int:
