@@ -18,30 +18,13 @@ from runtime.tool_servers.definition import ToolDefinition, digest_of
 
 log = structlog.get_logger("symbiont.mcp")
 
-LITERAL: Final = "[literal]"
-"""Shown in place of a secret that is written in the program."""
+LITERAL: Final = "[literal {}]"
+"""Shown in place of a secret that is written in the program, with a code that only who has the master key can make, and
+that is another one for another secret."""
 
 Facts = Mapping[str, Any]
 """What is approved of a server besides its tools, as JSON data: every part of its block that decides what is started,
 with which variables, or which address gets which secret."""
-
-
-def facts_of(block: McpServer) -> dict[str, Any]:
-    """Return what a person approves of a block. It contains references to secrets, and no secret."""
-    if block.command is not None:
-        return {"command": list(block.command), "env": _shown(block.env)}
-    token = {} if block.token is None else {"token": _value("token", block.token)}
-    return {"url": block.url, **token, "headers": _shown(block.headers)}
-
-
-def _shown(values: Mapping[str, str]) -> dict[str, str]:
-    return {name: _value(name, values[name]) for name in sorted(values)}
-
-
-def _value(name: str, text: str) -> str:
-    if is_reference(text):
-        return valid_secret(text)
-    return LITERAL if names_secret(name) else text
 
 
 class Approval(NamedTuple):
@@ -87,8 +70,23 @@ class Approvals:
         }
         self._write({"servers": servers, "code": self._code(servers)})
 
-    def _code(self, servers: Any) -> str:
-        text = json.dumps(servers, sort_keys=True, separators=(",", ":"))
+    def facts_of(self, block: McpServer) -> dict[str, Any]:
+        """Return what a person approves of a block. It contains references to secrets, and no secret."""
+        if block.command is not None:
+            return {"command": list(block.command), "env": self._shown(block.env)}
+        token = {} if block.token is None else {"token": self._value("token", block.token)}
+        return {"url": block.url, **token, "headers": self._shown(block.headers)}
+
+    def _shown(self, values: Mapping[str, str]) -> dict[str, str]:
+        return {name: self._value(name, values[name]) for name in sorted(values)}
+
+    def _value(self, name: str, text: str) -> str:
+        if is_reference(text):
+            return valid_secret(text)
+        return LITERAL.format(self._code([name, text])[:16]) if names_secret(name) else text
+
+    def _code(self, content: Any) -> str:
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hmac.new(self._key, text.encode(), sha256).hexdigest()
 
 

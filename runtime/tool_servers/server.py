@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from dslc.blocks.mcp import McpServer
-from runtime.tool_servers.approvals import Approval, Facts, ToolChanges, changed_facts, compared, facts_of
+from runtime.tool_servers.approvals import Approval, Facts, ToolChanges, changed_facts, compared
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.definition import ToolDefinition
 from runtime.tool_servers.errors import ServerAway
@@ -23,19 +23,16 @@ daemon has started it."""
 
 @dataclass(frozen=True, slots=True)
 class ProgramServer:
-    """`connection` is None for a server that is not started. `missing`: why secrets of the block are missing, a line
-    each. `place`: how it is reached, for a person who looks at it before it is approved; None without its secrets."""
+    """`facts`: what a person approves of the block, as it is now. `connection` is None for a server that is not
+    started. `missing`: why secrets of the block are missing, a line each. `place`: how it is reached, for a person who
+    looks at it before it is approved; None without its secrets."""
 
     block: McpServer
+    facts: Facts
     approval: Approval | None
     connection: ServerConnection | None
     missing: tuple[str, ...]
     place: Place | None
-
-    @property
-    def facts(self) -> Facts:
-        """What a person approves of the block, as it is now."""
-        return facts_of(self.block)
 
     @property
     def differences(self) -> list[str]:

@@ -15,7 +15,7 @@ from dslc.setting import names_secret
 from runtime.daemon.program.resource_pool import Lease, Pool
 from runtime.daemon.program.secret_resolution import Resolution
 from runtime.secrets.secret import Secret
-from runtime.tool_servers.approvals import facts_of, secrets_of
+from runtime.tool_servers.approvals import secrets_of
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.definition import digest_of
 from runtime.tool_servers.place import Place
@@ -46,10 +46,11 @@ class ServerOpener:
             place = None if missing else self.place(block, resolution.values)
             if place is not None and (wrong := _not_sendable(place)):
                 place, missing = None, wrong
+            facts = self.registry.approvals.facts_of(block)
             approval, connection = approved.get(name), None
-            if place is not None and approval is not None and approval.facts == facts_of(block):
+            if place is not None and approval is not None and approval.facts == facts:
                 connection = await self._connection(block, place, held)
-            servers[name] = ProgramServer(block, approval, connection, missing, place)
+            servers[name] = ProgramServer(block, facts, approval, connection, missing, place)
         return servers
 
     def place(self, block: McpServer, values: Mapping[str, Secret]) -> Place:

@@ -12,7 +12,7 @@ from dslc.blocks.mcp import McpServer
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
-from runtime.tool_servers.approvals import Approval, Approvals, changed_facts, compared, facts_of
+from runtime.tool_servers.approvals import Approval, Approvals, changed_facts, compared
 from runtime.tool_servers.definition import defined
 
 PROGRAM = {
@@ -27,6 +27,24 @@ def block(settings: Mapping[str, str]) -> McpServer:
     text = "mcp s {\n" + "".join(f"{name} {value}\n" for name, value in settings.items()) + "}\n"
     done = analyse([Source("p.symbiont", text.encode())], Catalog.installed())
     return done.program.mcp_servers["s"]
+
+
+class _File:
+    """A JSON file in memory."""
+
+    def __init__(self) -> None:
+        self.content: Mapping[str, Any] = {}
+
+    def approvals(self, key: bytes = bytes(32)) -> Approvals:
+        def write(content: Mapping[str, Any]) -> None:
+            self.content = json.loads(json.dumps(content))
+
+        return Approvals(lambda: self.content, write, key)
+
+
+def facts_of(settings: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return what is approved of the block with these settings."""
+    return _File().approvals().facts_of(block(settings))
 
 
 @pytest.mark.parametrize(
@@ -45,19 +63,27 @@ def block(settings: Mapping[str, str]) -> McpServer:
     ],
 )  # fmt: skip
 def test_what_decides_about_a_server_is_a_change(before: dict[str, str], change: dict[str, str], line: str) -> None:
-    assert changed_facts(facts_of(block(before)), facts_of(block({**before, **change}))) == [line]
+    assert changed_facts(facts_of(before), facts_of({**before, **change})) == [line]
 
 
 def test_a_timeout_and_trust_are_no_change() -> None:
     more = {"timeout": "5m", "start_timeout": "2m", "trust_hints": "true"}
-    assert facts_of(block(PROGRAM)) == facts_of(block({**PROGRAM, **more}))
+    assert facts_of(PROGRAM) == facts_of({**PROGRAM, **more})
 
 
 def test_a_secret_that_is_written_in_the_program_is_in_nothing_that_is_approved() -> None:
-    facts = json.dumps(facts_of(block({**PROGRAM, "env": '{ API_KEY "hunter2" MODE "x" }'})))
-    literal = facts_of(block({**SERVICE, "token": '"hunter2"', "headers": '{ Authorization "hunter2" }'}))
+    facts = json.dumps(facts_of({**PROGRAM, "env": '{ API_KEY "hunter2" MODE "x" }'}))
+    literal = facts_of({**SERVICE, "token": '"hunter2"', "headers": '{ Authorization "hunter2" }'})
     assert "hunter2" not in facts + json.dumps(literal)
-    assert literal["token"] == "[literal]"
+    assert literal["token"].startswith("[literal ")
+
+
+def test_another_secret_that_is_written_in_the_program_is_a_change_that_only_the_key_makes() -> None:
+    one, other = (block({**SERVICE, "token": f'"{secret}"'}) for secret in ("hunter2", "hunter3"))
+    approvals = _File().approvals()
+    [line] = changed_facts(approvals.facts_of(one), approvals.facts_of(other))
+    assert line.startswith("token: [literal ")
+    assert _File().approvals(bytes(31) + b"x").facts_of(one) != approvals.facts_of(one)
 
 
 def test_a_tool_is_changed_by_what_a_model_or_a_person_sees_of_it() -> None:
@@ -74,31 +100,18 @@ def test_a_tool_is_changed_by_what_a_model_or_a_person_sees_of_it() -> None:
     assert compared([before], [same]).unchanged == ("t",)
 
 
-class _File:
-    """A JSON file in memory."""
-
-    def __init__(self) -> None:
-        self.content: Mapping[str, Any] = {}
-
-    def approvals(self, key: bytes = bytes(32)) -> Approvals:
-        def write(content: Mapping[str, Any]) -> None:
-            self.content = json.loads(json.dumps(content))
-
-        return Approvals(lambda: self.content, write, key)
-
-
 def test_approvals_are_stored_and_read_again() -> None:
     file, tool = _File(), defined("t", "Does.", {"type": "object"})
     for name in ("a", "b"):
-        file.approvals().store(name, Approval(facts_of(block(PROGRAM)), (tool,), 7))
+        file.approvals().store(name, Approval(facts_of(PROGRAM), (tool,), 7))
     found = file.approvals().all()
-    assert found == {name: Approval(facts_of(block(PROGRAM)), (tool,), 7) for name in ("a", "b")}
+    assert found == {name: Approval(facts_of(PROGRAM), (tool,), 7) for name in ("a", "b")}
 
 
 @pytest.mark.parametrize("forged", ["facts", "code", "key"])
 def test_a_file_that_something_else_has_written_approves_nothing(forged: str) -> None:
     file = _File()
-    file.approvals().store("a", Approval(facts_of(block(PROGRAM)), (), 7))
+    file.approvals().store("a", Approval(facts_of(PROGRAM), (), 7))
     content = json.loads(json.dumps(file.content))
     if forged == "facts":
         content["servers"]["a"]["facts"]["command"] = ["sh", "-c", "evil"]

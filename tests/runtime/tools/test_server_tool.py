@@ -11,7 +11,7 @@ import pytest
 
 from dslc.blocks.mcp import McpServer
 from runtime.identity.caller import Caller, Scope
-from runtime.tool_servers.approvals import Approval, facts_of
+from runtime.tool_servers.approvals import Approval
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.definition import ToolDefinition, defined
 from runtime.tool_servers.server import ProgramServer
@@ -20,6 +20,7 @@ from runtime.tools.model.agent_toolset import AgentIdentity, AgentToolset
 from runtime.tools.server_tool import ServerTool, with_servers
 from tests.runtime.tool_servers.places import program
 
+FACTS = {"command": ["server"], "env": {}}
 SCHEMA = {
     "type": "object",
     "properties": {"agent": {"type": "string"}, "user": {"type": ["string", "null"]}, "n": {"$ref": "#/$defs/n"}},
@@ -50,7 +51,7 @@ def server(
     """Return a server whose `tools` are approved, and which has `live` now."""
     block = McpServer(name="github", command=("server",), **more)
     connection = _Answering(tools if live is None else live, folder)
-    return ProgramServer(block, Approval(facts_of(block), tools, 1), connection, (), None)
+    return ProgramServer(block, FACTS, Approval(FACTS, tools, 1), connection, (), None)
 
 
 def caller(scope: Scope = "write") -> Caller:
@@ -114,5 +115,5 @@ def test_a_tool_that_is_not_as_it_was_approved_is_not_offered(tmp_path: Path) ->
 def test_a_server_that_is_not_approved_or_has_no_connection_offers_nothing(tmp_path: Path) -> None:
     one = defined("look", "Looks.", SCHEMA)
     ready = server(tmp_path, one)
-    assert ProgramServer(ready.block, None, None, (), None).offered == ()
-    assert ProgramServer(ready.block, ready.approval, None, (), None).offered == ()
+    assert ProgramServer(ready.block, FACTS, None, None, (), None).offered == ()
+    assert ProgramServer(ready.block, FACTS, ready.approval, None, (), None).offered == ()
