@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.contextvars import get_contextvars
 
-from runtime.database.errors import Unavailable
 from runtime.database.schema import approvals
 from runtime.threads.run_log import RunLog
-from tests.lanes import LONG, first_of
+from tests.lanes import first_of
 from tests.runtime.agents.approvals.waiting import approve, asking, deny, note, parked, pass_deadlines
+from tests.runtime.agents.outages import fail_at
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.daemon.running import on_postgres
 from tests.runtime.webhooks.candidates import rows
 
 
@@ -24,21 +22,6 @@ def answer(body: Mapping[str, Any]) -> str:
     """Note a fact, then say something."""
     text = "\n".join(str(message["content"]) for message in body["messages"])
     return says("Noted.") if "<tool_output" in text else says(memory_append=note("Fact."))
-
-
-async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
-    """Fail after a write was stored."""
-    await answer
-    raise Unavailable("the connection was lost")
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=LONG)])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The kind of the database that is opened in the test."""
-    if request.param == "postgresql":
-        for name, value in on_postgres(request.getfixturevalue("postgres_url")).items():
-            monkeypatch.setenv(name, value)
-    return str(request.param)
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -49,19 +32,7 @@ async def test_an_outage_at_any_commit_of_a_run_that_asks_changes_nothing(
     with ScriptedModel(answer) as model:
         async with asking(tmp_path, model) as agent:
             assert agent.app.database.kind == kind
-            counted, commits = [0], agent.app.database.commits
-            put = commits.put
-
-            def failing(stage: Any, item: Any) -> Any:
-                if "run_id" in get_contextvars():
-                    counted[0] += 1
-                    if counted[0] == broken and stored:
-                        return asyncio.ensure_future(unconfirmed(put(stage, item)))
-                    if counted[0] == broken:
-                        raise Unavailable("the disk is full")
-                return put(stage, item)
-
-            monkeypatch.setattr(commits, "put", failing)
+            written = fail_at(monkeypatch, agent.app.database.commits, broken, stored=stored)
             run_id = await agent.send("Note it.")
             [waits] = await parked(agent, run_id)
             assert len(await rows(agent.app.database, approvals)) == 1
@@ -69,7 +40,7 @@ async def test_an_outage_at_any_commit_of_a_run_that_asks_changes_nothing(
             assert await agent.end(run_id) == "answered"
             assert await agent.block() == "Fact."
             assert [row.state for row in await rows(agent.app.database, approvals)] == ["approved"]
-            assert counted[0] > broken
+            assert written() > broken
             found = await agent.messages()
     assert [each.kind for each in found] == ["message", "tool_call", "tool_output", "message"]
     assert found[2].text.startswith('{"label":"human","version":2')

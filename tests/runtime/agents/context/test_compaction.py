@@ -13,6 +13,7 @@ from runtime.database.errors import Unavailable
 from runtime.threads.summaries import Summary
 from runtime.threads.thread_write import ThreadWrite
 from tests.runtime.agents.loop.acting import acting, program
+from tests.runtime.agents.outages import unconfirmed
 from tests.runtime.agents.scripted import ScriptedModel, says
 
 MORE = f"""
@@ -37,12 +38,6 @@ class Scribe:
             self.steps -= 1
             return says(agent_block_history={"label": "notes", "limit": self.steps + 1})
         return says("Read.")
-
-
-async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
-    """Fail after a write was stored."""
-    await answer
-    raise Unavailable("the connection was lost")
 
 
 async def interrupted(

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.contextvars import get_contextvars
 
-from runtime.database.errors import Unavailable
-from tests.lanes import LONG, first_of
+from tests.lanes import first_of
 from tests.runtime.agents.loop.acting import acting, program
+from tests.runtime.agents.outages import fail_at, unconfirmed
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.daemon.running import on_postgres
 
 
 def answer(body: Mapping[str, Any]) -> str:
@@ -27,21 +25,6 @@ def answer(body: Mapping[str, Any]) -> str:
     return says("Noted both.")
 
 
-async def unconfirmed(answer: asyncio.Future[Any]) -> Any:
-    """Fail after a write was stored."""
-    await answer
-    raise Unavailable("the connection was lost")
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=LONG)])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The kind of the database that is opened in the test."""
-    if request.param == "postgresql":
-        for name, value in on_postgres(request.getfixturevalue("postgres_url")).items():
-            monkeypatch.setenv(name, value)
-    return str(request.param)
-
-
 @pytest.mark.parametrize("stored", [False, True])
 @first_of("broken", range(1, 22), 2)
 async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
@@ -50,22 +33,10 @@ async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
     with ScriptedModel(answer) as model:
         async with acting(tmp_path, program(model)) as agent:
             assert agent.app.database.kind == kind
-            counted, commits = [0], agent.app.database.commits
-            put = commits.put
-
-            def failing(stage: Any, item: Any) -> Any:
-                if "run_id" in get_contextvars():
-                    counted[0] += 1
-                    if counted[0] == broken and stored:
-                        return asyncio.ensure_future(unconfirmed(put(stage, item)))
-                    if counted[0] == broken:
-                        raise Unavailable("the disk is full")
-                return put(stage, item)
-
-            monkeypatch.setattr(commits, "put", failing)
+            written = fail_at(monkeypatch, agent.app.database.commits, broken, stored=stored)
             assert await agent.ask("Note it.") == "answered"
             assert (await agent.block()).split("\n") == ["Fact 0.", "Fact 1."]
-            assert counted[0] > broken
+            assert written() > broken
             found = await agent.messages()
     assert [each.position for each in found] == list(range(6))
     assert [each.kind for each in found] == ["message", *["tool_call", "tool_output"] * 2, "message"]
