@@ -8,6 +8,8 @@ import os
 import random
 import signal
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -257,6 +259,60 @@ def test_a_daemon_that_is_killed_again_and_again_comments_at_most_once(
     assert found.total() > 0
 
 
+@LONG
+@repeated("rounds", 3, 25)
+def test_a_kill_at_any_moment_comments_at_most_once_and_says_what_is_not_known(
+    tmp_path: Path, model: ScriptedModel, rounds: int
+) -> None:
+    assert killed_at_moments(Story(tmp_path, model, {}), rounds).total() == rounds
+
+
+@LONG
+@repeated("rounds", 2, 10)
+def test_a_kill_at_any_moment_comments_at_most_once_on_postgresql(
+    tmp_path: Path, model: ScriptedModel, rounds: int, postgres_url: str
+) -> None:
+    story = Story(tmp_path, model, on_postgres(postgres_url, SHARING_LEASE="1"))
+    assert killed_at_moments(story, rounds).total() == rounds
+
+
+def killed_at_moments(story: Story, rounds: int) -> Counter[tuple[str, int]]:
+    """Kill a daemon at some moment after each of `rounds` deliveries, while it runs or soon after a person approved.
+    Return how often a call had which status and how many comments there were."""
+    found: Counter[tuple[str, int]] = Counter()
+    with story.daemon(LEASED) as daemon:
+        story.approve_server(daemon)
+        began = time.monotonic()
+        story.deliver(daemon, 0)
+        until(lambda: story.ended(daemon), what="the end of an undisturbed run")
+        whole = time.monotonic() - began
+        story.check(daemon, 0)
+    for number in range(1, rounds + 1):
+        after, acknowledged = random.uniform(0, whole), False
+        with story.daemon(LEASED) as daemon, suppress(OSError, HTTPException):
+            killing = threading.Timer(after, daemon.process.kill)
+            killing.start()
+            try:
+                story.deliver(daemon, number)
+                acknowledged = True
+                until(lambda: daemon.process.poll() is not None or story.ended(daemon), what="the kill, or the end")
+            finally:
+                killing.join()
+                daemon.process.wait(60)
+        found[end(story, number, acknowledged=acknowledged, what=f"a kill after {after:.3f} s")] += 1
+    return found
+
+
+def end(story: Story, number: int, *, acknowledged: bool, what: str) -> tuple[str, int]:
+    """Let the run for a pull request end in another daemon after `what`. Return the status of its call, and how many
+    comments there are."""
+    with story.daemon(LEASED) as daemon:
+        if not acknowledged:
+            story.deliver(daemon, number)
+        until(lambda: story.ended(daemon), 120, f"the end of the run after {what}")
+        return story.check(daemon, number), story.written(number)
+
+
 def killed(
     story: Story, points: Iterable[int], again: Callable[[], Iterable[int]] = lambda: ()
 ) -> Counter[tuple[str, int]]:
@@ -270,12 +326,7 @@ def killed(
         for each in (point, *again()):
             acknowledged, was_killed = killed_once(story, number, each, acknowledged=acknowledged)
             kills += was_killed
-        with story.daemon(LEASED) as daemon:
-            if not acknowledged:
-                story.deliver(daemon, number)
-            until(lambda: story.ended(daemon), 120, f"the end of the run after a kill at {point}")
-            status = story.check(daemon, number)
-            found[status, story.written(number)] += 1
+        found[end(story, number, acknowledged=acknowledged, what=f"a kill at {point}")] += 1
         if not kills:
             break
     return found
