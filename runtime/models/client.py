@@ -16,7 +16,9 @@ from pydantic import BaseModel
 from dslc.blocks.model import LanguageModel
 from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock
+from runtime.errors import SymbiontError
 from runtime.models import MODELS, open_model
+from runtime.models.budgets.limits import BudgetExceeded
 from runtime.models.calls.call import CallOwner, Purpose
 from runtime.models.calls.counted_calls import CallContext, CallKind, CountedCalls
 from runtime.models.calls.option_key import option_key
@@ -146,8 +148,8 @@ class ModelClient:
 
     Calls are limited together with those of all other users of the same service, repeated, end by the timeout of the
     service, and are counted for their owner. While the model is unavailable, the fallbacks are asked in order, each
-    with its own settings; never if the request itself is refused, for a wrong key or a model that does not exist, which
-    a person must fix, and never after a part of a stream was yielded.
+    with its own settings, but for those that a budget does not allow; never if the request itself is refused, for a
+    wrong key or a model that does not exist, which a person must fix, and never after a part of a stream was yielded.
     """
 
     def __init__(self, first: CountedModel, fallback: Sequence[CountedModel] = ()) -> None:
@@ -203,15 +205,15 @@ class ModelClient:
         answers. `Reply.model` says which model answered. `count`: returns the tokens of a text, by which they are
         reserved where the owner's are limited; by default they are estimated.
 
-        Raises ModelUnavailable if neither the model nor a fallback is available, ModelRefused, BudgetExceeded, and
-        `Unavailable` if what is left of a budget cannot be read.
+        Raises ModelUnavailable if neither the model nor a fallback is available, ModelRefused, BudgetExceeded if the
+        model itself is not allowed, and `Unavailable` if what is left of a budget cannot be read.
         """
         kind = CallKind(owner, purpose, lambda: _most(request, count))
         reasons = _Reasons()
         for counted in self._order(request):
             try:
                 return await counted.reply(_tempered(request, counted.block, temperature), kind)
-            except (ModelUnavailable, ModelRefused) as error:
+            except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
                 reasons.note(error, first=counted is self._first)
         raise reasons.error()
 
@@ -239,7 +241,7 @@ class ModelClient:
                         begun = True
                         yield part
                     return
-                except (ModelUnavailable, ModelRefused) as error:
+                except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
                     if begun:
                         raise
                     reasons.note(error, first=counted is self._first)
@@ -307,15 +309,15 @@ class _Reasons:
         self._first: ModelUnavailable | None = None
         self._others: list[str] = []
 
-    def note(self, error: ModelUnavailable | ModelRefused, *, first: bool) -> None:
-        """Note the error of the first model or of a fallback. Raises the first model's refusal."""
+    def note(self, error: SymbiontError, *, first: bool) -> None:
+        """Note the error of the first model or of a fallback. Raises that of the first, unless it is unavailable."""
         if not first:
-            # A fallback that a person must fix does not make the model itself unusable.
+            # A fallback that a person must fix, or that is too dear, does not make the model itself unusable.
             self._others.append(error.line())
-        elif isinstance(error, ModelRefused):
-            raise error
-        else:
+        elif isinstance(error, ModelUnavailable):
             self._first = error
+        else:
+            raise error
 
     def error(self) -> ModelUnavailable:
         """Return the error for the caller: that of the first model, and why no fallback answered."""

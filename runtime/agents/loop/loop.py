@@ -31,7 +31,8 @@ from runtime.agents.loop.transcript import without_calls
 from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.correction import read_with_corrections
 from runtime.agents.reply.reply_stream import ReplyStream
-from runtime.errors import Parked
+from runtime.errors import Parked, SymbiontError
+from runtime.models.budgets.limits import BudgetExceeded
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
 from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
@@ -175,7 +176,8 @@ class Loop:
 
     async def _compact(self, number: int, built: BuiltContext) -> bool:
         """Replace the oldest messages of the context by a summary, if it would become too large; True if that was done.
-        While the summarizing model is away the context leaves them out, and nothing is lost."""
+        While the summarizing model is away, and if a summary takes more than the limit of a day, the context leaves
+        them out, and nothing is lost."""
         entries, sizes, settings = self._state.entries, built.sizes, self._settings
         old = self._state.absorbable(
             to_summarize(entries, sizes, wanted=built.wanted, budget=settings.budget, threshold=settings.threshold)
@@ -193,7 +195,9 @@ class Loop:
 
         try:
             text = await self._log.step("summary", intent, act, key=key, repeatable=True)
-        except (ModelUnavailable, ModelRefused) as error:
+        except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
+            if not _skips_summary(error):
+                raise
             log.warning("compaction_skipped", thread_id=self._state.thread.id, error=error.line())
             return False
         tokens = self._counter.count(text)
@@ -371,6 +375,11 @@ class Loop:
     def _tell(self, event: RunEvent) -> None:
         if (publish := self._publisher()) is not None:
             publish({**event, "run_id": self._log.run_id})
+
+
+def _skips_summary(error: SymbiontError) -> bool:
+    """True if a run goes on without a summary that failed. One that no day allows would end every run of its thread."""
+    return not isinstance(error, BudgetExceeded) or error.fits_never
 
 
 def _reply_key(number: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from dslc.blocks.agent import Agent
+from dslc.blocks.model import LanguageModel
 from dslc.blocks.values.tool import matches, server_of
 from dslc.program import Program
 from runtime import extras
@@ -31,7 +32,6 @@ from runtime.threads import run
 from runtime.threads.turns.backlog import Backlog, BacklogReader
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING, WAITING
 from runtime.tool_servers.server import ProgramServer, ProgramServers
-from runtime.tools.agent.access import model_of
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 from runtime.webhooks.routing.route import MountedWebhook
 
@@ -44,7 +44,7 @@ NO_ROOM = 64 * 1024 * 1024
 _LISTED = 5
 """Maximum number of reasons in one check."""
 NONE = "none"
-"""Name of the embedding in an environment without one."""
+"""Name of the embedding in an environment without one, and of a model that is none."""
 
 
 class Check(NamedTuple):
@@ -334,15 +334,25 @@ async def _costs(context: AdminContext) -> Check | None:
     """Return what agents cannot do because costs of users are limited and their models have no prices; None if all have
     prices, or no costs are limited."""
     models = context.program.models
-    agents = ((each.name, model_of(each)) for each in context.program.agents.values() if each.enabled)
+    agents = [each for each in context.program.agents.values() if each.enabled]
     priced = {name for name, each in models.items() if None not in (each.input_price, each.output_price)}
-    missing = [f"{model} ({agent})" for agent, model in agents if model is not None and model not in priced]
+    missing = [
+        f"{model} ({agent.name})" for agent in agents for model in _models_of(agent, models) if model not in priced
+    ]
     try:
         if not missing or context.budgets is None or not await context.budgets.limits_costs():
             return None
     except Unavailable:
         return None
     return Check("limits of costs", "YELLOW", _listed("models without prices are not called for some users", missing))
+
+
+def _models_of(agent: Agent, models: Mapping[str, LanguageModel]) -> list[str]:
+    """Return the names of the models that an agent may ask: its own, that of its summarizer, and their fallbacks."""
+    given = (agent.model, agent.summarizer.model)
+    asked = [each.name for each in given if each is not None and each.name != NONE]
+    fallbacks = (other for name in asked if name in models for other in models[name].fallback)
+    return list(dict.fromkeys((*asked, *fallbacks)))
 
 
 async def model_checks(models: Sequence[ModelStatus]) -> list[Check]:
