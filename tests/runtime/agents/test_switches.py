@@ -58,7 +58,7 @@ def test_deliveries_wait_for_agents_that_are_switched_off(
     model: ScriptedModel, tmp_path: Path, given: dict[str, str]
 ) -> None:
     write_program(tmp_path, PROGRAM.format(model=model.block))
-    with running(tmp_path, "program", SYMBIONT_AGENTS="off", **given) as daemon:
+    with running(tmp_path, "program", wait=True, SYMBIONT_AGENTS="off", **given) as daemon:
         assert daemon.github(b'{"n":1}', "one").status == 202
         assert daemon.github(b'{"n":2}', "two", path="/hooks/second").status == 202
         assert states(daemon) == {("switched_off", "switched_off")}
@@ -75,7 +75,7 @@ def test_deliveries_wait_for_agents_that_are_switched_off(
         # A person still looks at what agents know, and corrects it.
         assert daemon.symbi("agent", "block", "list", "helper", **given).returncode == 0
     assert not model.bodies
-    with running(tmp_path, "program", **given) as daemon:
+    with running(tmp_path, "program", wait=True, **given) as daemon:
         until(lambda: states(daemon) == {("done", "done")}, what="the runs")
         assert checks(daemon)["deliveries"][0] == "GREEN"
     assert len(model.bodies) == 1
@@ -86,16 +86,16 @@ def test_a_message_that_waited_for_its_model_says_that_agents_are_switched_off(
 ) -> None:
     model.replies = [503]
     write_program(tmp_path, PROGRAM.format(model=model.block))
-    with running(tmp_path, "program", **given) as daemon:
+    with running(tmp_path, "program", wait=True, **given) as daemon:
         sent = json.loads(daemon.symbi("chat", "helper", "-m", "Hello", "--wait", "1", "--json", **given).stdout)
     model.replies = [says("Here again.")]
-    with running(tmp_path, "program", SYMBIONT_AGENTS="off", **given) as daemon:
+    with running(tmp_path, "program", wait=True, SYMBIONT_AGENTS="off", **given) as daemon:
         (run,) = operate(daemon, "agents.runs", {"agent": "helper"}).json()["runs"]
         assert run["state"] == "switched_off"
         followed = operate(daemon, "chat.follow", {"run": sent["run"], "thread": sent["thread"]}).json()
         assert (followed["ended"], followed["state"]) == (None, "switched_off")
         assert checks(daemon)["messages"] == ("YELLOW", f"1 message to agents waiting: {REASON}")
-    with running(tmp_path, "program", **given) as daemon:
+    with running(tmp_path, "program", wait=True, **given) as daemon:
         followed = {"run": sent["run"], "thread": sent["thread"]}
         assert operate(daemon, "chat.follow", followed).json()["messages"] == ["Here again."]
 
@@ -105,7 +105,7 @@ def test_what_waits_for_an_agent_that_its_user_has_switched_off_says_so(
 ) -> None:
     model.replies = [503]
     write_program(tmp_path, PROGRAM.format(model=model.block))
-    with running(tmp_path, "program", **given) as daemon:
+    with running(tmp_path, "program", wait=True, **given) as daemon:
         token = make_token(daemon, "--scope", "write", **given)
         sent = ask(daemon, token, "POST", "/v1/agents/helper/chat", {"input": "Hello", "subject": "ada", "wait": 0})
         run = f"/v1/agent/chat/{sent.json()['run']}"
@@ -137,7 +137,7 @@ def test_agents_without_tools_are_offered_none_and_every_call_says_so(
 ) -> None:
     model.replies = [says(memory_append={"label": "human", "content": "Likes tea."}), says("Never mind.")]
     write_program(tmp_path, PROGRAM.format(model=model.block))
-    with running(tmp_path, "program", SYMBIONT_AGENT_TOOLS="off", **given) as daemon:
+    with running(tmp_path, "program", wait=True, SYMBIONT_AGENT_TOOLS="off", **given) as daemon:
         answer = json.loads(daemon.symbi("chat", "helper", "-m", "Hello", "--json", **given).stdout)
         assert (answer["messages"], answer["ended"]) == (["Never mind."], "answered")
         (call,) = answer["tool_calls"]
@@ -154,7 +154,7 @@ def test_threads_are_not_summarized_and_the_oldest_messages_are_left_out(
 ) -> None:
     write_program(tmp_path, PROGRAM.format(model=model.block))
     long = " ".join(["long"] * 700)
-    with running(tmp_path, "program", SYMBIONT_AGENT_COMPACTION="off", **given) as daemon:
+    with running(tmp_path, "program", wait=True, SYMBIONT_AGENT_COMPACTION="off", **given) as daemon:
         thread = json.loads(daemon.symbi("chat", "helper", "-m", f"first {long}", "--json", **given).stdout)["thread"]
         for number in range(4):
             asked = daemon.symbi("chat", "helper", "-m", f"{number} {long}", "--json", **given)
@@ -176,7 +176,7 @@ def test_what_agents_remember_gets_its_vectors_when_they_are_switched_on(
     model: ScriptedModel, tmp_path: Path, given: dict[str, str]
 ) -> None:
     write_program(tmp_path, PROGRAM.format(model=model.block))
-    with running(tmp_path, "program", SYMBIONT_AGENT_EMBEDDING="off", **given) as daemon:
+    with running(tmp_path, "program", wait=True, SYMBIONT_AGENT_EMBEDDING="off", **given) as daemon:
         token = make_token(daemon, "--scope", "write", **given)
         fact = {"agent": "helper", "content": "Ada likes tea."}
         assert ask(daemon, token, "POST", "/v1/tools/archival_insert", fact).status == 200
@@ -187,5 +187,5 @@ def test_what_agents_remember_gets_its_vectors_when_they_are_switched_on(
         assert "SYMBIONT_AGENT_EMBEDDING" in checks(daemon)["embedding of notes"][1]
         found = ask(daemon, token, "POST", "/v1/tools/archival_search", {"agent": "helper", "query": "tea"})
         assert "Ada likes tea." in found.body.decode()
-    with running(tmp_path, "program", **given) as daemon:
+    with running(tmp_path, "program", wait=True, **given) as daemon:
         until(lambda: vectors(daemon, "notes")[1] == 0, what="the vectors of the notes")
