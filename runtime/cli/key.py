@@ -46,7 +46,13 @@ def status(root: Path | None, as_json: bool) -> None:
     click.echo(printable(f"last export  {_exported(answer['exported'])}"))
     click.echo()
     rows = [
-        (each["user"], each["id"], str(each["generation"]), _used(each["used"], answer["bound"]), _since(each))
+        (
+            each["user"],
+            each["id"],
+            str(each["generation"]),
+            f"{each['used']:,} ({each['used'] / answer['bound']:.1%} of the bound)",
+            local_time(each["created_at"]),
+        )
         for each in answer["most_used"]
     ]
     print_table(("user", "key", "generation", "used", "since"), rows, empty="There are no keys yet.")
@@ -72,15 +78,7 @@ def _exported(record: dict[str, Any] | None) -> str:
     if record is None:
         return "never: `symbi key export FILE`"
     text = f"{local_time(record['at'])}, to {record['file']}"
-    return text if record["current"] else f"{text}; keys were rotated or forgotten since: export again"
-
-
-def _used(number: int, bound: int) -> str:
-    return f"{number:,} ({number / bound:.1%} of the bound)"
-
-
-def _since(each: dict[str, Any]) -> str:
-    return local_time(each["created_at"])
+    return text if record["current"] else f"{text}\n{' ' * 13}keys were rotated or forgotten since: export again"
 
 
 @key.command(short_help="Rotate the key of a user, of all users, or the master key.")
@@ -119,7 +117,7 @@ def rotate(
         click.echo(printable(f"{counted(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}"))
         if to is not None:
             click.echo(printable(f"set SYMBIONT_MASTER_KEY to {to} before the next start"))
-        click.echo("`symbi key export FILE` replaces an export, which needs the master key before")
+        click.echo("an export made before needs the master key before: replace it with `symbi key export FILE`")
     else:
         again = counted(answer["sealed_again"], "value")
         click.echo(f"{counted(answer['rotated'], 'key')} rotated, {again} encrypted again")

@@ -125,7 +125,7 @@ def _print_user(answer: Mapping[str, Any]) -> None:
 
 def _shown_limits(limits: Mapping[str, Any]) -> str:
     shown = (
-        f"{LIMITS[name]}: {limit if limit == 'none' else shown_amount(name, limit)}"
+        f"{'no limit of' if limit == 'none' else shown_amount(name, limit)} {LIMITS[name]}"
         for name, limit in limits.items()
         if limit is not None
     )

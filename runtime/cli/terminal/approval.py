@@ -19,8 +19,9 @@ def print_approval(approval: Mapping[str, Any], *, err: bool = False) -> None:
     model says about them is shown. `err`: on standard error."""
     state = "" if approval["state"] == "awaiting" else f", {approval['state']}"
     click.secho(f"{approval['id']}  {one_line(approval['tool'])}{state}", bold=True, err=err)
-    until = "" if state else f", denied at {local_time(approval['deadline'])} if nobody answers"
-    click.echo(f"  agent {approval['agent']}, asked {local_time(approval['created_at'])}{until}", err=err)
+    click.echo(f"  agent {approval['agent']}, asked {local_time(approval['created_at'])}", err=err)
+    if not state:
+        click.echo(f"  denied at {local_time(approval['deadline'])} if nobody answers", err=err)
     if state and approval["decided_at"] is not None:
         by = f" by {one_line(approval['decided_by'])}" if approval["decided_by"] else ""
         why = f": {one_line(approval['reason'])}" if approval["reason"] else ""

@@ -181,7 +181,7 @@ def test_the_limits_of_a_user_are_set_shown_and_taken_back(daemon: Daemon) -> No
         "runs_per_hour": {"set": "none", "most": None},
     }
     listed = daemon.symbi("user", "list").stdout
-    assert "tokens per day: 100,000, cost per day: $1.5000, runs per hour: none" in listed
+    assert "100,000 tokens per day, $1.5000 cost per day, no limit of runs per hour" in listed
 
     back = shown(daemon.symbi("user", "set", "lim", "--tokens-per-day", "default", "--json"))
     assert back["limits"]["tokens_per_day"] == {"set": None, "most": None}

@@ -28,6 +28,7 @@ def test_all_arguments_are_shown_without_control_characters(capsys: pytest.Captu
     assert '"number": 5' in said
     assert "Fine\\u001b[2J\ufffd\\nline" in said
     assert "if nobody answers" in said
+    assert max(map(len, said.splitlines())) <= 80
     assert "\x1b" not in said.replace("\x1b[1m", "").replace("\x1b[0m", "")
 
 
