@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from dslc.blocks.block import Block, GroupModel, NamedGroupModel
+from dslc.blocks.model import SMALLEST_WINDOW
 from dslc.blocks.values.types import As, Guarded, Name, Tool
 from dslc.blocks.variant import Variant
 
@@ -15,13 +16,17 @@ _Model = Annotated[Variant | None, As("variant", family="model", block="model")]
 UserSetting = Literal["enabled", "model", "max_tokens", "compaction_threshold", "system_prompt", "preferences"]
 """A setting that a user can give an agent, in place of the program's."""
 
+ContextTokens = Annotated[int, Field(ge=SMALLEST_WINDOW, le=1_000_000_000)]
+"""Size of a context, in tokens. Less than the smallest window has no room for an instruction and a message."""
+CompactionThreshold = Annotated[float, Field(ge=0.1, le=1)]
+"""Share of a context that is used before older parts are summarized."""
+
 
 class AgentContext(GroupModel):
     """Size of the agent's context."""
 
-    max_tokens: int = Field(
+    max_tokens: ContextTokens = Field(
         default=100_000,
-        ge=1,
         description="Maximum tokens of context; never more than the window of the model.",
     )
     reply_tokens: int | None = Field(
@@ -31,10 +36,8 @@ class AgentContext(GroupModel):
         "`max_tokens`, and than the window of the model.",
         examples=[2048],
     )
-    compaction_threshold: float = Field(
+    compaction_threshold: CompactionThreshold = Field(
         default=0.8,
-        ge=0.1,
-        le=1,
         description="Share of the context that may be used before older parts are summarized.",
     )
 

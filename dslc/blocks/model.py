@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,9 @@ from dslc.blocks.values.types import As, Name
 from dslc.blocks.variant import Variant
 
 _Reference = Annotated[Name, As("reference", block="model")]
+
+SMALLEST_WINDOW: Final = 1024
+"""Smallest window of a model, and smallest context of an agent, in tokens."""
 
 
 class LanguageModel(Block):
@@ -48,7 +51,7 @@ class LanguageModel(Block):
     temperature: float = Field(default=0.7, ge=0, le=2, description="Temperature of the replies to an agent.")
     window: int | None = Field(
         default=None,
-        ge=1024,
+        ge=SMALLEST_WINDOW,
         description="Maximum tokens of a request and its reply together; by default what the service says.",
         examples=[32_768],
     )

@@ -210,7 +210,7 @@ class _Fixed:
         if self.tokens > room:
             raise NoRoom(
                 f"the instruction has about {self.tokens} tokens, and a request may have {self._budget.request}",
-                hint="shorten the instruction, or use a model with a larger window",
+                hint="shorten the instruction, or allow more: `max_tokens` of the agent, and the window of its model",
             )
 
     def _ways(self) -> Iterator[Callable[[], None]]:

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from dslc.blocks.agent import UserSetting
+from dslc.blocks.agent import CompactionThreshold, ContextTokens, UserSetting
 from runtime.tools.patterns import AGENT
 
-_LARGEST_WINDOW = 1_000_000_000
 _PREFERENCES = 100
 """Maximum number of preferences."""
+_LONGEST_PREFERENCE = 2000
+"""Maximum characters of a preference."""
 
 
 def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("it is blank")
     return text
+
+
+def _plain_value(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Return the value. One message says what it can be, instead of one for each of the types."""
+    try:
+        return read(value)
+    except ValidationError:
+        what = f"neither a text of at most {_LONGEST_PREFERENCE:,} characters, nor a number, true or false"
+        raise ValueError(what) from None
 
 
 def _one_line(text: str) -> str:
@@ -38,11 +56,11 @@ Model = Annotated[
     Field(description="The model, by the name of its block in the program.", examples=["fast"]),
 ]
 MaxTokens = Annotated[
-    Annotated[int, Field(ge=1, le=_LARGEST_WINDOW)] | None,
+    ContextTokens | None,
     Field(description="Maximum tokens of context; never more than the window of the model.", examples=[32_000]),
 ]
 Threshold = Annotated[
-    Annotated[float, Field(ge=0.1, le=1)] | None,
+    CompactionThreshold | None,
     Field(description="Share of the context that may be used before older parts are summarized.", examples=[0.8]),
 ]
 SystemPrompt = Annotated[
@@ -52,7 +70,9 @@ SystemPrompt = Annotated[
     ),
 ]
 _Preference = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
-_PreferenceValue = Annotated[str, Field(max_length=2000)] | bool | int | float
+_PreferenceValue = Annotated[
+    Annotated[str, Field(max_length=_LONGEST_PREFERENCE)] | bool | int | float, WrapValidator(_plain_value)
+]
 Preferences = Annotated[
     Annotated[dict[_Preference, _PreferenceValue], Field(max_length=_PREFERENCES)] | None,
     Field(

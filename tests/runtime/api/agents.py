@@ -27,7 +27,7 @@ from tests.runtime.api.app import App, program_of
 PROGRAM = """
 model fast { service ollama }
 model strong { service ollama window 4096 }
-agent assistant { model fast main true instruction "You help." context { max_tokens 9000 reply_tokens 500 }
+agent assistant { model fast main true instruction "You help." context { max_tokens 9000 reply_tokens 1500 }
     block team { value "Ada, Bob" } }
 agent researcher { model strong }
 agent recorder {}
