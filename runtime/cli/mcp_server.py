@@ -44,10 +44,10 @@ def list_(root: Path | None, as_json: bool) -> None:
         print_json(answer)
         return
     rows = [
-        (row["server"], row["kind"], row["state"], str(row["offered"]), one_line(_remarks(row)))
+        (row["server"], row["kind"], row["state"], str(row["offered"]), one_line(_remarks(row)) or "-")
         for row in answer["servers"]
     ]
-    print_table(("server", "kind", "state", "tools", ""), rows, empty="The program declares no servers.")
+    print_table(("server", "kind", "state", "tools", "note"), rows, empty="The program declares no servers.")
 
 
 @mcp_server.command(short_help="Show the tools of the server NAME.")
@@ -188,7 +188,8 @@ def _print_inspected(shown: Mapping[str, Any], found: Mapping[str, Any]) -> None
     for line in found["refused"]:
         click.secho(printable(f"not offered: {line}"), fg="yellow")
     if not first and not (found["new"] or found["changed"] or found["gone"]):
-        click.echo(f"its {counted(len(tools), 'tool')} are as they were approved")
+        same = "is as it was approved" if len(tools) == 1 else "are as they were approved"
+        click.echo(f"its {counted(len(tools), 'tool')} {same}")
 
 
 def _print_tool(tool: Mapping[str, Any], prefix: str = "") -> None:

@@ -20,12 +20,17 @@ def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[st
     field = model.model_fields.get(first)
     if error["type"] == "string_pattern_mismatch" and len(path) == 1 and field is not None and field.description:
         # A pattern is not readable for people.
-        message = f"invalid; expected: {field.description.rstrip('.')}"
+        message = f"invalid; expected: {_continued(field.description.rstrip('.'))}"
     elif error["type"] == "extra_forbidden" and len(path) == 1:
         message = unknown_parameter(first, known)
     elif error["type"] == "missing":
         message = "it is required"
-    return path, message
+    return path, _continued(message)
+
+
+def _continued(sentence: str) -> str:
+    """Return a sentence as it goes on after a colon."""
+    return sentence if sentence[1:2].isupper() else f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def unknown_parameter(given: str, known: Collection[str]) -> str:

@@ -16,7 +16,7 @@ from runtime.cli.terminal.output import as_read, counted, one_line, print_json, 
 from runtime.errors import SymbiontError
 
 ANSWERED = ("answered", "done")
-_FIELDS = ("run", "thread", "messages", "tool_calls", "usage", "ended")
+_FIELDS = ("run", "thread", "messages", "tool_calls", "usage", "ended", "state", "error", "notes")
 _LONGEST = 200
 _DONE = "done"
 """The name of the call that ends a turn, and does nothing else."""

@@ -49,11 +49,6 @@ class Asked(NamedTuple):
 Answers = dict[str, Any]
 """The stored row of each call by its id; None for one that was approved for good."""
 
-COLUMNS: Final = (
-    "id", "user_id", "agent", "thread_id", "run_id", "call_id", "tool", "state", "deadline", "created_at",
-    "decided_at", "decided_by", "reason", "content",
-)  # fmt: skip
-
 _NEW: Final = (
     *("id", "user_id", "agent", "thread_id", "run_id", "call_id", "tool"),
     *("state", "deadline", "created_at", "content"),
@@ -61,7 +56,7 @@ _NEW: Final = (
 
 
 class ApprovalRow(NamedTuple):
-    """A row as it is stored, in the order of `COLUMNS`."""
+    """A row as it is stored."""
 
     id: str
     user_id: str
@@ -77,6 +72,9 @@ class ApprovalRow(NamedTuple):
     decided_by: str | None
     reason: bytes | None
     content: bytes
+
+
+COLUMNS: Final = ApprovalRow._fields
 
 
 def ask(connection: Connection, asked: Sequence[Asked]) -> list[Answers | Exception]:

@@ -113,8 +113,13 @@ def _check(context: Context, agent: Agent, settings: Mapping[str, Any]) -> None:
     """Raise Conflict for a locked setting, WrongParameters for a value that does not fit the program."""
     locked = [name for name in settings if name in agent.lock]
     if locked:
-        names = ", ".join(locked)
-        raise Conflict(f"the program locks {names} of the agent {agent.name}", hint=f"leave out {names}")
+        # Files are named to administrators only.
+        where = context.program.origins.get(("agent", agent.name)) if context.caller.may("admin") else None
+        block = f"`agent {agent.name}`{f' ({where})' if where else ''}"
+        raise Conflict(
+            f"the program locks {', '.join(locked)}: `lock` in the block {block}",
+            hint="users cannot change what is named there; the author of the program can remove it from `lock`",
+        )
     models, model = offered_models(context.program), settings.get("model")
     if model is not None and model not in models:
         unknown = unknown_name("model", model, models)

@@ -88,6 +88,8 @@ def test_a_message_that_waited_for_its_model_says_that_agents_are_switched_off(
     write_program(tmp_path, PROGRAM.format(model=model.block))
     with running(tmp_path, "program", wait=True, **given) as daemon:
         sent = json.loads(daemon.symbi("chat", "helper", "-m", "Hello", "--wait", "1", "--json", **given).stdout)
+        assert (sent["ended"], sent["state"]) == (None, "model_unavailable")
+        assert "503" in sent["error"]
     model.replies = [says("Here again.")]
     with running(tmp_path, "program", wait=True, SYMBIONT_AGENTS="off", **given) as daemon:
         (run,) = operate(daemon, "agents.runs", {"agent": "helper"}).json()["runs"]

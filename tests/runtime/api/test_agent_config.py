@@ -39,7 +39,7 @@ PROGRAMS = {
 
 
 WRONG: list[tuple[str, list[Any]]] = [
-    ("max_tokens", [0, -1, 10**30, 1.5, "9", True, 500, 499]),
+    ("max_tokens", [0, 1, 1023, -1, 10**30, 1.5, "9", True, 1500, 1499]),
     ("compaction_threshold", [0.09, 1.01, "x", -1]),
     ("system_prompt", ["", "  \n", 1, "x" * 100_001]),
     ("preferences", [[], "x", {"": 1}, {"a\nb": 1}, {"x" * 101: 1}, {"a": {}}, {"a": [1]}, {"a": "x" * 2001}]),
@@ -49,7 +49,7 @@ WRONG: list[tuple[str, list[Any]]] = [
     ("version", [-1]),
     ("timezone", ["UTC"]),
 ]
-"""Values that are refused. A reply of the agent has 500 tokens."""
+"""Values that are refused. A reply of the agent has 1500 tokens."""
 
 
 @pytest.fixture
@@ -102,7 +102,9 @@ async def test_what_the_program_locks_cannot_be_changed_and_what_was_stored_is_i
     assert all(any(name in note and "locks" in note for note in shown["notes"]) for name in locked)
     for name in locked:
         body = {name: EVERYTHING[name], "max_tokens": 4000}
-        assert name in refused(await app.ask(token, "PUT", CONFIG, body), 409)
+        told_why = refused(await app.ask(token, "PUT", CONFIG, body), 409)
+        assert f"{name}: `lock` in the block `agent assistant`" in told_why
+        assert ".symbiont" not in told_why, "files are named to administrators only"
     assert told(await app.ask(token, "GET", CONFIG)) == shown
     assert told(await app.ask(token, "PUT", CONFIG, {"max_tokens": 4000, "model": None}))["notes"] == []
 
@@ -123,15 +125,14 @@ async def test_values_have_the_bounds_of_the_language(app: App) -> None:
     for name, wrong in ((name, each) for name, values in WRONG for each in values):
         assert f"/{name}" in refused(await app.ask(token, "PUT", CONFIG, {name: wrong}), 422), (name, wrong)
     assert told(await app.ask(token, "GET", CONFIG))["version"] == 0
-    for right in ({"max_tokens": 501, "compaction_threshold": 0.1}, {"compaction_threshold": 1}):
+    for right in ({"max_tokens": 1501, "compaction_threshold": 0.1}, {"compaction_threshold": 1}):
         assert (await app.ask(token, "PUT", CONFIG, right)).status == 200
     bounds = {setting.name: setting for setting in settings_of(AgentContext)}
     for name in ("max_tokens", "compaction_threshold"):
         schema = next(
             each for each in TOOLS["agent_config_edit"].schema["properties"][name]["anyOf"] if "minimum" in each
         )
-        assert schema["minimum"] == bounds[name].minimum
-        assert bounds[name].maximum in (None, schema["maximum"])
+        assert (schema["minimum"], schema["maximum"]) == (bounds[name].minimum, bounds[name].maximum)
 
 
 async def test_of_two_changes_to_one_version_one_counts(app: App) -> None:

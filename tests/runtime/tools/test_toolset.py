@@ -96,7 +96,7 @@ async def test_binding_changes_only_the_tools_that_have_the_parameter() -> None:
 
 
 def test_a_wrong_value_cannot_be_bound() -> None:
-    with pytest.raises(WrongParameters, match="note: agent: "):
+    with pytest.raises(WrongParameters, match="note: agent: invalid; expected: name of an agent"):
         TOOLS.only(["note"]).bind(agent="No Such Name")
 
 

@@ -22,7 +22,7 @@ agent helper {{ memory notes model scripted instruction "You help in the garden.
 agent recorder {{ memory notes }}
 """
 SECOND = 'agent second { memory notes model scripted instruction "You help in the kitchen." }\n'
-FIELDS = {"run", "thread", "messages", "tool_calls", "usage", "ended"}
+FIELDS = {"run", "thread", "messages", "tool_calls", "usage", "ended", "state", "error", "notes"}
 
 
 @pytest.fixture

@@ -56,11 +56,16 @@ def all_of_it(config: Symbi, root: Path) -> None:
     good(config("unset", "assistant", "preferences", "max_tokens", "system_prompt"))
     assert shown(config) == before
     for arguments, why in (
-        (("set", "assistant", "enabled", "off"), "the program locks enabled"),
+        (
+            ("set", "assistant", "enabled", "off"),
+            f"enabled: `lock` in the block `agent assistant` ({root}/program/hooks.symbiont:4)",
+        ),
+        (("set", "assistant", "enabled", "off"), "the author of the program can remove it from `lock`"),
         (("set", "assistant", "enabled", "perhaps"), "is not true or false"),
         (("set", "assistant", "model", "stong"), "did you mean strong"),
         (("set", "assistant", "max_tokens", "many"), "is not a number"),
-        (("set", "assistant", "max_tokens", "0"), "max_tokens"),
+        (("set", "assistant", "max_tokens", "1"), "max_tokens: input should be greater than or equal to 1024"),
+        (("set", "assistant", "preferences", '{"a": {"b": 1}}'), "preferences.a: neither a text of at most 2,000"),
         (("set", "assistant", "modle", "fast"), "did you mean model"),
         (("set", "assistant", "preferences", "x"), "not JSON"),
         (("set", "assistant", "system_prompt", "@nothing.md"), "no such file"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from runtime.cli.chat.answer import LiveAnswer, print_answer
+from runtime.cli.chat.answer import LiveAnswer, print_answer, print_answer_json
 from runtime.cli.chat.conversation import show_notices
 
 CALL = {"event": "call", "id": "1", "name": "memory_append", "arguments": {"label": "human", "content": "Name: Ada"}}
@@ -39,6 +40,14 @@ def shown(capfd: pytest.CaptureFixture[str]) -> Any:
         return "".join(outputs)
 
     return show
+
+
+def test_an_answer_for_a_program_says_why_the_run_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "a call of merge waits for the approval of a person"
+    rest = {"ended": None, "state": "awaiting", "error": why, "thread": "t", "usage": {}}
+    print_answer_json({**answer(), **rest})
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["ended"], printed["state"], printed["error"], printed["notes"]) == (None, "awaiting", why, [])
 
 
 def test_parts_of_a_message_are_one_line_and_shown_once(shown: Any) -> None:

@@ -104,7 +104,7 @@ def test_a_failure_on_the_admin_socket_says_what_kind_it_is(daemon: Daemon) -> N
     error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
     assert error["failure"] == {
         "code": "invalid_params",
-        "message": "Input should be greater than or equal to 1",
+        "message": "input should be greater than or equal to 1",
         "field": "limit",
         "example": {"limit": 5},
     }
