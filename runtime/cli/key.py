@@ -30,11 +30,15 @@ def key() -> None:
     """
 
 
-@key.command()
+@key.command(short_help="Show where the keys are, and how often they were used.")
 @root_option
 @json_option
 def status(root: Path | None, as_json: bool) -> None:
-    """Show where the keys are, how often they were used, and what is being encrypted again."""
+    """Show where the keys are, how often they were used, and what is being encrypted again.
+
+    A key may encrypt 2^32 values, the bound of NIST SP 800-38D. Users get a new key at half of it, and by `symbi key
+    rotate`.
+    """
     answer = call(find_root(root), "keys.status")
     if as_json:
         print_json(answer)
@@ -168,8 +172,8 @@ def _json(content: dict[str, Any]) -> bytes:
 def import_(file: Path, root: Path | None, as_json: bool) -> None:
     """Put back the keys in FILE that are missing, after `keys.db` or the schema `symbiont_keys` was lost.
 
-    No daemon may run on the root, and its data has to be there. Keys of users that were removed since the export stay
-    forgotten.
+    No daemon may run on the root. It needs its data, and the master key with which FILE was made. Keys of users that
+    were removed since the export stay forgotten.
     """
     from runtime.daemon.key_import import import_keys
 

@@ -38,7 +38,16 @@ def mcp_server() -> None:
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """List the servers of the program, and the state of each."""
+    """List the servers of the program, and the state of each.
+
+    \b
+    unapproved  nobody has approved it: it is not started
+    changed     its block is not as it was approved: it is not started
+    no secret   a secret of its block is missing: it is not started
+    connecting  it has not answered yet, or no daemon runs agents
+    connected   agents use its tools
+    away        it does not answer, and is tried again
+    """
     answer = call(find_root(root), "mcp_servers.list")
     if as_json:
         print_json(answer)

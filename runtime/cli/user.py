@@ -86,7 +86,7 @@ def show(name: str, root: Path | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--tokens-per-day", metavar="N", help="Maximum tokens of requests and replies per day (UTC).")
 @click.option("--cost-per-day", metavar="DOLLARS", help="Maximum cost per day (UTC) in US dollars.")
-@click.option("--runs-per-hour", metavar="N", help="Maximum number of runs that begin per hour.")
+@click.option("--runs-per-hour", metavar="N", help="Maximum number of runs that begin per hour (UTC).")
 @root_option
 @json_option
 def set_(
@@ -101,6 +101,8 @@ def set_(
 
     A limit is a number, `none` for no limit, or `default` for that of the daemon (SYMBIONT_USER_TOKENS_PER_DAY,
     SYMBIONT_USER_COST_PER_DAY, SYMBIONT_USER_RUNS_PER_HOUR). Runs that wait because of a limit are tried again.
+
+    For example: symbi user set ada --tokens-per-day 100000 --cost-per-day 1.50
     """
     limits = {"tokens_per_day": tokens_per_day, "cost_per_day": cost_per_day, "runs_per_hour": runs_per_hour}
     answer = call(find_root(root), "users.set", {"name": name, **limits})
@@ -134,13 +136,20 @@ def _shown_limits(limits: Mapping[str, Any]) -> str:
 
 @user.command(short_help="Remove a user and, without --keep, all its data.")
 @click.argument("name")
-@click.option("--keep", is_flag=True, help="Keep the data of the user; only administrators can see it.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep the data of the user, encrypted with the owner's key; only administrators can see it.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @root_option
 @json_option
 def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -> None:
     """Remove the user NAME permanently, with its tokens, the webhooks it created, their deliveries, and its items in
     every memory.
+
+    Without --keep the key of the user is forgotten first: what copies of the data have of the user cannot be read from
+    then on, except with an export of keys from before.
 
     Exit code 1 if something could not be deleted. The daemon tries again; so does the same command with `id:ID`.
     """
@@ -152,6 +161,8 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     answer = call(found, "users.remove", {"name": name, "keep": keep}, progress=no_progress)
     if as_json:
         print_json(answer)
+    elif not (answer["removed"] or answer["items"] or answer["rows"] or answer["problems"]):
+        click.echo(f"nothing is stored of {name}")
     else:
         click.echo(
             f"removed {name}, {counted(answer['tokens'], 'access token')} and {counted(answer['webhooks'], 'webhook')}"

@@ -117,7 +117,8 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
     The user's tokens are invalid at once. The key of the user is forgotten before the data is deleted; with `keep` the
     data is sealed again with the owner's key first, in the background. An interrupted removal is completed by the
-    process that owns the root next, or by the same again; without the name, by `id:ID`.
+    process that owns the root next, or by the same again; without the name, by `id:ID`. `removed` is false if there was
+    no such user any more.
     """
     name, keep = text(parameters, "name"), flag(parameters, "keep")
     user_id = await users.find(context.database, name)
@@ -139,6 +140,7 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     return {
         "user": name,
         "id": user_id,
+        "removed": removed is not None,
         "tokens": tokens,
         "webhooks": webhooks,
         "kept": keep,

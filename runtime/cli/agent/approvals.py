@@ -29,7 +29,11 @@ from runtime.cli.terminal.output import (
 @root_option
 @json_option
 def pending(agent: str | None, decided: bool, limit: int, user: str | None, root: Path | None, as_json: bool) -> None:
-    """List the calls of AGENT, by default of all agents, that wait for a person, newest first, with all arguments."""
+    """List the calls of AGENT, by default of all agents, that wait for a person, newest first, with all arguments.
+
+    `symbi agent approve ID` and `symbi agent deny ID` decide. A call that nobody decides about is denied at its
+    deadline, a day after it was asked about unless SYMBIONT_CONFIRM_SECONDS says otherwise.
+    """
     given = {"agent": agent, "decided": decided, "limit": limit, "user": user}
     answer = call(find_root(root), "approval_list", given)
     if as_json:
@@ -43,11 +47,13 @@ def pending(agent: str | None, decided: bool, limit: int, user: str | None, root
 
 @click.command(short_help="Approve a call.")
 @click.argument("approval_id", metavar="ID")
-@click.option("--always", is_flag=True, help="The agent may call this tool from now on without asking.")
+@click.option("--always", is_flag=True, help="The agent may call this tool for this user from now on without asking.")
 @root_option
 @json_option
 def approve(approval_id: str, always: bool, root: Path | None, as_json: bool) -> None:
     """Approve the call ID: it runs exactly as `symbi agent pending` shows it. ID is an id, or its unique prefix.
+
+    The agent goes on at once if a daemon runs, else when one is started.
 
     Of several decisions about a call only the first one counts; the exit code of the others is 1.
     """
@@ -79,7 +85,7 @@ def _print_decided(answer: Mapping[str, Any], *, as_json: bool) -> None:
         click.echo(f"{answer['state']} the call of {answer['tool']} by {answer['agent']}: {answer['id']}")
 
 
-@click.group()
+@click.group(short_help="List and revoke tools that were approved for good.")
 def approvals() -> None:
     """List and revoke what `symbi agent approve --always` has approved."""
 

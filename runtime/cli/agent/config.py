@@ -54,8 +54,21 @@ def show(agent: str | None, user: str | None, root: Path | None, as_json: bool) 
 def set_(agent: str, setting: str, value: str, user: str | None, root: Path | None, as_json: bool) -> None:
     """Change SETTING of AGENT to VALUE: @ and a file for its text, or - for standard input.
 
-    Settings are `enabled`, `model`, `max_tokens`, `compaction_threshold`, `system_prompt`, `preferences` with a JSON
-    object, and `preferences.NAME` for one of them. The agent uses the new value from its next attempt on.
+    \b
+    enabled               true or false
+    model                 the name of a `model` block of the program
+    max_tokens            tokens of the context, at least 1024
+    compaction_threshold  0.1 to 1: share of the context that may be used
+                          before older messages are summarized
+    system_prompt         the instruction for every run
+    preferences           a JSON object: {"language": "Italian"}
+    preferences.NAME      one of the preferences
+
+    The agent uses the new value from its next attempt on. For example:
+
+    \b
+    symbi agent config set assistant preferences.language Italian
+    symbi agent config set assistant system_prompt @prompt.md
     """
 
     def change(own: dict[str, Any]) -> None:

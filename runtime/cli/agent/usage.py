@@ -14,7 +14,13 @@ from runtime.cli.terminal.output import json_option, print_json, print_table, ro
 
 
 @click.command(short_help="Show what models used, and how much of the limits is left.")
-@click.option("--by", type=click.Choice(["agent", "model", "user", "day"]), default="agent", show_default=True)
+@click.option(
+    "--by",
+    type=click.Choice(["agent", "model", "user", "day"]),
+    default="agent",
+    show_default=True,
+    help="What a row counts.",
+)
 @click.option("--since", metavar="TIME", help="A duration before now (2h, 7d) or a date.  [default: today, UTC]")
 @click.option("--agent", metavar="NAME", help="Only the calls of this agent.")
 @click.option("--user", metavar="NAME", help="Only the calls for this user.  [default: all users]")
@@ -24,7 +30,8 @@ def usage(by: str, since: str | None, agent: str | None, user: str | None, root:
     """Show what the calls of models and embeddings used and cost, and how much of the limits of agents and users is
     used or reserved.
 
-    Days are those of UTC; with `--by day` the last thirty are shown.
+    Days are those of UTC; with `--by day` the last thirty are shown. Costs are US dollars: `-` if no price is known,
+    with `+` if some are not. `--json` has the same as numbers.
     """
     answer = call(find_root(root), "agent_usage", {"by": by, "since": since, "agent": agent, "user": user})
     if as_json:

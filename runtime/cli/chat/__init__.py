@@ -50,8 +50,11 @@ def chat(
     A conversation continues the agent's main thread, with everything that was said there. Without a terminal, standard
     input is one question, as with `-m`.
 
-    Exit code 0 if the question was answered; 1 if the turn failed or was cancelled, or if the model was away for
-    --wait seconds: the message stays, and is answered when the model is back.
+    Exit code 0 if the question was answered; 1 if the turn failed or was cancelled, if it waits for an approval, at a
+    limit or because of a switch, or if the model was away for --wait seconds: the message stays, and is answered later.
+
+    --json prints one object: the messages and tool_calls, how the run ended (null if it goes on), and its state and
+    error, which say what it waits for.
     """
     if new and thread is not None:
         raise UsageError("--new and --thread exclude each other")

@@ -103,6 +103,8 @@ def test_people_are_shown_names_and_programs_ids(daemon: Daemon) -> None:
 def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
     refused(daemon.symbi("user", "add", "Ada Lovelace"), 2, "'Ada Lovelace' is not a valid user name", "help:")
     refused(daemon.symbi("user", "add", "owner"), 1, "the user owner exists already")
+    again = daemon.symbi("user", "remove", "id:no-such-user", "--yes")
+    assert (again.returncode, again.stdout) == (0, "nothing is stored of id:no-such-user\n")
     refused(daemon.symbi("user", "remove", "owner", "--yes"), 2, "cannot be removed")
     refused(daemon.symbi("user", "remove", "nobody", "--yes"), 2, "no user is called 'nobody'")
     refused(daemon.symbi("user", "remove", "owner"), 2, "cannot be removed")

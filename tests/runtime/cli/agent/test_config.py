@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
+from dslc.blocks.agent import UserSetting
+from dslc.blocks.model import SMALLEST_WINDOW
 from runtime.daemon.process.root import make
 from tests.runtime.cli.agent.test_block import Symbi
 from tests.runtime.cli.memory.test_commands import good
@@ -88,3 +91,9 @@ def test_settings_are_shown_changed_and_taken_back_without_a_daemon(tmp_path: Pa
     write_program(tmp_path, PROGRAM)
     make(tmp_path, environment(), tmp_path)
     all_of_it(partial(symbi, "agent", "config", root=tmp_path), tmp_path)
+
+
+def test_help_has_every_setting_and_its_bounds() -> None:
+    said = symbi("agent", "config", "set", "--help", root=Path.cwd()).stdout
+    assert all(f"\n  {name} " in said for name in get_args(UserSetting))
+    assert f"at least {SMALLEST_WINDOW}" in said
