@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
@@ -12,6 +13,9 @@ from runtime.api.rest.problem import Problem
 from runtime.memory.indexing.progress import Progress
 
 CONTENT_TYPE: Final = "text/event-stream"
+_JSON: Final = ("application/json", "application/*", "*/*")
+"""The media ranges with JSON, the most specific first."""
+_WEIGHT: Final = re.compile(r";\s*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*(?:;|$)", re.IGNORECASE)
 HEARTBEAT: Final = b":\n\n"
 """A comment, which clients ignore."""
 PROGRESS_SECONDS: Final = 0.1
@@ -34,8 +38,16 @@ class ServerSentEvent(NamedTuple):
 
 
 def accepts_events(accept: str | None) -> bool:
-    """Return True if the header `Accept` names the type of event streams."""
-    return any(each.partition(";")[0].strip().lower() == CONTENT_TYPE for each in (accept or "").split(","))
+    """Return True if the header `Accept` names the type of event streams, and does not prefer JSON by its weights
+    (RFC 9110, section 12.5.1)."""
+    weights = dict(map(_weighted, (accept or "").split(",")))
+    json_weight = next((weights[each] for each in _JSON if each in weights), 0.0)
+    return 0 < weights.get(CONTENT_TYPE, 0.0) >= json_weight
+
+
+def _weighted(media_range: str) -> tuple[str, float]:
+    weight = _WEIGHT.search(media_range)
+    return media_range.partition(";")[0].strip().lower(), 1.0 if weight is None else float(weight[1])
 
 
 async def progress_events(call: Callable[[Progress], Awaitable[Any]]) -> AsyncGenerator[bytes]:

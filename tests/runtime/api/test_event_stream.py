@@ -122,7 +122,15 @@ async def test_a_call_that_fails_after_its_cancellation_is_not_logged_as_unhandl
         ("application/json", False),
         ("text/event-stream", True),
         ("application/json;q=0.5, Text/Event-Stream; q=1", True),
+        ("application/json, text/event-stream", True),
+        ("text/event-stream;q=0.001", True),
+        ("text/event-stream;q=0", False),
+        ("text/event-stream; Q=0.000, application/json", False),
+        ("application/json, text/event-stream;q=0.9", False),
+        ("text/event-stream;q=0.9, */*", False),
+        ("text/event-stream;q=0.9, */*;q=0.1", True),
+        ("application/json;q=0, text/event-stream;q=0.5, */*", True),
     ],
 )
-def test_events_are_sent_to_clients_that_name_their_type(accept: str | None, expected: bool) -> None:
+def test_events_are_sent_to_clients_that_name_their_type_and_do_not_prefer_json(accept: str | None, expected: bool) -> None:
     assert accepts_events(accept) is expected
