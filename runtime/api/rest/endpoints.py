@@ -109,12 +109,16 @@ def resource_path(path: str) -> str | None:
 
 
 _ABSENT: Final = ("not_found",)
+_LIMITED: Final = ("budget_exceeded",)
+_LIMITED_TOOLS: Final = ("agent_chat", "summarize")
+"""Tools that a limit of an agent or a user may refuse."""
 
 
 def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Endpoint]:
     """Return every tool under its own name, its parameters in the body."""
     for name, tool in tools.items():
-        yield Endpoint("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=_ABSENT)
+        more = (*_ABSENT, *(_LIMITED if name in _LIMITED_TOOLS else ()))
+        yield Endpoint("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=more)
 
 
 _MAIN_AGENT: Final = "/v1/agent"
@@ -156,12 +160,12 @@ _AGENT_ROWS: Final = (
         TOOLS["agent_chat"],
         location=_RUN,
         largest=LARGEST_ITEMS,
-        more=(*_WATCHED, "budget_exceeded"),
+        more=(*_WATCHED, *_LIMITED),
         watch=watch_new_run,
         unfinished=True,
     ),
     Endpoint("GET", _RUN, TOOLS["agent_run_show"], more=_WATCHED, watch=watch_run),
-    Endpoint("POST", f"{_RUN}/cancel", TOOLS["agent_run_cancel"]),
+    Endpoint("POST", f"{_RUN}/cancel", TOOLS["agent_run_cancel"], more=("conflict",)),
     Endpoint("GET", f"{_MAIN_AGENT}/events", TOOLS["agent_events"], more=_WATCHED, watch=watch_events),
     Endpoint("GET", f"{_MAIN_AGENT}/config", TOOLS["agent_config_show"]),
     Endpoint("PUT", f"{_MAIN_AGENT}/config", TOOLS["agent_config_edit"], largest=LARGEST_ITEMS),
@@ -223,9 +227,9 @@ ENDPOINTS: Final = (
     Endpoint("DELETE", _ITEM, TOOLS["forget"]),
     Endpoint("GET", "/v1/agents", TOOLS["agent_list"]),
     *_of_agents(_AGENT_ROWS),
-    Endpoint("GET", "/v1/usage", TOOLS["agent_usage"]),
-    Endpoint("GET", _APPROVALS, TOOLS["approval_list"]),
-    Endpoint("GET", f"{_APPROVALS}/standing", TOOLS["standing_approval_list"]),
+    Endpoint("GET", "/v1/usage", TOOLS["agent_usage"], more=_ABSENT),
+    Endpoint("GET", _APPROVALS, TOOLS["approval_list"], more=_ABSENT),
+    Endpoint("GET", f"{_APPROVALS}/standing", TOOLS["standing_approval_list"], more=_ABSENT),
     Endpoint("DELETE", f"{_APPROVALS}/standing/{{standing_id}}", TOOLS["standing_approval_revoke"], status=204),
     Endpoint("GET", _APPROVAL, TOOLS["approval_show"]),
     Endpoint("POST", f"{_APPROVAL}/approve", TOOLS["approval_approve"], more=("conflict",)),
@@ -233,7 +237,7 @@ ENDPOINTS: Final = (
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),
-    Endpoint("POST", "/summarize", TOOLS["summarize"], more=(*_ABSENT, "budget_exceeded")),
+    Endpoint("POST", "/summarize", TOOLS["summarize"], more=(*_ABSENT, *_LIMITED)),
     *_mirrors(TOOLS),
 )
 

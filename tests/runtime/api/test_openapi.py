@@ -86,6 +86,13 @@ def test_long_calls_are_described_with_their_events() -> None:
     assert {name for name, tool in TOOLS.items() if tool.long} > {"push", "memory_reindex", "memory_compact"}
 
 
+def test_what_a_limit_refuses_is_described_for_each_route_of_its_tool() -> None:
+    for row in ENDPOINTS:
+        if row.tool.name in ("agent_chat", "summarize"):
+            described = DOCUMENT["paths"][row.path]["post"]["responses"]
+            assert "A limit is reached." in described["429"]["description"], row.path
+
+
 def test_every_schema_is_one() -> None:
     for operation in (operation for rows in DOCUMENT["paths"].values() for operation in rows.values()):
         for parameter in operation.get("parameters", ()):
@@ -151,6 +158,8 @@ async def ask_anything(app: App) -> None:
     }
     unknown |= {"body": None, "raw": None, "query": ""}
     examples += [{**unknown, "row": row} for row in ENDPOINTS if row.method == "GET"]
+    of_agent = [row for row in ENDPOINTS if row.method == "GET" and "agent" in row.others]
+    examples += [{**unknown, "row": row, "query": "agent=nobody"} for row in of_agent]
     for example in examples:
         row = example["row"]
         reply = await app.ask(

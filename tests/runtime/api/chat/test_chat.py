@@ -343,3 +343,5 @@ async def _example_is_answered(talk: Talking, token: str, row: Any, run: str) ->
     status, _ = await talk.json(token, row.method, row.path.format(agent="helper", run=run), body, query=query)
     # A run that has ended cannot be cancelled any more.
     assert status == (409 if row.tool.name == "agent_run_cancel" else 200), (row, status)
+    operation = json.loads(describe(ENDPOINTS))["paths"][row.path][row.method.lower()]
+    assert str(status) in operation["responses"], (row, status)
