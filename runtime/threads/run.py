@@ -27,6 +27,9 @@ BUDGET_EXCEEDED: Final = "budget_exceeded"
 SWITCHED_OFF: Final = "switched_off"
 """Until its agent is switched on again."""
 
+AGENT_GONE: Final = "agent_gone"
+"""Until a person sends its turn again: the program does not have its agent, or disables it."""
+
 PARKED: Final = (AWAITING, BUDGET_EXCEEDED, SWITCHED_OFF)
 """States of runs that wait for a decision or a time, see `runtime.threads.turns.parking`."""
 

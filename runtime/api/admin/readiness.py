@@ -221,6 +221,13 @@ async def _agents(context: AdminContext) -> AsyncIterator[Check]:
             yield check_of_agent
 
 
+_PARKED: Final = (
+    ("switched off", run.SWITCHED_OFF, "for agents that their users have switched off"),
+    ("limits", run.BUDGET_EXCEEDED, "for the next day or hour at a limit: `symbi agent usage` shows the limits"),
+)
+"""Checks of the runs that wait in a state, and why they do."""
+
+
 async def _turns(context: AdminContext) -> list[Check]:
     """Check the deliveries, and the messages to agents if there are any."""
     reader = BacklogReader(context.database, context.clock)
@@ -231,9 +238,9 @@ async def _turns(context: AdminContext) -> list[Check]:
     reason = context.switches.reason(AGENTS)
     checks = [_deliveries(reader.last["delivery"], reason)]
     with suppress(Unavailable):
-        if parked := await run.count_parked(context.database, run.SWITCHED_OFF):
-            said = f"{_count(parked, 'run')} waiting for agents that their users have switched off"
-            checks.append(Check("switched off", "YELLOW", said))
+        for check, state, why in _PARKED:
+            if parked := await run.count_parked(context.database, state):
+                checks.append(Check(check, "YELLOW", f"{_count(parked, 'run')} waiting {why}"))
     if progress := _progress(reader.last["message"]):
         said = f"{_count(progress, 'message')} to agents"
         checks.append(

@@ -137,6 +137,6 @@ def colour_of(cell: str) -> str:
             return "red"
         case "filtered" | "repeated" | "queued" | "running" | "waiting" | "cancelled" | "YELLOW":
             return "yellow"
-        case "max_steps" | "model_unavailable" | "agent_gone" | "switched_off":
+        case "max_steps" | "model_unavailable" | "agent_gone" | "switched_off" | "awaiting" | "budget_exceeded":
             return "yellow"
     return ""

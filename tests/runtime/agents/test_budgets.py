@@ -69,6 +69,12 @@ async def test_people_are_refused_at_a_limit_and_deliveries_wait_for_the_next_da
             delivery = await agent.deliver({"number": 1})
             row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
             assert row.ended is None
+            found = await readiness.readiness(agent.app.admin_context(), {})
+            (check,) = [each for each in found["checks"] if each["check"] == "limits"]
+            assert (check["status"], check["text"].partition(":")[0]) == (
+                "YELLOW",
+                "1 run waiting for the next day or hour at a limit",
+            )
             asked = len(model.bodies)
             total, held = await used(agent)
             assert total <= 7000

@@ -41,6 +41,7 @@ async def test_a_delivery_whose_agent_is_gone_is_not_living_until_it_is_sent_aga
     await inbox.finish(turn, Outcome(AGENT_GONE, "gone"))
     found = await named_run(database, turn.run_id, OWNER)
     assert (found.living, found.run.delivery_id) == (None, received.delivery_id)
+    assert found.run.state == AGENT_GONE
     assert found.arrived_at == found.run.started_at - 60_000
     await redeliver(database, clock, received.delivery_id)
     assert (await named_run(database, turn.run_id, OWNER)).living == "queued"
