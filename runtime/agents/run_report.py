@@ -8,7 +8,7 @@ from sqlalchemy import select
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import runs
-from runtime.models.calls.usage import used_by
+from runtime.models.calls.usage import usage_of
 from runtime.threads.turns.turn import ClaimedTurn
 
 log = structlog.get_logger("symbiont.dispatcher")
@@ -21,10 +21,10 @@ async def report_run(database: Database, turn: ClaimedTurn, outcome: str, ended:
     """
     used: dict[str, object] = {}
     try:
-        usage = await used_by(database, turn.run_id)
-        used = {"calls": usage.calls, "tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
         async with database.read() as connection:
-            thread_id = (await connection.execute(select(runs.c.thread_id).where(runs.c.id == turn.run_id))).scalar()
+            usage = await connection.run_sync(usage_of, turn.run_id)
+            thread_id = await connection.scalar(select(runs.c.thread_id).where(runs.c.id == turn.run_id))
+        used = {"calls": usage.calls, "tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
         if thread_id is not None:
             used["thread_id"] = thread_id
     except Unavailable:

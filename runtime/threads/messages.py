@@ -160,8 +160,14 @@ class Messages:
 
     async def of_run(self, thread: Thread, run_id: str) -> list[Message]:
         """Return the messages that a run appended to a thread, oldest first."""
-        query = _of(thread).where(messages.c.run_id == run_id).order_by(messages.c.position)
-        return await self._read(thread, query)
+        async with self._database.read() as connection:
+            return await connection.run_sync(self.find_of_run, thread.id, thread.user_id, run_id)
+
+    def find_of_run(self, connection: Connection, thread_id: str, user_id: str, run_id: str) -> list[Message]:
+        """Return what `of_run` does, within a transaction."""
+        mine = messages.c.thread_id == thread_id, messages.c.run_id == run_id
+        found = connection.execute(select(*messages.c[*MESSAGE_COLUMNS]).where(*mine).order_by(messages.c.position))
+        return [self._opened(MessageRow(*row), thread_id, user_id) for row in found]
 
     def said_in(self, connection: Connection, user_id: str, run_id: str) -> int:
         """Return how many messages the agent has said in a run."""

@@ -14,13 +14,13 @@ from runtime.errors import NotFound, Retry
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.events.log import changes_of, end_of
 from runtime.threads.inputs import Inputs
-from runtime.threads.run import PARKED, WAITING
+from runtime.threads.run import WAITING
 from runtime.threads.thread import Thread, Threads, not_found
 from runtime.threads.turns.named_run import NamedRun, named_run
 from runtime.tools.agent.access import talking_agent
 from runtime.tools.agent.input_items import Input, text_of_input
 from runtime.tools.agent.overrides import running_agent
-from runtime.tools.agent.turn_answer import AnsweredRun, TurnAnswer, said_in
+from runtime.tools.agent.turn_answer import AnsweredRun, answer_of
 from runtime.tools.agent.types import AgentName
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -159,7 +159,7 @@ async def agent_chat(
     context.on_queued()
     if not wait:
         return _begun(run_id, place)
-    return await _followed(context, run_id, wait, place)
+    return await _followed(context, run_id, wait, new=True)
 
 
 async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, wait: Wait = 0) -> AgentTurn:
@@ -228,8 +228,9 @@ async def _named(context: Context, run_id: str, agent: str | None) -> NamedRun:
     return found
 
 
-async def _followed(context: Context, run_id: str, seconds: float, thread: Thread | None = None) -> AgentTurn:
-    """Return a run when it is over, or waits for a decision, or after `seconds`. `thread`: its thread, if known."""
+async def _followed(context: Context, run_id: str, seconds: float, *, new: bool = False) -> AgentTurn:
+    """Return a run when it is over, or waits for a decision, or after `seconds`. `new`: its message was sent just
+    now, so there is nothing to see before its end."""
     loop, user_id = asyncio.get_running_loop(), context.caller.user_id
     end = loop.time() + seconds
     changes = context.database.changes
@@ -237,36 +238,20 @@ async def _followed(context: Context, run_id: str, seconds: float, thread: Threa
     with changes.watch(changes_of(user_id)), changes.watch(end_of(run_id)) as ended:
         while True:
             left = end - loop.time()
+            is_last = left <= 0 or context.stopping()
             try:
-                if ended.is_set():
+                if is_last or ended.is_set() or not (new or await _goes_on(context, run_id)):
                     ended.clear()
-                    turn = await _answer(context, run_id, thread)
-                    if turn.ended is not None:
-                        return turn
-                run = AnsweredRun.of(await named_run(context.database, run_id, user_id))
+                    answer = await answer_of(context, run_id, user_id)
+                    if is_last or not answer.run.goes_on:
+                        return AgentTurn.model_validate(answer.json())
             except Unavailable:
                 if left <= 0:
                     raise
-            else:
-                if left <= 0 or run.is_over or run.state in PARKED or context.stopping():
-                    return await _answer(context, run_id, thread)
+            new = False
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), min(left, LOOK_SECONDS))
 
 
-async def _answer(context: Context, run_id: str, thread: Thread | None) -> AgentTurn:
-    """Return a run with what was said in it until now. Raises NotFound."""
-    user_id = context.caller.user_id
-    if thread is None:
-        found = await named_run(context.database, run_id, user_id)
-        if found.run.thread_id is not None:
-            with suppress(NotFound):
-                threads = Threads(context.database, context.clock)
-                thread = await threads.get(found.run.thread_id, user_id=user_id)
-        said = await said_in(context, thread, run_id)
-    else:
-        # At the same time: each is a read.
-        found, said = await asyncio.gather(
-            named_run(context.database, run_id, user_id), said_in(context, thread, run_id)
-        )
-    return AgentTurn.model_validate(TurnAnswer(AnsweredRun.of(found), said).json())
+async def _goes_on(context: Context, run_id: str) -> bool:
+    return AnsweredRun.of(await named_run(context.database, run_id, context.caller.user_id)).goes_on

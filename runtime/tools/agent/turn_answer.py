@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from sqlalchemy import Connection
 
-from runtime.models.calls.usage import RunUsage, used_by
+from runtime.models.calls.usage import RunUsage, usage_of
 from runtime.threads.content import EventPart, TextPart, ToolCallPart, ToolOutputPart
 from runtime.threads.messages import Message, Messages
-from runtime.threads.run import ENDED
-from runtime.threads.thread import Thread
+from runtime.threads.run import ENDED, PARKED
 from runtime.threads.turns.ending import FAILED
-from runtime.threads.turns.named_run import NamedRun
+from runtime.threads.turns.named_run import NamedRun, find_run
 from runtime.threads.turns.turn import AGENT_GONE, LIVING
 from runtime.tools.context import Context
 
@@ -79,6 +78,11 @@ class AnsweredRun(NamedTuple):
         return self.turn not in LIVING
 
     @property
+    def goes_on(self) -> bool:
+        """Return True if it is not over, and does not wait for a decision or a time."""
+        return not self.is_over and self.state not in PARKED
+
+    @property
     def shown_state(self) -> str:
         """Return its state for people."""
         return self.turn if self.is_over else self.state
@@ -89,47 +93,46 @@ class AnsweredRun(NamedTuple):
         return self.ended or FAILED if self.is_over else None
 
 
-class Said(NamedTuple):
-    """What an agent said and called in a run until now. `thread_id`: None if the thread was deleted, or has not
-    begun."""
+class TurnAnswer(NamedTuple):
+    """A run, and what the agent said and called in it until now. `thread_id`: None if the thread was deleted, or not
+    entered yet."""
 
+    run: AnsweredRun
     thread_id: str | None
     turn: Turn
     usage: RunUsage
 
-
-class TurnAnswer(NamedTuple):
-    """A run, and what the agent said and called in it."""
-
-    run: AnsweredRun
-    said: Said
-
     def json(self) -> dict[str, Any]:
         """Return it as JSON. `ended`: null if the run goes on."""
-        turn = self.said.turn
+        turn = self.turn
         outputs = {output.call_id: output for output in turn.outputs}
         return {
             "run": self.run.id,
-            "thread": self.said.thread_id,
+            "thread": self.thread_id,
             "agent": self.run.agent,
             "messages": list(turn.texts),
             "tool_calls": [_call_json(call, outputs.get(call.id)) for call in turn.calls],
             "notes": list(turn.notes),
-            "usage": self.said.usage._asdict(),
+            "usage": self.usage._asdict(),
             "ended": self.run.shown_end,
             "state": self.run.shown_state,
             "error": self.run.error,
         }
 
 
-async def said_in(context: Context, thread: Thread | None, run_id: str) -> Said:
-    """Return what an agent said and called in a run until now."""
+async def answer_of(context: Context, run_id: str, user_id: str) -> TurnAnswer:
+    """Return a run of the user, and what was said in it, as they are at one moment. Raises NotFound, `Unavailable`."""
+    messages = Messages(context.database, context.clock)
 
-    async def stored() -> Sequence[Message]:
-        return () if thread is None else await Messages(context.database, context.clock).of_run(thread, run_id)
+    def read(connection: Connection) -> TurnAnswer:
+        found = find_run(connection, run_id, user_id)
+        thread_id = found.run.thread_id
+        said = [] if thread_id is None else messages.find_of_run(connection, thread_id, user_id, run_id)
+        return TurnAnswer(AnsweredRun.of(found), thread_id, Turn.of(said), usage_of(connection, run_id))
 
-    messages, usage = await asyncio.gather(stored(), used_by(context.database, run_id))
-    return Said(None if thread is None else thread.id, Turn.of(messages), usage)
+    # One transaction: each costs more than what it reads.
+    async with context.database.read() as connection:
+        return await connection.run_sync(read)
 
 
 def arguments_of(call: ToolCallPart) -> Any:

@@ -22,7 +22,7 @@ from runtime.threads.run import AWAITING, BUDGET_EXCEEDED, SWITCHED_OFF, WAITING
 from runtime.threads.thread import Thread
 from runtime.threads.turns.turn import LIVING
 from runtime.tools.agent.access import model_of
-from runtime.tools.agent.turn_answer import AnsweredRun, Turn, TurnAnswer, said_in
+from runtime.tools.agent.turn_answer import AnsweredRun, Turn, answer_of
 from runtime.tools.approvals.decide import waiting_in
 
 LOOK_SECONDS: Final = 0.2
@@ -154,7 +154,8 @@ class _Follower:
             passing.cancel()
             await asyncio.wait([passing])
         run = AnsweredRun(self._run_id, self._thread.agent, state.state, state.run_state, state.ended, state.error)
-        return TurnAnswer(run, await said_in(self._context, self._thread, self._run_id)).json()
+        answer = await answer_of(self._context, self._run_id, self._thread.user_id)
+        return answer._replace(run=run).json()
 
     async def _followed(self) -> InputState:
         while True:

@@ -14,7 +14,10 @@ from jsonschema import Draft202012Validator
 
 from runtime.api.rest.endpoints import ENDPOINTS
 from runtime.api.rest.openapi import describe
+from runtime.database.schema import OWNER
+from runtime.identity.caller import OWNER_CALLER
 from runtime.threads.content import TextPart
+from runtime.tools.agent.turn_answer import answer_of
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.api.chat.talking import CHAT, EVENTS, Talking, is_named, talking, until
@@ -51,6 +54,18 @@ async def test_json_is_answered_when_the_run_has_ended(tmp_path: Path) -> None:
             assert (call["name"], call["status"]) == ("memory_append", "ok")
             assert answer["usage"]["calls"] == 2
             assert answer["thread"] == (await talk.agent.main()).id
+
+
+async def test_an_answer_is_read_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So its parts are of one moment, and it is answered soon."""
+    with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
+        async with talking(tmp_path, program(model)) as talk:
+            _, turn = await talk.json(await talk.token(), "POST", CHAT, HELLO)
+            context, reads = talk.agent.app.context(OWNER_CALLER), list[str]()
+            read = context.database.read
+            monkeypatch.setattr(context.database, "read", lambda: reads.append("read") or read())  # type: ignore[func-returns-value]
+            assert (await answer_of(context, turn["run"], OWNER)).json() == turn
+            assert len(reads) == 1
 
 
 async def test_a_stream_tells_each_step_and_its_end(tmp_path: Path) -> None:
