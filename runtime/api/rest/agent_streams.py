@@ -22,7 +22,7 @@ from runtime.errors import NotFound
 from runtime.identity.caller import Caller
 from runtime.threads.events import told
 from runtime.threads.events.log import DONE, ERROR, LAST, EventPage, NewEvents, StoredEvent, changes_of
-from runtime.threads.run import BUDGET_EXCEEDED, SWITCHED_OFF
+from runtime.threads.run import BUDGET_EXCEEDED, PARKED, SWITCHED_OFF
 from runtime.threads.turns.named_run import named_run
 from runtime.tools.agent.events import shown
 from runtime.tools.agent.turn_answer import AnsweredRun
@@ -179,7 +179,7 @@ class _Stream:
         self._step = 0
         self._last = ""
         self._waits: AnsweredRun | None = None
-        self._at_limit: str | None = None
+        self._why: str | None = None
         self._note: str | None = None
         self._parts: deque[TextEvent] = deque()
 
@@ -258,8 +258,10 @@ class _Stream:
         self.is_over = over and page.complete
         self._waits = run if off and page.complete else None
         if run is not None:
-            at_limit = run.error if run.state == BUDGET_EXCEEDED and not run.is_over else None
-            self._note, self._at_limit = (None if at_limit == self._at_limit else at_limit), at_limit
+            waits = not run.is_over and (run.state == BUDGET_EXCEEDED or run.behind in PARKED)
+            # Said once, also if it is tried meanwhile.
+            self._note = run.error if waits and run.error != self._why else None
+            self._why = self._note or self._why
         # One that has ended may go on, if its delivery is sent again.
         self.looks_at_run = (over and not page.complete) or any(event.name in LAST for event in page.events)
         return page

@@ -55,7 +55,8 @@ class Turn(NamedTuple):
 
 class AnsweredRun(NamedTuple):
     """A run. `turn`: the state of its turn; one of `LIVING` if the run goes on. `state` and `ended`: of the run, see
-    `runtime.threads.run`. `error`: why it failed, or why its last attempt did."""
+    `runtime.threads.run`. `error`: why it failed, why its last attempt did, or why it waits. `behind`: the state of the
+    run for which it waits in its thread, if that waits too."""
 
     id: str
     agent: str
@@ -63,6 +64,7 @@ class AnsweredRun(NamedTuple):
     state: str
     ended: str | None
     error: str | None
+    behind: str | None = None
 
     @classmethod
     def of(cls, named: NamedRun) -> AnsweredRun:
@@ -70,7 +72,11 @@ class AnsweredRun(NamedTuple):
         run = named.run
         # Its turn waits for a person, who can send it again.
         gone = AGENT_GONE if run.state not in ENDED else run.state
-        return cls(run.id, run.agent, named.living or gone, run.state, run.ended, run.error)
+        turn, before = named.living or gone, named.before
+        if before is None or before.error is None:
+            return cls(run.id, run.agent, turn, run.state, run.ended, run.error)
+        why = f"an earlier turn of the thread waits: {before.error}"
+        return cls(run.id, run.agent, turn, run.state, run.ended, why, before.state)
 
     @property
     def is_over(self) -> bool:
@@ -79,8 +85,8 @@ class AnsweredRun(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """Return True if it is not over, and does not wait for a decision or a time."""
-        return not self.is_over and self.state not in PARKED
+        """Return True if it is not over, and neither it nor the turn before it waits for a decision or a time."""
+        return not self.is_over and self.state not in PARKED and self.behind not in PARKED
 
     @property
     def shown_state(self) -> str:

@@ -21,6 +21,7 @@ from runtime.database.transaction_end import MOST_TOLD
 from runtime.identity import users
 from runtime.identity.caller import OWNER_CALLER
 from runtime.threads.events.log import RunEvent, changes_of
+from runtime.tools.agent import chat
 from tests.lanes import repeated
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
@@ -208,6 +209,33 @@ async def test_a_stream_of_a_run_that_waits_at_a_limit_says_so_once_and_goes_on(
                 await agent.reload(program(model, limits % 2))
                 found = await until(events, is_named("agent.done"))
             assert [event.name for event in found] == ["agent.typing", "agent.message", "agent.done"]
+
+
+async def test_a_message_behind_one_that_waits_at_a_limit_says_why_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_streams, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(chat, "LOOK_SECONDS", 0.1)
+    limits = "limits { runs_per_hour %d at_limit wait }"
+    with ScriptedModel(says("Hi.")) as model:
+        async with talking(tmp_path, program(model, limits % 1)) as talk:
+            token, agent = await talk.token(), talk.agent
+            assert await agent.ask("Hello") == "answered"
+            first = await agent.send("Are you there?")
+            await agent.until(first, lambda row: row.state == "budget_exceeded")
+            async with talk.stream(token, CHAT, HELLO) as (_, events):
+                [note] = await until(events, is_named("agent.note"))
+                assert note.data["detail"].startswith("an earlier turn of the thread waits: the limit of the agent")
+                # Nobody waits for it either, longer than for the first.
+                status, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 60})
+                assert (status, turn["state"], turn["ended"]) == (202, "waiting", None)
+                assert turn["error"] == note.data["detail"]
+                agent.app._keeps_program = True  # as a daemon's
+                await agent.reload(program(model, limits % 4))
+                found = await until(events, is_named("agent.done"))
+            assert [event.name for event in found] == ["agent.typing", "agent.message", "agent.done"]
+            answered = (await talk.json(token, "GET", f"{CHAT}/{turn['run']}", query="wait=60"))[1]
+            assert (answered["ended"], answered["error"]) == ("answered", None)
 
 
 async def test_a_run_of_a_user_who_is_removed_meanwhile_ends_and_nothing_of_it_stays(tmp_path: Path) -> None:

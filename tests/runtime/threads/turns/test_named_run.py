@@ -8,8 +8,8 @@ from runtime.database.connection import Database
 from runtime.database.schema import OWNER
 from runtime.errors import GiveUp, NotFound
 from runtime.threads.inputs import Inputs
-from runtime.threads.turns.named_run import named_run
-from runtime.threads.turns.turn import AGENT_GONE, Outcome
+from runtime.threads.turns.named_run import TurnBefore, named_run
+from runtime.threads.turns.turn import AGENT_GONE, NEVER, Outcome
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.receiving.admission import Admission
@@ -29,6 +29,18 @@ async def test_a_message_is_living_until_its_run_has_ended(database: Database, c
     await inputs.finish(turn, Outcome("done", ended="answered"))
     ended = await named_run(database, sent, OWNER)
     assert (ended.run.ended, ended.living) == ("answered", None)
+
+
+async def test_a_message_that_waits_for_its_thread_names_what_the_turn_before_waits_for(
+    database: Database, clock: ManualClock
+) -> None:
+    first, second = await send(database, clock, "One", "Two")
+    inputs = Inputs(database, clock)
+    (turn,) = await inputs.claim(1)
+    assert (await named_run(database, second, OWNER)).before == TurnBefore("running", None)
+    await inputs.finish(turn, Outcome("queued", "no budget", run_state="budget_exceeded", until=NEVER))
+    assert (await named_run(database, second, OWNER)).before == TurnBefore("budget_exceeded", "no budget")
+    assert (await named_run(database, first, OWNER)).before is None
 
 
 async def test_a_delivery_whose_agent_is_gone_is_not_living_until_it_is_sent_again(
