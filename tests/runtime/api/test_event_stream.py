@@ -132,5 +132,7 @@ async def test_a_call_that_fails_after_its_cancellation_is_not_logged_as_unhandl
         ("application/json;q=0, text/event-stream;q=0.5, */*", True),
     ],
 )
-def test_events_are_sent_to_clients_that_name_their_type_and_do_not_prefer_json(accept: str | None, expected: bool) -> None:
+def test_events_are_sent_to_clients_that_name_their_type_and_do_not_prefer_json(
+    accept: str | None, expected: bool
+) -> None:
     assert accepts_events(accept) is expected
