@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from dslc.blocks.block import Block, GroupModel, NamedGroupModel
-from dslc.blocks.model import SMALLEST_WINDOW
-from dslc.blocks.values.types import As, Guarded, Name, Tool
+from dslc.blocks.values.types import As, ContextTokens, Guarded, Name, Tool
 from dslc.blocks.variant import Variant
 
 _Model = Annotated[Variant | None, As("variant", family="model", block="model")]
@@ -16,8 +15,6 @@ _Model = Annotated[Variant | None, As("variant", family="model", block="model")]
 UserSetting = Literal["enabled", "model", "max_tokens", "compaction_threshold", "system_prompt", "preferences"]
 """A setting that a user can give an agent, in place of the program's."""
 
-ContextTokens = Annotated[int, Field(ge=SMALLEST_WINDOW, le=1_000_000_000)]
-"""Size of a context, in tokens. Less than the smallest window has no room for an instruction and a message."""
 CompactionThreshold = Annotated[float, Field(ge=0.1, le=1)]
 """Share of a context that is used before older parts are summarized."""
 

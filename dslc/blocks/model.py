@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from dslc.blocks.block import Block
-from dslc.blocks.values.types import As, Name
+from dslc.blocks.values.types import As, ContextTokens, Name
 from dslc.blocks.variant import Variant
 
 _Reference = Annotated[Name, As("reference", block="model")]
-
-SMALLEST_WINDOW: Final = 1024
-"""Smallest window of a model, and smallest context of an agent, in tokens."""
 
 
 class LanguageModel(Block):
@@ -49,9 +46,8 @@ class LanguageModel(Block):
         description="The service that runs the model, with its own options.", examples=["ollama"]
     )
     temperature: float = Field(default=0.7, ge=0, le=2, description="Temperature of the replies to an agent.")
-    window: int | None = Field(
+    window: ContextTokens | None = Field(
         default=None,
-        ge=SMALLEST_WINDOW,
         description="Maximum tokens of a request and its reply together; by default what the service says.",
         examples=[32_768],
     )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
+from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
@@ -118,3 +119,8 @@ HeaderValue = Annotated[str, AfterValidator(valid_header_value), As("header_valu
 EnvValue = Annotated[str, AfterValidator(valid_env_value), As("env_value")]
 Duration = Annotated[timedelta, BeforeValidator(_duration), As("duration")]
 Size = Annotated[int, BeforeValidator(_size), As("size")]
+
+SMALLEST_WINDOW: Final = 1024
+ContextTokens = Annotated[int, Ge(SMALLEST_WINDOW), Le(1_000_000_000)]
+"""Size of the window of a model, or of the context of an agent, in tokens. Below the minimum an instruction leaves no
+room for a message."""

@@ -14,7 +14,8 @@ from pydantic import (
     WrapValidator,
 )
 
-from dslc.blocks.agent import CompactionThreshold, ContextTokens, UserSetting
+from dslc.blocks.agent import CompactionThreshold, UserSetting
+from dslc.blocks.values.types import ContextTokens
 from runtime.tools.patterns import AGENT
 
 _PREFERENCES = 100

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from dslc.blocks.agent import UserSetting
-from dslc.blocks.model import SMALLEST_WINDOW
+from dslc.blocks.values.types import SMALLEST_WINDOW
 from runtime.daemon.process.root import make
 from tests.runtime.cli.agent.test_block import Symbi
 from tests.runtime.cli.memory.test_commands import good

@@ -44,7 +44,7 @@ def shown(capfd: pytest.CaptureFixture[str]) -> Any:
 
 def test_an_answer_for_a_program_says_why_the_run_waits(capsys: pytest.CaptureFixture[str]) -> None:
     why = "a call of merge waits for the approval of a person"
-    rest = {"ended": None, "state": "awaiting", "error": why, "thread": "t", "usage": {}}
+    rest: Mapping[str, Any] = {"ended": None, "state": "awaiting", "error": why, "thread": "t", "usage": {}}
     print_answer_json({**answer(), **rest})
     printed = json.loads(capsys.readouterr().out)
     assert (printed["ended"], printed["state"], printed["error"], printed["notes"]) == (None, "awaiting", why, [])
