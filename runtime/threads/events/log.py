@@ -115,7 +115,7 @@ _NEW: Final = ("user_id", *_OF_ROW, "key", "content")
 
 
 PREFIX: Final = "run_events/"
-ENDED_PREFIX: Final = "run_ended/"
+RUN_PREFIX: Final = "run/"
 
 
 def changes_of(user_id: str) -> str:
@@ -123,9 +123,14 @@ def changes_of(user_id: str) -> str:
     return f"{PREFIX}{user_id}"
 
 
+def changes_of_run(run_id: str) -> str:
+    """Return the name under which new events of a run are published."""
+    return f"{RUN_PREFIX}{run_id}/events"
+
+
 def end_of(run_id: str) -> str:
     """Return the name under which the last event of a run is published."""
-    return f"{ENDED_PREFIX}{run_id}"
+    return f"{RUN_PREFIX}{run_id}/end"
 
 
 class EventLog:
@@ -236,6 +241,7 @@ def _store(connection: Connection, appended: Sequence[_Appended]) -> None:
                 _, agent, thread_id = owners[event.run_id]
                 rows.append((user_id, number, event.run_id, agent, thread_id, event.name, at, event.key, content))
                 new.append((number, event.run_id, agent, thread_id, event.name, at, data))
+                note_changed(connection, changes_of_run(event.run_id))
                 if event.name in LAST:
                     note_changed(connection, end_of(event.run_id))
         except KeyForgotten:

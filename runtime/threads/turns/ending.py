@@ -9,7 +9,9 @@ from sqlalchemy import Connection, Table
 
 from runtime.database import bulk
 from runtime.database.text import storable
+from runtime.database.transaction_end import note_changed
 from runtime.threads import run
+from runtime.threads.events.log import changes_of_run
 from runtime.threads.turns.thread_order import Held
 from runtime.threads.turns.turn import (
     AGENT_GONE,
@@ -76,6 +78,10 @@ def store(connection: Connection, table: Table, endings: Sequence[Ending[Any]]) 
     columns = ("state", "tries", "next_attempt_at", "lease_until", "finished_at", "last_error", "suspect")
     bulk.update(connection, table, ("id",), columns, [_row_end(ending) for ending in endings])
     run.end(connection, [_run_end(ending) for ending in endings])
+    for turn, outcome, _ in endings:
+        if outcome.state in LIVING:
+            # No event says for what it waits now.
+            note_changed(connection, changes_of_run(turn.run_id))
 
 
 def close(connection: Connection, table: Table, closed: Sequence[Closed], at: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection
@@ -42,15 +42,19 @@ class Turn(NamedTuple):
                     notes.append(part.text)
         return cls(texts, calls, outputs, notes)
 
-    def events(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the events of these messages, see `runtime.agents.loop.events`."""
-        for text in self.texts:
+    def events(self, *, after: Turn) -> Iterator[Mapping[str, Any]]:
+        """Yield the events of the messages that followed an earlier state of this turn, see
+        `runtime.agents.loop.events`."""
+        for text in self.texts[len(after.texts) :]:
             yield {"event": "message", "text": text}
-        for call in self.calls:
+        for call in self.calls[len(after.calls) :]:
             yield {"event": "call", "id": call.id, "name": call.name, "arguments": arguments_of(call)}
-        for output in self.outputs:
+        for output in self.outputs[len(after.outputs) :]:
             given = {"status": output.status, "text": output.text}
             yield {"event": "output", "id": output.call_id, "name": output.name, **given}
+
+
+NOTHING: Final = Turn((), (), (), ())
 
 
 class AnsweredRun(NamedTuple):

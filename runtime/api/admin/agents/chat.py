@@ -14,21 +14,19 @@ from runtime.api.admin.parameters import flag, integer, text
 from runtime.api.admin.state import AdminContext
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError
+from runtime.models.model import ModelUnavailable
 from runtime.switches import AGENTS
 from runtime.threads.content import TextPart
-from runtime.threads.inputs import InputState
+from runtime.threads.events.log import changes_of, changes_of_run
 from runtime.threads.messages import Message
-from runtime.threads.run import AWAITING, BUDGET_EXCEEDED, SWITCHED_OFF, WAITING
+from runtime.threads.run import AWAITING, BUDGET_EXCEEDED, PARKED, SWITCHED_OFF
 from runtime.threads.thread import Thread
-from runtime.threads.turns.turn import LIVING
+from runtime.threads.turns.turn import WAITING
 from runtime.tools.agent.access import model_of
-from runtime.tools.agent.turn_answer import AnsweredRun, Turn, answer_of
+from runtime.tools.agent.chat import LOOK_SECONDS
+from runtime.tools.agent.turn_answer import NOTHING, AnsweredRun, Turn, TurnAnswer, answer_of
 from runtime.tools.approvals.decide import waiting_in
 
-LOOK_SECONDS: Final = 0.2
-"""Interval in seconds of reading the state of a run."""
-STORED_SECONDS: Final = 1.0
-"""Interval in seconds of reading the messages of a run of which no events arrive, because another daemon runs it."""
 AWAY_SECONDS: Final = 10.0
 """Seconds after which a follower is told that a model is away."""
 LONGEST_PATIENCE: Final = 86_400
@@ -125,7 +123,7 @@ def _patience(parameters: Mapping[str, Any]) -> int:
 
 
 class _Follower:
-    """Tells what happens in one run, from the events of this process and from what is stored."""
+    """Tells what happens in one run: what this process tells of it as it happens, and what is stored."""
 
     def __init__(
         self, context: AdminContext, thread: Thread, run_id: str, patience: int, *, decides: bool = False
@@ -137,36 +135,38 @@ class _Follower:
         self._decides = decides
         self._asked: set[str] = set()
         self._live = False
-        self._told = 0
-        self._looked = 0.0
-        self._waiting_told = False
+        self._stored = NOTHING
+        self._told: set[str] = set()
         self._away_since: float | None = None
-        self._away_told = False
 
     async def end(self, events: AsyncIterator[RunEvent]) -> dict[str, Any]:
         """Follow the run until it has ended or the patience is over; return its answer."""
         passing = asyncio.create_task(self._pass_on(events), name="events of a run")
         try:
-            state = await self._followed()
+            answer = await self._followed()
             # The events that arrived before the end was seen.
             await asyncio.sleep(0)
         finally:
             passing.cancel()
             await asyncio.wait([passing])
-        run = AnsweredRun(self._run_id, self._thread.agent, state.state, state.run_state, state.ended, state.error)
-        answer = await answer_of(self._context, self._run_id, self._thread.user_id)
-        return answer._replace(run=run).json()
+        return answer.json()
 
-    async def _followed(self) -> InputState:
-        while True:
-            with suppress(Unavailable):
-                state = await self._context.services.inputs.state(self._run_id, self._thread.user_id)
-                if state.state not in LIVING or self._is_over(state):
-                    return self._shown(state)
-                await self._tell_stored()
-                if state.run_state == AWAITING:
-                    await self._tell_approvals()
-            await self._context.clock.sleep(LOOK_SECONDS)
+    async def _followed(self) -> TurnAnswer:
+        user_id, changes = self._thread.user_id, self._context.database.changes
+        # Of the user's events too: that is what other daemons are looked at for.
+        with changes.watch(changes_of(user_id)), changes.watch(changes_of_run(self._run_id)) as changed:
+            while True:
+                changed.clear()
+                with suppress(Unavailable):
+                    answer = await answer_of(self._context, self._run_id, user_id)
+                    run = self._shown(answer.run)
+                    if run.is_over or self._is_left(run):
+                        return answer._replace(run=run)
+                    self._tell_stored(answer.turn)
+                    if run.state == AWAITING:
+                        await self._tell_approvals()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
 
     async def _pass_on(self, events: AsyncIterator[RunEvent]) -> None:
         async for event in events:
@@ -177,49 +177,47 @@ class _Follower:
                     self._away_since = None
                 self._context.tell(event)
 
-    def _is_over(self, state: InputState) -> bool:
-        """Note that the run waits; return True if its model was away for too long, or if it waits for a
-        switch, or for an approval that nobody here decides about."""
-        if self._shown(state).run_state == SWITCHED_OFF:
+    def _is_left(self, run: AnsweredRun) -> bool:
+        """Tell that the run waits; return True if its model was away for too long, or if it waits for a switch, or for
+        an approval that nobody here decides about."""
+        waits = run.behind if run.behind in PARKED else run.state
+        if waits == SWITCHED_OFF:
             return True
-        if state.run_state == AWAITING and self._patience and not self._decides:
+        if waits == AWAITING and self._patience and not self._decides:
             return True
-        if state.state == WAITING and not self._waiting_told:
-            self._waiting_told = True
-            self._context.tell({"event": "waiting"})
-        if state.run_state == BUDGET_EXCEEDED:
-            if not self._away_told:
-                self._away_told = True
-                self._context.tell({"event": "parked", "error": state.error})
+        if waits == BUDGET_EXCEEDED:
+            self._tell_once("parked", error=run.error)
             # It may take until the next day.
             return self._patience > 0
-        if state.run_state != "model_unavailable" and self._away_since is None:
+        if run.turn == WAITING:
+            self._tell_once("waiting")
+        if run.state != ModelUnavailable.state and self._away_since is None:
             return False
         now = self._context.clock.monotonic()
         self._away_since = now if self._away_since is None else self._away_since
         seconds = now - self._away_since
-        if seconds >= AWAY_SECONDS and not self._away_told:
-            self._away_told = True
-            self._context.tell({"event": "away", "error": state.error})
+        if seconds >= AWAY_SECONDS:
+            self._tell_once("away", error=run.error)
         return 0 < self._patience <= seconds
 
-    def _shown(self, state: InputState) -> InputState:
-        """Return the state of the run as a person sees it, see `AdminContext.shown`."""
-        shown, error = self._context.shown(state.state, state.error)
-        return state._replace(run_state=shown, error=error) if shown == SWITCHED_OFF else state
+    def _shown(self, run: AnsweredRun) -> AnsweredRun:
+        """Return the run as a person sees it, see `AdminContext.shown`."""
+        shown, error = self._context.shown(run.turn, run.error)
+        return run._replace(state=shown, error=error) if shown == SWITCHED_OFF else run
 
-    async def _tell_stored(self) -> None:
-        """Tell what is stored of a run of which no events arrive."""
-        now = self._context.clock.monotonic()
-        if self._live or now - self._looked < STORED_SECONDS:
+    def _tell_once(self, event: str, **given: Any) -> None:
+        if event not in self._told:
+            self._told.add(event)
+            self._context.tell({"event": event, **given})
+
+    def _tell_stored(self, turn: Turn) -> None:
+        """Tell what is stored of a run of which this process tells nothing, because another daemon runs it."""
+        if self._live:
             return
-        self._looked = now
-        stored = await self._context.services.messages.of_run(self._thread, self._run_id)
-        if len(stored) > self._told:
+        for event in turn.events(after=self._stored):
             self._away_since = None
-            for event in Turn.of(stored[self._told :]).events():
-                self._context.tell({**event, "run_id": self._run_id})
-            self._told = len(stored)
+            self._context.tell({**event, "run_id": self._run_id})
+        self._stored = turn
 
     async def _tell_approvals(self) -> None:
         """Tell the calls that wait for approval, each once."""
