@@ -55,7 +55,8 @@ def approve(approval_id: str, always: bool, root: Path | None, as_json: bool) ->
 
     The agent goes on at once if a daemon runs, else when one is started.
 
-    Of several decisions about a call only the first one counts; the exit code of the others is 1.
+    Of several decisions about a call only the first one counts; the exit code of the others is 1. So it is while the
+    agent is not in the program, disabled, or without a model.
     """
     answer = call(find_root(root), "approval_approve", {"approval_id": approval_id, "always": always})
     _print_decided(answer, as_json=as_json)

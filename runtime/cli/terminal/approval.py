@@ -22,6 +22,8 @@ def print_approval(approval: Mapping[str, Any], *, err: bool = False) -> None:
     click.echo(f"  agent {approval['agent']}, asked {local_time(approval['created_at'])}", err=err)
     if not state:
         click.echo(f"  denied at {local_time(approval['deadline'])} if nobody answers", err=err)
+    if approval["cannot_run"] is not None:
+        click.secho(f"  it cannot run: {one_line(approval['cannot_run'])}", fg="yellow", err=err)
     if state and approval["decided_at"] is not None:
         by = f" by {one_line(approval['decided_by'])}" if approval["decided_by"] else ""
         why = f": {one_line(approval['reason'])}" if approval["reason"] else ""

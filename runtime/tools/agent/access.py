@@ -79,6 +79,19 @@ def talking_agent(context: Context, name: str | None) -> Agent:
     return agent
 
 
+def absence(context: Context, name: str) -> str | None:
+    """Return why no agent of this name with a model runs now, by the program; None if one does, or if only another
+    daemon on the same database may have it."""
+    if context.database.kind == "postgresql" and not context.agents:
+        return None
+    agent = context.program.agents.get(name)
+    if agent is None:
+        return f"the agent {name} is not in the program"
+    if not agent.enabled:
+        return f"the agent {name} is disabled"
+    return f"the agent {name} has no model" if model_of(agent) is None else None
+
+
 class CoreMemory(NamedTuple):
     """Core memory for one call: `declared` are the blocks of the program. `known`: the program has the agent."""
 

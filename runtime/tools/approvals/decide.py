@@ -6,12 +6,13 @@ import msgspec
 import structlog
 
 from runtime.clock import milliseconds, utc
+from runtime.errors import Conflict
 from runtime.identity import users
 from runtime.threads.approvals import standing
-from runtime.threads.approvals.approval import APPROVED, DENIED, Approval
+from runtime.threads.approvals.approval import APPROVED, AWAITING, DENIED, Approval
 from runtime.threads.approvals.standing import StandingApproval
 from runtime.threads.approvals.store import Approvals
-from runtime.tools.agent.access import check_agent
+from runtime.tools.agent.access import absence, check_agent
 from runtime.tools.approvals.types import (
     AgentFilter,
     Always,
@@ -55,9 +56,12 @@ async def approval_show(context: Context, approval_id: ApprovalId) -> CallApprov
 async def approval_approve(context: Context, approval_id: ApprovalId, always: Always = False) -> CallApproval:
     """Approve a call: it runs exactly as it is shown, and its agent goes on.
 
-    Of several decisions about a call only the first one counts.
+    Of several decisions about a call only the first one counts. A call whose agent is not in the program waits for it.
     """
-    return await _decide(context, approval_id, APPROVED, always=always)
+    found = await _found(context, approval_id)
+    if (why := _hindrance(context, found)) is not None:
+        raise Conflict(f"{why}, so this call cannot run", hint="approve it when the agent is back, or deny it")
+    return await _decide(context, found, APPROVED, always=always)
 
 
 async def approval_deny(context: Context, approval_id: ApprovalId, reason: Reason = None) -> CallApproval:
@@ -65,7 +69,7 @@ async def approval_deny(context: Context, approval_id: ApprovalId, reason: Reaso
 
     Of several decisions about a call only the first one counts.
     """
-    return await _decide(context, approval_id, DENIED, reason=reason)
+    return await _decide(context, await _found(context, approval_id), DENIED, reason=reason)
 
 
 async def standing_approval_list(context: Context, agent: AgentFilter = None, user: User = None) -> ToolApprovals:
@@ -91,9 +95,8 @@ async def waiting_in(context: Context, run_id: str, user_id: str) -> list[CallAp
 
 
 async def _decide(
-    context: Context, approval_id: str, state: str, *, reason: str | None = None, always: bool = False
+    context: Context, found: Approval, state: str, *, reason: str | None = None, always: bool = False
 ) -> CallApproval:
-    found = await _found(context, approval_id)
     by = context.caller.user_id
     decided = await _approvals(context).decide(found.id, state, by=by, reason=reason, always=always)
     context.on_queued()
@@ -103,6 +106,12 @@ async def _decide(
 
 async def _found(context: Context, approval_id: str) -> Approval:
     return await _approvals(context).find(approval_id, _whose(context))
+
+
+def _hindrance(context: Context, approval: Approval) -> str | None:
+    """Return why a call could not run if it were approved now. Its run would end without it."""
+    waits = approval.state_at(milliseconds(context.clock)) == AWAITING
+    return absence(context, approval.agent) if waits else None
 
 
 def _whose(context: Context) -> str | None:
@@ -128,6 +137,7 @@ def _shown(context: Context, approval: Approval, known: dict[str, str]) -> CallA
             "arguments": msgspec.json.decode(approval.arguments) if approval.arguments else None,
             "digest": approval.digest,
             "state": approval.state_at(milliseconds(context.clock)),
+            "cannot_run": _hindrance(context, approval),
             "run_id": approval.run_id,
             "thread_id": approval.thread_id,
             "created_at": utc(approval.created_at / 1000),

@@ -66,6 +66,10 @@ class CallApproval(_Result):
         description="`awaiting` a decision, `approved`, `denied`, `expired`: nobody answered in time, `cancelled`: the "
         "run ended before."
     )
+    cannot_run: str | None = Field(
+        description="Why the call waits for its agent too: the agent is not in the program, disabled, or without a "
+        "model; null if the call can run."
+    )
     run_id: str
     thread_id: str
     created_at: datetime

@@ -58,7 +58,7 @@ class App:
         self.dynamic_webhooks = DynamicWebhooks(database, clock)
         self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks)
         self.program = Program()
-        self.declared = ("reviewer", "planner")
+        self.declared: tuple[str, ...] = ("reviewer", "planner")
         self.queued: list[None] = []
         """An element for each time that something was queued."""
         self.memories = memories_of({})

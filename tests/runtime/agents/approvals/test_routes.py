@@ -18,13 +18,21 @@ from runtime.threads.thread import Threads
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.app import App, told
+from tests.runtime.api.app import App, program_of, told
+
+PROGRAM = """\
+memory notes {}
+model talker { service ollama { model "qwen3:4b" } }
+agent reviewer { memory notes model talker }
+"""
 
 
 @pytest.fixture
 async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
-    yield App(database, clock)
+    app = App(database, clock)
+    app.program = program_of(PROGRAM)
+    yield app
     await database.close()
 
 
@@ -111,6 +119,31 @@ async def test_a_wrong_request_decides_nothing(app: App, path: str, body: Any, s
     token = await app.token("ada", "write")
     assert (await app.ask(token, "POST", path.format(id=waits.id), body)).status == status
     assert told(await app.ask(token, "GET", f"/v1/approvals/{waits.id}"))["state"] == "awaiting"
+
+
+async def test_a_call_whose_agent_is_not_in_the_program_says_so_and_is_not_approved(app: App) -> None:
+    [waits] = await asked(app)
+    token, path = await app.token("ada", "write"), f"/v1/approvals/{waits.id}"
+    app.program = program_of("memory notes {}")
+    [listed] = told(await app.ask(token, "GET", "/v1/approvals"))["approvals"]
+    assert (listed["state"], listed["cannot_run"]) == ("awaiting", "the agent reviewer is not in the program")
+    said = is_problem(await app.ask(token, "POST", f"{path}/approve", {"always": True}), 409, "conflict")
+    assert said.startswith("the agent reviewer is not in the program, so this call cannot run")
+    assert told(await app.ask(token, "GET", "/v1/approvals/standing"))["standing"] == []
+    assert told(await app.ask(token, "POST", f"{path}/deny"))["state"] == "denied"
+
+
+async def test_a_daemon_without_agents_leaves_calls_to_those_that_share_its_database(
+    postgres_url: str, clock: ManualClock
+) -> None:
+    database = await Database.open(postgres_url, KEY)
+    app = App(database, clock)
+    [waits] = await asked(app)
+    app.declared = ()
+    token = await app.token("ada", "write")
+    assert told(await app.ask(token, "GET", f"/v1/approvals/{waits.id}"))["cannot_run"] is None
+    assert told(await app.ask(token, "POST", f"/v1/approvals/{waits.id}/approve"))["state"] == "approved"
+    await database.close()
 
 
 async def test_after_the_deadline_a_call_is_shown_as_expired(app: App, clock: ManualClock) -> None:

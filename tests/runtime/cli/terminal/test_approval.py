@@ -14,6 +14,7 @@ WAITS: dict[str, Any] = {
     "tool": "github.merge_pull_request",
     "arguments": {"number": 5, "title": "Fine\x1b[2J\u202e\nline"},
     "state": "awaiting",
+    "cannot_run": None,
     "created_at": "2026-11-26T07:00:00Z",
     "deadline": "2026-11-27T07:00:00Z",
     "decided_at": None,
@@ -42,6 +43,11 @@ def test_long_arguments_are_bounded_and_say_so(capsys: pytest.CaptureFixture[str
 def test_what_cannot_be_read_is_not_shown_as_something_else(capsys: pytest.CaptureFixture[str]) -> None:
     print_approval({**WAITS, "arguments": None})
     assert "the stored call was changed, and will not be run" in capsys.readouterr().out
+
+
+def test_a_call_that_cannot_run_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    print_approval({**WAITS, "cannot_run": "the agent helper is not in the program"})
+    assert "it cannot run: the agent helper is not in the program\n" in capsys.readouterr().out
 
 
 def test_a_decided_call_says_who_decided_and_why(capsys: pytest.CaptureFixture[str]) -> None:
