@@ -72,7 +72,8 @@ def tools(name: str, root: Path | None, as_json: bool) -> None:
     for tool in answer["tools"]:
         _print_tool(tool)
     if not answer["tools"]:
-        click.echo(f"no tools of {name} are offered: it is {answer['state']}")
+        what = f"; `symbi mcp-server approve {name}`" if answer["state"] in ("unapproved", "changed") else ""
+        click.echo(f"no tools of {name} are offered: it is {answer['state']}{what}")
     for each in answer["not_offered"]:
         what = f"{each['name']}: {each['reason']} since it was approved" if each["name"] else each["reason"]
         click.secho(printable(f"not offered: {what}"), fg="yellow")

@@ -21,7 +21,9 @@ class LeftWaiting(SymbiontError):  # noqa: N818 - it says what became of the tur
     """The person decides later: the turn waits, and the chat goes on."""
 
     def __init__(self, approval_id: str) -> None:
-        super().__init__("the call waits for your decision", hint=f"/pending, or `symbi agent approve {approval_id}`")
+        super().__init__(
+            "the call waits for your decision", hint=f"`/pending` in a chat, or `symbi agent approve {approval_id}`"
+        )
 
 
 def decide(conversation: Conversation, approval: Mapping[str, Any]) -> None:

@@ -67,7 +67,7 @@ def restore(
     if content[tables.MASTER] != master.key_id.hex():
         raise UsageError(
             f"the export is wrapped with master key {content[tables.MASTER]}, not with {master.key_id.hex()}",
-            hint="use the master key of that time",
+            hint="the master key of that time belongs in master.key of the root, or where SYMBIONT_MASTER_KEY says",
         )
     for row in content["rows"]:
         master.unwrap(row[3], row[0], row[1])

@@ -51,7 +51,8 @@ async def running_agent(stored: AgentSettings, program: Program, agent: Agent, u
         what = f"the settings that the user gave the agent {agent.name} cannot be read"
         raise SwitchedOff(what, hint="replace them; `symbi agent config` does") from None
     if own.switched_off:
-        raise SwitchedOff(f"the user has switched off the agent {agent.name}", hint="its setting `enabled` is false")
+        back = f"its setting `enabled` is false; `symbi agent config unset {agent.name} enabled` takes that back"
+        raise SwitchedOff(f"the user has switched off the agent {agent.name}", hint=back)
     return own
 
 

@@ -128,6 +128,7 @@ def test_what_waits_for_an_agent_that_its_user_has_switched_off_says_so(
         asked = daemon.symbi("chat", "helper", "-m", "Hello", **given)
         assert asked.returncode == 1
         assert "switched off" in asked.stderr
+        assert "`symbi agent config unset helper enabled`" in asked.stderr
         model.replies = [says("Here again.")]
         assert ask(daemon, token, "PUT", "/v1/agent/config", {"enabled": True}).status == 200
         until(lambda: states(daemon) == {("done", "done")}, what="the run")

@@ -63,7 +63,9 @@ def test_keys_are_rotated_saved_and_put_back(tmp_path: Path) -> None:
         shown(root, "key", "export", str(elsewhere))
     lose_keys(root)
     assert "symbi key import FILE" in refused(root, "key", "status")
-    assert "is wrapped with master key" in refused(root, "key", "import", str(file))
+    other = refused(root, "key", "import", str(file))
+    assert "is wrapped with master key" in other
+    assert "belongs in master.key of the root" in other
     # An older one has the two keys of a user who is not in the data any more.
     done = symbi("key", "import", str(older), root=root)
     assert done.returncode == 0, done.stderr

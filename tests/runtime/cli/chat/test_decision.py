@@ -60,8 +60,9 @@ def test_an_answer_is_stored_and_an_empty_line_is_none(
 
 @pytest.mark.parametrize("lines", [("l",), (EOFError(),)])
 def test_a_person_decides_later(deciding: Deciding, lines: tuple[str | Exception, ...]) -> None:
-    with pytest.raises(LeftWaiting, match="waits for your decision"):
+    with pytest.raises(LeftWaiting, match="waits for your decision") as left:
         deciding(*lines)
+    assert left.value.hint == f"`/pending` in a chat, or `symbi agent approve {WAITS['id']}`"
 
 
 def test_a_decision_that_was_made_elsewhere_is_told(

@@ -88,6 +88,8 @@ def test_a_server_is_used_after_it_was_approved_and_until_it_changes(tmp_path: P
             "YELLOW", "not approved, so it is not started: `symbi mcp-server approve raw` shows it",
         )  # fmt: skip
         assert "no tool is called" in called(daemon, model, "raw_echo")["output"]
+        said = daemon.symbi("mcp-server", "tools", "raw").stdout
+        assert said == "no tools of raw are offered: it is unapproved; `symbi mcp-server approve raw`\n"
         refused = daemon.symbi("mcp-server", "approve", "raw")
         assert (refused.returncode, "give --yes" in refused.stderr) == (2, True)
         assert not (tmp_path / ".symbi/mcp-servers").exists()
