@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from runtime.crypto import KEY_ID_BYTES, MasterKey
 from runtime.database.keys import tables
-from runtime.database.keys.ring import KeyRing, KeyStore
+from runtime.database.keys.ring import INDEXES, KeyRing, KeyStore
 from runtime.errors import UsageError
 
 FORMAT: Final = 1
@@ -98,12 +98,16 @@ def _restored(
     stored = connection.execute(select(*tables.keys.c["holder", "key_id", "retired_at"])).all()
     there = {(row.holder, bytes(row.key_id)) for row in stored}
     current = {row.holder for row in stored if row.retired_at is None}
+    left_out = len(content["rows"]) - len(rows)
+    if left_out or INDEXES in current:
+        # It would open copies of indexes with texts of removed users. Without it an index is built again.
+        rows = [row for row in rows if row[0] != INDEXES or (row[0], row[1]) in there]
     missing = [row for row in rows if (row[0], row[1]) not in there]
     for row in missing:
         # A holder has one current key, and a removed one none; others open values.
         retired_at = (row[6] or now) if row[0] in current or row[0] in gone else row[6]
         connection.execute(tables.keys.insert().values(dict(zip(tables.KEY, (*row[:6], retired_at), strict=True))))
-    return Imported(len(missing), len(rows) - len(missing), len(content["rows"]) - len(rows))
+    return Imported(len(missing), len(rows) - len(missing), left_out)
 
 
 def _key_json(row: dict[str, Any]) -> dict[str, Any]:

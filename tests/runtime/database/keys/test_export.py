@@ -75,7 +75,7 @@ async def test_keys_of_users_who_are_not_in_the_data_come_back_for_what_is_kept_
     tmp_path: Path, kept: bool
 ) -> None:
     database = await Database.open(tmp_path / "symbiont.db", KEY)
-    value = sealed(database.keys, "ada")
+    value, indexes = sealed(database.keys, "ada"), database.keys.index_keys("notes")
     content = export.read(json.dumps(export.exported(database.keys)).encode())
     database.keys.ensure("owner")
     if kept:
@@ -87,12 +87,13 @@ async def test_keys_of_users_who_are_not_in_the_data_come_back_for_what_is_kept_
         file.unlink()
     store = SqliteKeys(tmp_path / "keys.db")
     removed = {"ada": "owner" if kept else None}
-    assert export.restore(store, content, KEY, 5, removed) == ((2, 0, 0) if kept else (1, 0, 1))
+    assert export.restore(store, content, KEY, 5, removed) == ((3, 0, 0) if kept else (1, 0, 1))
     store.close()
     database = await Database.open(tmp_path / "symbiont.db", KEY)
+    assert (indexes == database.keys.index_keys("notes")) == kept
     if kept:
         assert [unsealed(database.keys, each, "ada") for each in (value, later)] == [b"plain"] * 2
-        assert [key.holder for key in database.keys.current] == ["owner"]
+        assert [key.holder for key in database.keys.retired] == ["ada"]
         assert database.keys.removed == {"ada": "owner"}
     else:
         with pytest.raises(Unsealable):
@@ -103,9 +104,10 @@ async def test_keys_of_users_who_are_not_in_the_data_come_back_for_what_is_kept_
 
 
 async def test_an_export_tells_who_was_removed_before_it(database: Database, tmp_path: Path) -> None:
-    value = sealed(database.keys, "ada")
+    value, indexes = sealed(database.keys, "ada"), database.keys.index_keys("notes")
     before = export.read(json.dumps(export.exported(database.keys)).encode())
     database.keys.forget("ada", 1)
+    database.keys.drop(database.keys.retired)
     after = export.read(json.dumps(export.exported(database.keys)).encode())
     assert "ada" not in {row[0] for row in after["rows"]}
     store = SqliteKeys(tmp_path / "restored.db")
@@ -117,6 +119,8 @@ async def test_an_export_tells_who_was_removed_before_it(database: Database, tmp
         unsealed(ring, value, "ada")
     with pytest.raises(KeyForgotten):
         sealed(ring, "ada")
+    # Neither do older copies of indexes open, which have the user's texts.
+    assert not set(indexes) & set(ring.index_keys("notes"))
     store.close()
 
 
