@@ -94,7 +94,7 @@ class World:
             with self._reloading():
                 yield
         elif self.kind == "full disk":
-            with self._full():
+            with full(self.folder):
                 yield
         elif self.kind == "lost database":
             assert self._proxy is not None
@@ -122,15 +122,6 @@ class World:
     def _is_listed(self, daemon: Daemon, wanted: bool) -> bool:
         return ("/hooks/extra" in self.run(daemon, "webhook", "list").stdout) == wanted
 
-    @contextmanager
-    def _full(self) -> Iterator[None]:
-        filler = self.folder / "filler"
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as handle:
-            while handle.write(b"x" * 4096):
-                pass
-        yield
-        filler.unlink()
-
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
@@ -144,6 +135,17 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
             proxy = stack.enter_context(proxied(str(request.getfixturevalue("postgres_url"))))
             given = on_postgres(proxy.url)
         yield World(kind, folder, given, proxy)
+
+
+@contextmanager
+def full(folder: Path) -> Iterator[None]:
+    """Fill the file system of a folder."""
+    filler = folder / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as handle:
+        while handle.write(b"x" * 4096):
+            pass
+    yield
+    filler.unlink()
 
 
 @contextmanager

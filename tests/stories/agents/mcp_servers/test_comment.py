@@ -121,12 +121,12 @@ class Story:
 
     def approve_call(self, daemon: Daemon) -> None:
         """Decide about what waits. A daemon that is killed meanwhile may answer nothing."""
-        for waits in self._shown(daemon, "agent", "pending").get("approvals", ()):
+        for waits in self.shown(daemon, "agent", "pending").get("approvals", ()):
             daemon.symbi("agent", "approve", waits["id"], **self.given)
 
     def run(self, daemon: Daemon) -> dict[str, Any]:
         """Return the newest run, unless it was checked; empty if there is none."""
-        found = self._shown(daemon, "agent", "runs", "--tail", "1").get("runs")
+        found = self.shown(daemon, "agent", "runs", "--tail", "1").get("runs")
         return dict(found[0]) if found and found[0]["run"] != self.checked else {}
 
     def ended(self, daemon: Daemon) -> bool:
@@ -146,7 +146,7 @@ class Story:
         assert (output["call_id"], status in ("ok", "unknown")) == (call["id"], True), output
         assert messages[4]["parts"][0]["text"] == says
         assert self.written(number) in ((1,) if status == "ok" else (0, 1))
-        asked = self._shown(daemon, "agent", "pending", "--all")["approvals"]
+        asked = self.shown(daemon, "agent", "pending", "--all")["approvals"]
         assert [each["state"] for each in asked if each["run_id"] == run["run"]] == ["approved"]
         self._check_events(daemon, run["run"], status, says)
         return status
@@ -171,7 +171,7 @@ class Story:
         lines = daemon.symbi("thread", "export", thread, **self.given).stdout.splitlines()
         return [message for message in map(json.loads, lines) if "position" in message]
 
-    def _shown(self, daemon: Daemon, *arguments: str) -> dict[str, Any]:
+    def shown(self, daemon: Daemon, *arguments: str) -> dict[str, Any]:
         done = daemon.symbi(*arguments, "--json", **self.given)
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
