@@ -59,6 +59,8 @@ async def test_a_sender_sees_what_becomes_of_a_message(database: Database, clock
     assert await queue.state(first, OWNER) == InputState("running", "running", None, None)
     await queue.finish(turn, Outcome("queued", "m is away", counts=False, run_state="model_unavailable"))
     assert await queue.state(first, OWNER) == InputState("queued", "model_unavailable", None, "m is away")
+    # The next one of the thread waits for the model too.
+    assert await queue.state(second, OWNER) == InputState("waiting", "model_unavailable", None, "m is away")
     [turn] = await queue.claim(1)
     assert (turn.tries, turn.attempt) == (1, 2)
     await queue.finish(turn, Outcome("done", ended="max_steps"))

@@ -150,6 +150,8 @@ def test_a_model_that_is_away_is_exit_code_1_and_the_message_is_answered_later(
     model.replies = [503]
     answer = asked(daemon, "--wait", "1", "-m", "The tulips are red.", code=1)
     assert answer["ended"] is None
+    # Another one, which waits for the first one, does not wait longer for the model either.
+    assert asked(daemon, "--wait", "1", "-m", "And the roses?", code=1)["ended"] is None
     model.replies = [says("I see.")]
     # The next message waits for the end of the first one.
     assert asked(daemon, "-m", "Hello")["messages"] == ["I see."]
