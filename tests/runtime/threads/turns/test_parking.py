@@ -25,12 +25,20 @@ from tests.runtime.webhooks.candidates import rows
 
 
 class Asking:
-    """An agent that waits for an approval in its first attempts at `waits`."""
+    """An agent that waits for an approval in its first attempts at `waits`. `until`: Unix milliseconds."""
 
-    def __init__(self, database: Database, clock: ManualClock, *waits: str, frees_thread: bool = True) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: ManualClock,
+        *waits: str,
+        frees_thread: bool = True,
+        until: int | None = None,
+    ) -> None:
         self.order: list[str] = []
         self.waits = list(waits)
         self.frees_thread = frees_thread
+        self.until = until
         self._threads = ThreadOrder(database, clock)
 
     async def __call__(self, turn: ClaimedInput, log: RunLog) -> str:
@@ -38,7 +46,7 @@ class Asking:
         self.order.append(turn.text)
         if turn.text in self.waits:
             self.waits.remove(turn.text)
-            raise Parked("it waits", state="awaiting", until=None, frees_thread=self.frees_thread)
+            raise Parked("it waits", state="awaiting", until=self.until, frees_thread=self.frees_thread)
         return "answered"
 
 
@@ -74,6 +82,20 @@ async def test_later_messages_are_answered_while_one_waits_and_it_goes_on_when_w
         await settled(database, {first: "done", second: "done"})
     assert agent.order == ["one", "two", "one"]
     assert await rows(database, thread_turns, "turn_id") == []
+
+
+async def test_a_turn_goes_on_by_itself_at_the_time_until_which_it_waits(
+    database: Database, clock: ManualClock
+) -> None:
+    agent = Asking(database, clock, "one", until=milliseconds(clock) + 3_600_000)
+    [first] = await send(database, clock, "one")
+    async with dispatching(database, clock, agent):
+        await is_parked(database, first)
+        clock.advance(3_599)
+        assert await Inputs(database, clock).claim(1) == []
+        clock.advance(1)
+        await settled(database, {first: "done"})
+    assert agent.order == ["one", "one"]
 
 
 async def test_a_turn_that_keeps_its_thread_lets_nobody_pass(database: Database, clock: ManualClock) -> None:
