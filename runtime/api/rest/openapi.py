@@ -39,8 +39,8 @@ _WATCHED = {
         "`agent.confirm` (`call`, `approval`, `name`, `state`: `awaiting`, with `arguments` and `deadline`, or what "
         "was decided, with `reason`), and last `agent.done` (`total_steps`, `total_messages`, `usage`, `ended`) or "
         "`agent.error` (`problem`). Without an `id` are `agent.delta` (`step`, `message`, `text`) and `agent.note` "
-        "(`detail`: some events may be missing). `error` with a problem ends the stream and not the run. A client that "
-        "disconnects cancels nothing.",
+        "(`detail`: why events may be missing, or what the run waits for at a limit). `error` with a problem ends the "
+        "stream and not the run. A client that disconnects cancels nothing.",
     }
 }
 _WATCHING = [

@@ -51,7 +51,7 @@ async def running_agent(stored: AgentSettings, program: Program, agent: Agent, u
         what = f"the settings that the user gave the agent {agent.name} cannot be read"
         raise SwitchedOff(what, hint="replace them; `symbi agent config` does") from None
     if own.switched_off:
-        back = f"its setting `enabled` is false; `symbi agent config unset {agent.name} enabled` takes that back"
+        back = f"set its setting `enabled` to true; `symbi agent config unset {agent.name} enabled` does"
         raise SwitchedOff(f"the user has switched off the agent {agent.name}", hint=back)
     return own
 
