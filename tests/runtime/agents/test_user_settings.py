@@ -10,6 +10,7 @@ import pytest
 
 from runtime.api.admin.agents.chat import open_conversation
 from runtime.api.admin.agents.context import show
+from runtime.api.admin.agents.overview import list_agents
 from runtime.api.rest.problem import problem_of
 from runtime.crypto import Unsealable
 from runtime.database.schema import OWNER, agent_settings, deliveries
@@ -82,6 +83,8 @@ async def test_turns_of_a_user_who_switched_the_agent_off_wait_and_go_on(tmp_pat
             async with agent.app.pinned():
                 with pytest.raises(SwitchedOff):
                     await open_conversation(agent.app.admin_context(), {"user": "ada"})
+                listed = [await list_agents(agent.app.admin_context(), {"user": name}) for name in ("ada", OWNER)]
+            assert [each["agents"][0]["enabled"] for each in listed] == [False, True]
             async with agent.app.open_context(Caller(ada, frozenset({"write"}))) as context:
                 with pytest.raises(SwitchedOff) as refused:
                     await ALL_TOOLS.call("agent_chat", context, {"input": "Hello?"})

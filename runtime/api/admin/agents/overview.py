@@ -12,6 +12,7 @@ from runtime.api.admin.agents.lookup import agent_name, user_of
 from runtime.api.admin.parameters import integer, optional_text, text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.models.calls.usage import used_by
+from runtime.switches import SwitchedOff
 from runtime.threads.run import RunRow, newest_runs
 from runtime.tools.agent.access import main_name, model_of
 
@@ -68,9 +69,18 @@ async def _row(context: AdminContext, name: str, user_id: str) -> dict[str, Any]
         "main": main_name(context) == name,
         "memory": agent.memory,
         "thread": agent.thread.name,
-        "enabled": agent.enabled,
+        "enabled": await _is_enabled(context, agent, user_id),
         "last_run": _run(context, last[0]) if last else None,
     }
+
+
+async def _is_enabled(context: AdminContext, agent: Agent, user_id: str) -> bool:
+    """Return False for an agent that the program disables, or the user."""
+    try:
+        await context.services.running_agent(context.program, agent, user_id)
+    except SwitchedOff:
+        return False
+    return agent.enabled
 
 
 def _agent(context: AdminContext, name: str) -> Agent:
