@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +218,21 @@ def _print_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]
 def _described(tool: Mapping[str, Any]) -> Sequence[str]:
     hints = [word for word in ("read_only", "destructive", "idempotent") if tool.get(word)]
     said = [f"(the server says: {', '.join(hints).replace('_', '-')})"] if hints else []
-    return [*(tool["description"] or "no description").splitlines(), *said]
+    return [*(tool["description"] or "no description").splitlines(), *_described_parts(tool["schema"]), *said]
+
+
+def _described_parts(part: Any, path: str = "") -> Iterator[str]:
+    """Yield the descriptions inside the schema of parameters, which models read too, each with its place."""
+    if isinstance(part, list):
+        for each in part:
+            yield from _described_parts(each, path)
+    elif isinstance(part, dict):
+        if part.get("description"):
+            yield one_line(f"{path or 'parameters'}: {part['description']}")
+        for name, each in part.get("properties", {}).items():
+            yield from _described_parts(each, f"{path}.{name}" if path else name)
+        for key in ("items", "additionalProperties", "anyOf", "not"):
+            yield from _described_parts(part.get(key), path)
 
 
 def _print_indented(lines: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def tool(name: str, **more: Any) -> Json:
-    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"text": {"type": "string", "description": "What it is about."}}}
     return {"name": name, "description": f"Does {name}.", "inputSchema": schema, **more}
 
 

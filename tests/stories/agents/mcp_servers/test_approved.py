@@ -96,7 +96,7 @@ def test_a_server_is_used_after_it_was_approved_and_until_it_changes(tmp_path: P
 
         shown = approve(daemon)
         assert "secret://env/A_TOKEN" in shown
-        assert "raw.echo(text)" in shown
+        assert "raw.echo(text)\n    Does echo.\n    text: What it is about.\n" in shown
         assert "approved raw with" in shown
         assert (tmp_path / ".symbi/mcp-approvals.json").stat().st_mode & 0o777 == 0o600
         call = called(daemon, model, "raw_echo", text="hello")
