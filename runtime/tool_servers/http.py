@@ -38,6 +38,8 @@ class ServerClient:
         self.problem = ""
         self.status: int | None = None
         """Of the last answer."""
+        self.public = False
+        """True after an answer of the server from an address of the public internet."""
         self.http: httpx2.AsyncClient = http_client(
             httpx2, IDLE_SECONDS, wrapped=lambda inner: _Transport(inner, self, dict(headers)), auth=auth
         )
@@ -66,12 +68,14 @@ class _Transport(httpx2.AsyncBaseTransport):
             for name, value in self._headers.items():
                 request.headers[name] = value
         else:
-            await _check_address(request, client.origin[1])
+            await _check_address(request, client)
         try:
             response = await self._inner.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             client.problem = f"no connection to {request.url.host}"
             return _unsent(request, client.problem)
+        if own and is_public(_peer(response)):
+            client.public = True
         client.status = response.status_code
         client.problem = "" if response.status_code < 300 else f"it answered {response.status_code}"
         if 300 <= response.status_code < 400:
@@ -97,15 +101,23 @@ def _unsent(request: httpx2.Request, reason: str, status: int = 503) -> httpx2.R
     return httpx2.Response(status, headers={"Content-Type": "application/json"}, content=body, request=request)
 
 
-async def _check_address(request: httpx2.Request, own: str) -> None:
+def _peer(response: httpx2.Response) -> str:
+    """Return the address from which an answer came; empty if it is not known."""
+    stream = response.extensions.get("network_stream")
+    address = None if stream is None else stream.get_extra_info("server_addr")
+    return str(address[0]) if address else ""
+
+
+async def _check_address(request: httpx2.Request, client: ServerClient) -> None:
     """Let a request to another host than the server's go to the public internet only, if the server itself is there.
 
     A server may name other hosts, such as that of its authorization server; it must not reach the daemon's network by
-    that. The connection is made to the checked address. Raises ServerAway.
+    that. Where it answered from counts, because its name may resolve differently a moment later. The connection is made
+    to the checked address. Raises ServerAway.
     """
-    if not all(map(is_public, await _addresses(own))):
+    own, host = client.origin[1], request.url.host
+    if not client.public and (known := await _addresses(own)) and not any(map(is_public, known)):
         return
-    host = request.url.host
     found = await _addresses(host)
     if request.url.scheme != "https" or not found or not all(map(is_public, found)):
         raise ServerAway(f"{own} refers to {host}, which is not called: it is not https at a public address")

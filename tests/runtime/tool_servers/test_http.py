@@ -135,7 +135,7 @@ async def test_a_refusal_is_told_with_its_status(tmp_path: Path, raw: RawService
 @pytest.mark.parametrize(
     ("own", "other", "called"),
     [
-        ("203.0.113.1", "10.0.0.7", False),
+        ("8.8.8.8 10.0.0.8", "10.0.0.7", False),
         ("8.8.8.8", "127.0.0.1", False),
         ("8.8.8.8", "169.254.169.254", False),
         ("8.8.8.8", "8.8.4.4", True),
@@ -145,7 +145,7 @@ async def test_a_refusal_is_told_with_its_status(tmp_path: Path, raw: RawService
 async def test_a_server_on_the_internet_names_no_address_of_this_network(
     monkeypatch: pytest.MonkeyPatch, own: str, other: str, called: bool
 ) -> None:
-    addresses = {"mcp.example.org": [own], "login.example.net": [other]}
+    addresses = {"mcp.example.org": own.split(), "login.example.net": [other]}
 
     async def resolved(host: str) -> list[str]:
         return addresses[host]
@@ -161,8 +161,6 @@ async def test_a_server_on_the_internet_names_no_address_of_this_network(
     client = ServerClient("https://mcp.example.org/mcp", {"Authorization": "Bearer of-the-block"}, None)
     transport = http._Transport(Noting(), client, {"Authorization": "Bearer of-the-block"})
     request = httpx2.Request("GET", "https://login.example.net/.well-known/oauth-authorization-server")
-    if own == "203.0.113.1":
-        addresses["mcp.example.org"] = ["8.8.8.8"]
     if called:
         await transport.handle_async_request(request)
     else:
@@ -171,4 +169,27 @@ async def test_a_server_on_the_internet_names_no_address_of_this_network(
     assert len(sent) == called
     # Nothing of the block goes to another host.
     assert not any("authorization" in each.headers for each in sent)
+    await client.http.aclose()
+
+
+async def test_a_server_that_answered_from_the_internet_is_there_whatever_its_name_resolves_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Stream:
+        def get_extra_info(self, _name: str) -> tuple[str, int]:
+            return "8.8.8.8", 443
+
+    class Answering(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            return httpx2.Response(401, extensions={"network_stream": Stream()}, request=request)
+
+    async def resolved(_host: str) -> list[str]:
+        return ["10.0.0.7"]
+
+    monkeypatch.setattr(http, "_addresses", resolved)
+    client = ServerClient("https://mcp.example.org/mcp", {}, None)
+    transport = http._Transport(Answering(), client, {})
+    await transport.handle_async_request(httpx2.Request("POST", "https://mcp.example.org/mcp"))
+    with pytest.raises(ServerAway, match="not https at a public address"):
+        await transport.handle_async_request(httpx2.Request("GET", "https://login.example.net/"))
     await client.http.aclose()
