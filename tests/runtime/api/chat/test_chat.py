@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -61,11 +62,11 @@ async def test_an_answer_is_read_in_one_transaction(tmp_path: Path, monkeypatch:
     with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
         async with talking(tmp_path, program(model)) as talk:
             _, turn = await talk.json(await talk.token(), "POST", CHAT, HELLO)
-            context, reads = talk.agent.app.context(OWNER_CALLER), list[str]()
-            read = context.database.read
-            monkeypatch.setattr(context.database, "read", lambda: reads.append("read") or read())  # type: ignore[func-returns-value]
+            context = talk.agent.app.context(OWNER_CALLER)
+            read = Mock(wraps=context.database.read)
+            monkeypatch.setattr(context.database, "read", read)
             assert (await answer_of(context, turn["run"], OWNER)).json() == turn
-            assert len(reads) == 1
+            assert read.call_count == 1
 
 
 async def test_a_stream_tells_each_step_and_its_end(tmp_path: Path) -> None:
