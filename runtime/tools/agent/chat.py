@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, Any, Final
 
@@ -12,9 +13,11 @@ from dslc.blocks.agent import Agent
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, Retry
 from runtime.threads.agent_settings import AgentSettings
-from runtime.threads.events.log import changes_of, end_of
+from runtime.threads.events.log import DONE as RUN_ENDED
+from runtime.threads.events.log import NewEvents, changes_of, end_of
+from runtime.threads.events.told import MESSAGE, TYPING
 from runtime.threads.inputs import Inputs
-from runtime.threads.run import WAITING
+from runtime.threads.run import DONE, WAITING
 from runtime.threads.thread import Thread, Threads, not_found
 from runtime.threads.turns.named_run import NamedRun, named_run
 from runtime.tools.agent.access import talking_agent
@@ -159,7 +162,7 @@ async def agent_chat(
     context.on_queued()
     if not wait:
         return _begun(run_id, place)
-    return await _followed(context, run_id, wait, new=True)
+    return await _followed(context, run_id, wait, place)
 
 
 async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, wait: Wait = 0) -> AgentTurn:
@@ -228,19 +231,21 @@ async def _named(context: Context, run_id: str, agent: str | None) -> NamedRun:
     return found
 
 
-async def _followed(context: Context, run_id: str, seconds: float, *, new: bool = False) -> AgentTurn:
-    """Return a run when it is over, or waits for a decision, or after `seconds`. `new`: its message was sent just
-    now, so there is nothing to see before its end."""
+async def _followed(context: Context, run_id: str, seconds: float, sent_to: Thread | None = None) -> AgentTurn:
+    """Return a run when it is over, or waits for a decision, or after `seconds`. `sent_to`: its message was sent to
+    this thread just now, so there is nothing to see before its end."""
     loop, user_id = asyncio.get_running_loop(), context.caller.user_id
-    end = loop.time() + seconds
+    end, is_sent = loop.time() + seconds, sent_to is not None
     changes = context.database.changes
     # Of the user's events too: that is what other daemons are looked at for.
-    with changes.watch(changes_of(user_id)), changes.watch(end_of(run_id)) as ended:
+    with changes.watch(changes_of(user_id)) as events, changes.watch(end_of(run_id)) as ended:
         while True:
+            if sent_to is not None and ended.is_set() and (turn := _told(events.told, run_id, sent_to)) is not None:
+                return turn
             left = end - loop.time()
             is_last = left <= 0 or context.stopping()
             try:
-                if is_last or ended.is_set() or not (new or await _goes_on(context, run_id)):
+                if is_last or ended.is_set() or not (is_sent or await _goes_on(context, run_id)):
                     ended.clear()
                     answer = await answer_of(context, run_id, user_id)
                     if is_last or not answer.run.goes_on:
@@ -248,9 +253,23 @@ async def _followed(context: Context, run_id: str, seconds: float, *, new: bool 
             except Unavailable:
                 if left <= 0:
                     raise
-            new = False
+            is_sent = False
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), min(left, LOOK_SECONDS))
+
+
+def _told(told: Iterable[object], run_id: str, thread: Thread) -> AgentTurn | None:
+    """Return a run that has ended as its events tell it, without a read; None if they do not tell all of it, such as
+    what tools returned, or if some are not of this process."""
+    news = [each for each in told if isinstance(each, NewEvents)]
+    events = [event for each in news for event in each.of(run_id, None)]
+    if [event.name for event in events] != [TYPING, MESSAGE, RUN_ENDED]:
+        return None
+    said, last = events[1].data["messages"], events[2].data
+    if (last["ended"], last["total_steps"], last["total_messages"]) != ("answered", 1, len(said)):
+        return None
+    whole = {"state": DONE, "ended": last["ended"], "messages": said, "usage": UsageAnswer(**last["usage"])}
+    return _begun(run_id, thread).model_copy(update=whole)
 
 
 async def _goes_on(context: Context, run_id: str) -> bool:

@@ -69,6 +69,19 @@ async def test_an_answer_is_read_in_one_transaction(tmp_path: Path, monkeypatch:
             assert read.call_count == 1
 
 
+async def test_an_answer_without_calls_is_told_without_a_read_as_it_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedModel(says("One.", "Two.")) as model:
+        async with talking(tmp_path, program(model)) as talk:
+            token = await talk.token()
+            with monkeypatch.context() as patch:
+                patch.delattr("runtime.tools.agent.chat.answer_of")
+                _, turn = await talk.json(token, "POST", CHAT, HELLO)
+            assert (turn["ended"], turn["messages"], turn["usage"]["calls"]) == ("answered", ["One.", "Two."], 1)
+            assert (await talk.json(token, "GET", f"{CHAT}/{turn['run']}"))[1] == turn
+
+
 async def test_a_stream_tells_each_step_and_its_end(tmp_path: Path) -> None:
     with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
         async with talking(tmp_path, program(model)) as talk:
