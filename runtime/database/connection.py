@@ -123,6 +123,11 @@ class Database:
         assert self._keys is not None
         return self._keys
 
+    async def learn_keys(self, user_id: str) -> None:
+        """Have the keys of a user in memory, who may be new to this process. Raises `Unavailable`."""
+        if not self.keys.knows(user_id):
+            await asyncio.to_thread(self.keys.learn, user_id)
+
     async def close(self) -> None:
         """Wait for pending writes, then close every connection; does not wait for an unresponsive server."""
         await self.commits.close()

@@ -141,6 +141,7 @@ class Tokens:
             raise TokenRefused(state, row.id)
         if now - (row.used_at or 0) >= USED_MS:
             self._used[row.id] = now
+        await self._database.learn_keys(row.user_id)
         return Caller(row.user_id, read_scopes(row.scopes.split()), row.id)
 
     async def run(self) -> None:

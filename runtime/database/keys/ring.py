@@ -1,11 +1,14 @@
 """The keys of one database in memory: they seal and open the values of its columns, each with the key of its user.
 
 Sealing is synchronous and happens within transactions, so all keys are loaded at opening. They are unwrapped when they
-are first used. A key that another daemon made since is read when a value names it.
+are first used. A key that another daemon made since is read when a value names it: in another thread, if a transaction
+of the event loop needs it. Callers outside of transactions `learn` first the keys of users who may be new to this
+process.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Connection
+from sqlalchemy.util import await_only
+from sqlalchemy.util.concurrency import in_greenlet
 
 from runtime.clock import SYSTEM, milliseconds
 from runtime.crypto import (
@@ -164,8 +169,7 @@ class KeyRing:
         """Return the keys (32 bytes) of the sealed index with this identity: the current one, then earlier ones, with
         which its file may still be sealed."""
         self._current.get(INDEXES) or self._made(INDEXES)
-        with self._lock:
-            held = sorted((key for key in self._all() if key.holder == INDEXES), key=lambda key: -key.generation)
+        held = sorted((key for key in self._all() if key.holder == INDEXES), key=lambda key: -key.generation)
         found = [derived(key.secret(), "index", identity) for key in held]
         return [*found, self.master.derive("index", identity)] if self.first_format else found
 
@@ -174,14 +178,12 @@ class KeyRing:
     @property
     def retired(self) -> list[Key]:
         """Return the keys that seal no more, and may still open values."""
-        with self._lock:
-            return [key for key in self._all() if key.retired_at is not None]
+        return [key for key in self._all() if key.retired_at is not None]
 
     @property
     def current(self) -> list[Key]:
         """Return the keys that seal."""
-        with self._lock:
-            return [key for key in self._all() if key.retired_at is None]
+        return [key for key in self._all() if key.retired_at is None]
 
     @property
     def removed(self) -> Mapping[str, str | None]:
@@ -192,6 +194,18 @@ class KeyRing:
     def is_dirty(self) -> bool:
         """True if uses of keys have to be recorded."""
         return bool(self._short)
+
+    def knows(self, holder: str) -> bool:
+        """True if values of this holder are sealed without a question to the store."""
+        return holder in self._current or holder in self._removed
+
+    def learn(self, holder: str) -> None:
+        """Read the keys of a holder of whom another daemon may have made some."""
+        stored = escaped(holder)
+        with self._lock:
+            self._add(self.store.transact(partial(tables.of_holder, holder=stored)))
+            if (key := self._current.get(stored)) is not None:
+                self._current[holder] = key
 
     def load(self) -> None:
         """Read all keys again, after another daemon or a rotation changed them."""
@@ -377,6 +391,9 @@ class KeyRing:
     def _made(self, holder: str) -> Key:
         """Return the current key of a holder that this process knows none of: one that another daemon made, or a new
         one, which is stored before anything is sealed with it."""
+        return _off_loop(partial(self._stored_or_new, holder))
+
+    def _stored_or_new(self, holder: str) -> Key:
         with self._lock:
             if (key := self._current.get(holder)) is not None:
                 return key
@@ -404,9 +421,10 @@ class KeyRing:
 
     def _found(self, user_id: str, prefix: bytes) -> Key | None:
         """Return the key of which values of this user begin so; None if it does not exist."""
+        return None if (user_id, prefix) in self._unknown else _off_loop(partial(self._stored, user_id, prefix))
+
+    def _stored(self, user_id: str, prefix: bytes) -> Key | None:
         with self._lock:
-            if (user_id, prefix) in self._unknown:
-                return None
             for holder in self._holders(user_id):
                 stored = escaped(holder)
                 if (stored, prefix) not in self._keys:
@@ -420,7 +438,8 @@ class KeyRing:
             return None
 
     def _all(self) -> list[Key]:
-        return list(dict.fromkeys(self._keys.values()))
+        # A copy, because another thread may add some. Without the lock, which is held while the store writes.
+        return list(dict.fromkeys(self._keys.copy().values()))
 
     def _holders(self, user_id: str) -> list[str]:
         kept_by = self._removed.get(user_id)
@@ -484,6 +503,12 @@ class KeyRing:
                 hint="`symbi key rotate` makes a new one",
             )
         self._short[key] = None
+
+
+def _off_loop(function: Callable[[], Result]) -> Result:
+    """Return the result of `function`, which asks the store. In a transaction of the event loop another thread runs it,
+    and the loop goes on meanwhile, however long a server does not answer."""
+    return await_only(asyncio.to_thread(function)) if in_greenlet() else function()
 
 
 def _forgotten() -> KeyForgotten:

@@ -44,7 +44,9 @@ async def asked_user(context: Context, name: str | None) -> str | None:
     if name is None:
         return None
     if sees_all(context):
-        return await users.find(context.database, name)
+        user_id = await users.find(context.database, name)
+        await context.database.learn_keys(user_id)
+        return user_id
     own = context.caller.user_id
     if name not in {f"{users.ID}{own}", (await users.names(context.database)).get(own)}:
         raise Forbidden("admin")

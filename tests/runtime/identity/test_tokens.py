@@ -16,6 +16,7 @@ from runtime.identity.caller import Caller, Forbidden, Scope
 from runtime.identity.token import make_token
 from runtime.identity.tokens import TokenRefused, Tokens
 from tests.clocks import ManualClock
+from tests.conftest import KEY
 from tests.databases import migrated
 
 
@@ -42,6 +43,19 @@ async def test_a_token_is_its_users_with_its_scopes(database: Database, clock: M
     ada = await users.add(database, "ada", milliseconds(clock))
     token_id, token = await new(tokens, ada, "write")
     assert await tokens.caller(token) == Caller(ada, frozenset({"write"}), token_id)
+
+
+async def test_the_keys_of_a_caller_are_known_whichever_daemon_made_them(
+    database: Database, database_url: str, clock: ManualClock
+) -> None:
+    made_by = await Database.open(database_url, KEY)
+    ada = await users.add(made_by, "ada", milliseconds(clock))
+    made_by.keys.ensure(ada)
+    _, token = await new(Tokens(made_by, clock), ada)
+    await made_by.close()
+    assert not database.keys.knows(ada)
+    await Tokens(database, clock).caller(token)
+    assert database.keys.knows(ada)
 
 
 async def test_only_a_hash_is_kept_of_a_token(database: Database, clock: ManualClock) -> None:

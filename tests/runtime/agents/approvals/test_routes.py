@@ -88,6 +88,15 @@ async def test_the_calls_of_another_user_exist_for_administrators_alone(app: App
     assert told(await app.ask(admin, "POST", f"{path}/approve"))["decided_by"] == "bob"
 
 
+async def test_the_keys_of_the_user_whom_an_administrator_names_are_known(app: App, tmp_path: Path) -> None:
+    made_by = await Database.open(tmp_path / "symbiont.db", KEY)
+    made_by.keys.ensure(user_id := await app.user("ada"))
+    await made_by.close()
+    assert not app.database.keys.knows(user_id)
+    assert (await app.ask(await app.token("bob", "admin"), "GET", "/v1/approvals", query="user=ada")).status == 200
+    assert app.database.keys.knows(user_id)
+
+
 async def test_a_tool_is_approved_for_good_and_that_is_revoked(app: App) -> None:
     [waits] = await asked(app)
     token, other = await app.token("ada", "write"), await app.token("bob", "write")

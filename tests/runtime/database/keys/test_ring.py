@@ -113,6 +113,27 @@ async def test_a_key_that_another_process_made_is_found(database_url: str) -> No
         await other.close()
 
 
+async def test_a_key_that_was_learned_seals_without_the_store(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = await Database.open(database_url, KEY), await Database.open(database_url, KEY)
+    try:
+        for user_id in ("ada", "a\0b"):
+            value = sealed(one.keys, user_id)
+            assert not other.keys.knows(user_id)
+            await other.learn_keys(user_id)
+            with monkeypatch.context() as without:
+                without.setattr(other.keys, "store", None)
+                await other.learn_keys(user_id)
+                assert sealed(other.keys, user_id)[:5] == value[:5]
+                assert unsealed(other.keys, value, user_id) == b"plain"
+        await other.learn_keys("nobody")
+        assert not other.keys.knows("nobody")
+    finally:
+        await one.close()
+        await other.close()
+
+
 async def test_a_forgotten_key_is_gone_in_every_process_and_on_disk(database_url: str, tmp_path: Path) -> None:
     one, other = await Database.open(database_url, KEY), await Database.open(database_url, KEY)
     try:
