@@ -90,7 +90,7 @@ def _restored(
     known = {row.holder: row.successor for row in connection.execute(select(tables.removals))}
     # Who is only missing in this data is not recorded: another copy of it may have the user.
     kept = {holder: kept_by for holder, kept_by in removed.items() if kept_by is not None}
-    for holder, kept_by in {**content["removals"], **kept}.items():
+    for holder, kept_by in {**kept, **content["removals"]}.items():
         if holder not in known:
             connection.execute(tables.removals.insert().values(holder=holder, successor=kept_by, removed_at=now))
     gone = {**removed, **content["removals"], **known}

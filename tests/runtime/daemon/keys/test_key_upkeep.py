@@ -123,6 +123,35 @@ async def test_what_is_kept_of_a_removed_user_is_sealed_with_the_owners_key(app:
     assert len(kept) > len(values) / 2
 
 
+async def test_what_was_kept_is_deleted_later_also_after_a_kill(
+    app: App, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def killed(*_: Any) -> None:
+        raise SymbiontError("the process ends here")
+
+    ada = await add(app, "ada", 1)
+    await call(app, "users.remove", name="ada", keep=True)
+    clock.advance(1)
+    await KeyUpkeep(app, failing).look()
+    monkeypatch.setattr("runtime.api.admin.users.erase", killed)
+    with pytest.raises(SymbiontError):
+        await call(app, "users.remove", name=f"id:{ada}")
+    assert await sealed_values(app.database, ada)
+    await Removal(app).finish()
+    assert await sealed_values(app.database, ada) == []
+    assert app.database.keys.removed == {ada: None}
+
+
+async def test_a_copy_from_before_a_removal_does_not_bring_the_user_back(app: App) -> None:
+    ada, bob = await add(app, "ada", 1), await add(app, "bob", 2)
+    # As the copy is, with the keys of now.
+    app.database.keys.forget(ada, 1)
+    await Removal(app).finish()
+    assert set(await users.names(app.database)) == {"owner", bob}
+    assert await sealed_values(app.database, ada) == []
+    assert await opened(app.database, bob)
+
+
 async def test_users_and_the_progress_of_sealing_again_are_shown(app: App, clock: ManualClock) -> None:
     await add(app, "ada", 1)
     assert (await call(app, "keys.status"))["resealing"] is None
