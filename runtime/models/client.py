@@ -85,6 +85,16 @@ class CountedModel:
             longest_wait=LONGEST_WAIT_SECONDS,
         )
 
+    @property
+    def reads_schema(self) -> bool:
+        """True if the schema of a reply takes tokens of the request."""
+        return self.model.holds_schema and self.model.schema_in_prompt
+
+    def kind(self, request: Request, owner: CallOwner, purpose: Purpose, count: Count | None) -> CallKind:
+        """Return the kind of a call with this request. `count`: see `ModelClient.reply`."""
+        counted = request if self.reads_schema else structs.replace(request, schema=None)
+        return CallKind(owner, purpose, lambda: _most(counted, count))
+
     async def reply(self, request: Request, kind: CallKind) -> Reply:
         """Return the model's reply. Raises ModelUnavailable, ModelRefused."""
 
@@ -180,7 +190,7 @@ class ModelClient:
     @property
     def schema_in_prompt(self) -> bool:
         """True if the schema of a reply takes tokens of the request."""
-        return self.holds_schema and self._first.model.schema_in_prompt
+        return self._first.reads_schema
 
     @property
     def native_calls(self) -> bool:
@@ -208,9 +218,9 @@ class ModelClient:
         Raises ModelUnavailable if neither the model nor a fallback is available, ModelRefused, BudgetExceeded if the
         model itself is not allowed, and `Unavailable` if what is left of a budget cannot be read.
         """
-        kind = CallKind(owner, purpose, lambda: _most(request, count))
         reasons = _Reasons()
         for counted in self._order(request):
+            kind = counted.kind(request, owner, purpose, count)
             try:
                 return await counted.reply(_tempered(request, counted.block, temperature), kind)
             except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
@@ -231,9 +241,9 @@ class ModelClient:
         What was yielded before an error is no reply. A consumer that stops early should close the stream (`aclosing`),
         so that the service stops too; the call is counted in any case.
         """
-        kind = CallKind(owner, purpose, lambda: _most(request, count))
         reasons, begun = _Reasons(), False
         for counted in self._order(request):
+            kind = counted.kind(request, owner, purpose, count)
             parts = counted.stream(_tempered(request, counted.block, temperature), kind)
             async with aclosing(parts):
                 try:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from dslc.blocks.model import LanguageModel
 from dslc.blocks.variant import Variant
 from runtime.models import open_model
+from runtime.models.budgets.budgets import Asked
 from runtime.models.calls import service as service_module
 from runtime.models.calls.call import Call, CallOwner
 from runtime.models.calls.counted_calls import TRIES, CallContext, CountedCalls
@@ -412,6 +414,26 @@ def test_a_service_is_shown_by_the_names_of_its_users_while_there_are_any() -> N
     assert services.available() == {"a": 1, "again": 1}
     users.clear()
     assert services.available() == {"a": 1}
+
+
+# Budgets.
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_a_schema_is_reserved_only_where_the_service_reads_it(
+    world: World, service: ChatService, monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    model, asked = await world.model(service), list[Asked]()
+    monkeypatch.setattr(type(model.model), "schema_in_prompt", reads)
+
+    async def reserve(_user: str, _agent: str | None, most: Callable[[], Asked]) -> None:
+        asked.append(most())
+
+    monkeypatch.setattr(model.calls, "_reserve", reserve)
+    for schema in (None, {"type": "object"}):
+        await ModelClient(model).reply(structs.replace(ASKED, schema=schema), owner=ADA)
+    without, with_schema = (each.tokens for each in asked)
+    assert (with_schema > without) == reads
 
 
 # Fallbacks.
