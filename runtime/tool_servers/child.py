@@ -24,7 +24,9 @@ CLOSE_SECONDS: Final = 2.0
 LONGEST_LINE: Final = 500
 """Maximum characters of a line of its error output; the rest is cut."""
 LINES_PER_MINUTE: Final = 60
-"""Lines of its error output that are passed on; others are counted."""
+"""Lines of its error output that are passed on. Of others only the last one is looked at."""
+SLOW_SECONDS: Final = 0.05
+"""Seconds between two reads of the error output, of at most 16 KiB, while nothing is passed on."""
 
 _GUARD: Final = str(Path(guard.__file__).absolute())
 
@@ -146,17 +148,22 @@ class Child:
         while part := await self._process.stderr.read(1 << 14):
             *lines, rest = (rest + part).split(b"\n")
             rest = rest[: LONGEST_LINE * 4]
-            for line in lines:
-                # Masked before it is cut, which could leave a part of a secret.
-                text = self._masked(line[: LONGEST_LINE * 4].decode("utf-8", "replace").strip())[:LONGEST_LINE]
-                if not text:
-                    continue
-                self.last_line = text
-                if loop.time() - minute >= 60:
-                    minute, passed = loop.time(), 0
-                passed += 1
-                if passed <= LINES_PER_MINUTE:
-                    self._on_line(text)
+            if loop.time() - minute >= 60:
+                minute, passed = loop.time(), 0
+            said = [line for line in lines if line.strip()]
+            shown = said[: LINES_PER_MINUTE - passed]
+            passed += len(shown)
+            for line in shown:
+                self.last_line = self._readable(line)
+                self._on_line(self.last_line)
+            if len(shown) < len(said):
+                self.last_line = self._readable(said[-1])
+            if passed == LINES_PER_MINUTE or not said:
+                await asyncio.sleep(SLOW_SECONDS)
+
+    def _readable(self, line: bytes) -> str:
+        # Masked before it is cut, which could leave a part of a secret.
+        return self._masked(line[: LONGEST_LINE * 4].decode("utf-8", "replace").strip())[:LONGEST_LINE]
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

@@ -10,16 +10,15 @@ from typing import Final
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, JSONRPCNotification, jsonrpc_message_adapter
 
 from runtime.tool_servers.child import Child
 
 LARGEST_MESSAGE: Final = 8 * 1024 * 1024
 """Maximum bytes of a message of a server; a larger one ends the connection."""
-UNASKED_PER_SECOND: Final = 100
-"""Messages a second that a server may send without having been asked, on average, and at once five times as many.
-Beyond that it is read slower."""
-_BURST: Final = 5 * UNASKED_PER_SECOND
+LINES_PER_SECOND: Final = 100
+"""Lines a second that a server may send, on average, and at once five times as many. Beyond that it is read slower."""
+_BURST: Final = 5 * LINES_PER_SECOND
 _PASSED: Final = frozenset({"notifications/tools/list_changed", "notifications/cancelled"})
 _LISTENING: Final = "notifications/subscriptions/"
 
@@ -80,16 +79,15 @@ async def connected(child: Child, on_end: Callable[[str], None]) -> AsyncIterato
 async def _messages(output: asyncio.StreamReader) -> AsyncIterator[JSONRPCMessage]:
     """Yield the messages of a server's output that concern a client of tools. Lines that are no messages are left out:
     some programs greet there."""
-    slow = _Rate(UNASKED_PER_SECOND, _BURST, asyncio.sleep)
+    slow = _Rate(LINES_PER_SECOND, _BURST, asyncio.sleep)
     async for line in _lines(output):
+        # Answers too: those that were not asked for look alike.
+        await slow.one()
         try:
             # Invalid bytes become U+FFFD: the answer of a tool may be readable apart from them.
             message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
         except ValueError:
-            await slow.one()
             continue
-        if isinstance(message, JSONRPCNotification | JSONRPCRequest):
-            await slow.one()
         if isinstance(message, JSONRPCNotification) and not _concerns(message.method):
             continue
         yield message
@@ -107,8 +105,7 @@ async def _lines(output: asyncio.StreamReader) -> AsyncIterator[bytes]:
             rest += line
             if len(rest) > LARGEST_MESSAGE:
                 raise TooLarge
-            if rest.strip():
-                yield bytes(rest)
+            yield bytes(rest)
             rest = bytearray()
         rest += last
         if len(rest) > LARGEST_MESSAGE:

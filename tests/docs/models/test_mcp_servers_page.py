@@ -24,7 +24,7 @@ def test_every_state_is_on_the_page() -> None:
     "said",
     [
         f"{stdio.LARGEST_MESSAGE // 1024 // 1024} MiB; a larger one ends the connection",
-        f"{stdio.UNASKED_PER_SECOND} a second, and 500 at once",
+        f"{stdio.LINES_PER_SECOND} a second, and 500 at once",
         f"{session.MOST_TOOLS}; the schema of one has at most {definition.LARGEST_SCHEMA // 1024} KiB",
         f"{definition.LONGEST_DESCRIPTION:,} characters",
         f"{child.LINES_PER_MINUTE} lines a minute of {child.LONGEST_LINE} characters",

@@ -128,6 +128,16 @@ def _notify(_ask: Json, _: list[Json]) -> None:
         send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
 
 
+def _answer_for_ever(_ask: Json, _: list[Json]) -> None:
+    while True:
+        sys.stdout.write('{"jsonrpc":"2.0","id":77,"result":{}}\n' * 1000)
+
+
+def _end_lines(_ask: Json, _: list[Json]) -> None:
+    while True:
+        sys.stdout.write("\n" * 100_000)
+
+
 def _greet(ask: Json, _: list[Json]) -> None:
     sys.stdout.write("Welcome!\n{not json}\n[]\n")
     send({"jsonrpc": "2.0", "id": 999_999, "result": text("of another call")})
@@ -184,6 +194,8 @@ CALLS: dict[str, Callable[[Json, list[Json]], None]] = {
     "die": _die,
     "flood": _flood,
     "notify": _notify,
+    "answer_for_ever": _answer_for_ever,
+    "end_lines": _end_lines,
     "greet": _greet,
     "broken_text": _broken_text,
     "fail": _fail,
@@ -220,6 +232,11 @@ def _tells_its_secrets(file: str | None) -> None:
     serve(file, [tool("echo", description=hidden, inputSchema=schema), tool(f"t-{secret}"), tool(hidden)], name=secret)
 
 
+def _complains_without_end(file: str | None) -> None:
+    subprocess.Popen(["yes"], stdout=sys.stderr)
+    serve(file, [tool("echo")])
+
+
 def _lists_nothing(file: str | None) -> None:
     def page(_ask: Json) -> Json:
         time.sleep(3600)
@@ -247,6 +264,7 @@ WAYS: dict[str, Callable[[str | None], None]] = {
     "no_object": lambda file: serve(file, [tool("good"), tool("bad", inputSchema={"type": "string"})]),
     "endless": _lists_without_end,
     "lists_nothing": _lists_nothing,
+    "complains": _complains_without_end,
     "tells": _tells_its_secrets,
 }
 

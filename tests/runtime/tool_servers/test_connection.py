@@ -7,7 +7,8 @@ import json
 import os
 import resource
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -152,13 +153,33 @@ async def test_an_answer_of_fifty_megabytes_ends_the_connection_and_is_not_kept(
     assert await answered(server) == "echo: again"
 
 
-async def test_notifications_without_end_cost_little_and_their_call_ends_in_time(server: ServerConnection) -> None:
+@pytest.mark.parametrize("flood", ["notify", "answer_for_ever", "end_lines"])
+async def test_messages_without_end_cost_little_and_their_call_ends_in_time(
+    server: ServerConnection, flood: str
+) -> None:
     await server.call("echo", {}, 60)
-    began, used = time.monotonic(), time.process_time()
-    with pytest.raises(CallUncertain, match="did not answer within"):
-        await server.call("notify", {}, 0.5)
-    share = (time.process_time() - used) / (time.monotonic() - began)
-    assert share < 0.7
+    with busy() as share, pytest.raises(CallUncertain, match="did not answer within"):
+        await server.call(flood, {}, 0.5)
+    assert share[0] < 0.2
+
+
+async def test_error_output_without_end_costs_little(tmp_path: Path) -> None:
+    with capture_logs() as logged:
+        async with connection(program(tmp_path, *raw("complains"))) as server:
+            await server.call("echo", {}, 60)
+            with busy() as share:
+                await asyncio.sleep(0.5)
+            assert (await server.call("echo", {}, 60)).text == "echo: None"
+    assert share[0] < 0.15
+    assert len([each for each in logged if each["event"] == "mcp_server_said"]) == child.LINES_PER_MINUTE
+
+
+@contextmanager
+def busy() -> Iterator[list[float]]:
+    """Yield a list that has at the end which share of the time this process was busy."""
+    began, used, share = time.monotonic(), time.process_time(), list[float]()
+    yield share
+    share.append((time.process_time() - used) / (time.monotonic() - began))
 
 
 @pytest.mark.parametrize(
