@@ -26,6 +26,7 @@ def main() -> None:
     """Run the command; exit with its exit code, or 128 and the number of the signal that ended it."""
     lifeline = int(sys.argv[1])
     start = json.loads(_first_line(lifeline))
+    os.set_inheritable(lifeline, False)
     if sys.platform == "linux":
         # Processes whose parents have ended become children of this one, so that none is missed at the end.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -106,6 +106,12 @@ def _env(ask: Json, _: list[Json]) -> None:
     answer(ask, text(json.dumps(dict(os.environ))))
 
 
+def _files(ask: Json, _: list[Json]) -> None:
+    # The one that lists the others is closed by then.
+    open_ = [name for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")]  # noqa: PTH208, PTH110
+    answer(ask, text(" ".join(sorted(open_))))
+
+
 def _cwd(ask: Json, _: list[Json]) -> None:
     answer(ask, text(os.getcwd()))  # noqa: PTH109
 
@@ -189,6 +195,7 @@ def _nested(ask: Json, _: list[Json]) -> None:
 CALLS: dict[str, Callable[[Json, list[Json]], None]] = {
     "echo": _echo,
     "env": _env,
+    "files": _files,
     "cwd": _cwd,
     "hang": _hang,
     "die": _die,

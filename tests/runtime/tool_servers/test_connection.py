@@ -49,7 +49,9 @@ async def test_a_server_has_three_variables_of_the_daemon_and_those_of_its_block
     monkeypatch.setenv("LANG", "C.UTF-8")
     async with connection(program(tmp_path, env={"MODE": "quiet", "HOME": "/srv/home"})) as server:
         env = json.loads((await server.call("env", {}, 60)).text)
+        files = (await server.call("files", {}, 60)).text
     assert env == {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/srv/home", "MODE": "quiet"}
+    assert files == "0 1 2"
 
 
 async def test_a_server_works_in_a_folder_of_its_own_that_npx_takes_for_a_project(tmp_path: Path) -> None:
