@@ -39,7 +39,7 @@ def test_a_model_is_within_its_bounds_and_never_its_own_fallback(wrong: dict[str
 
 
 def test_a_reply_leaves_room_for_a_request() -> None:
-    assert AgentContext(max_tokens=1000, reply_tokens=999).reply_tokens == 999
+    assert AgentContext(max_tokens=2000, reply_tokens=1999).reply_tokens == 1999
     with pytest.raises(ValidationError, match="not smaller than `max_tokens`"):
         AgentContext(reply_tokens=100_000)
 

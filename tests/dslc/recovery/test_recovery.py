@@ -297,7 +297,7 @@ CASES: list[tuple[str, int]] = [
     ("TODO: fix this\nmemory m {}\n", 1),
     ("path \"/x\"\nsecret = \"secret://env/A\"\nagent: a\nmemory m {}\n", 1),
     ("memory m\n    path \"x\"\n    retention 90d\n\nagent a {}\n", 1),
-    ("agent a:\n    max_steps: 3\n    context:\n      max_tokens: 900\nagent b:\n    max_steps: 3", 2),
+    ("agent a:\n    max_steps: 3\n    context:\n      max_tokens: 9000\nagent b:\n    max_steps: 3", 2),
     (f"{_WEBHOOK}    AKIAX==\n}}\n", 1),
     ("agent a {\n    instruction <<EOF\nYou review.\nBe kind.\nEOF\n    max_steps 3\n}\n", 1),
     ("agent a {\n    instruction |\n      You review.\n\n      Be kind.\n    max_steps 3\n}\n", 1),
@@ -335,8 +335,8 @@ CASES: list[tuple[str, int]] = [
                     "\"X-A\"\nX-B \"2\"", "\"X-A\" core",
                     "X-A \"1\" X-B \"2\"\nX-C = \"3\"", "X-A\nX-B \"2\"", "X-A \"1\" ]\nX-B \"2\"", "X-A \"1\" \"2\"")),
     ("model m {\n    service openai { heders { \"X.A\" \"1\" } }\n}\n", 1),
-    ("agent a {\n    context { \"max_tokens\" 900 }\n    \"max_steps\" 3\n}\n", 2),
-    ("agent a {\n    contxt { \"max_tokens\" 900 }\n}\n", 2),
+    ("agent a {\n    context { \"max_tokens\" 9000 }\n    \"max_steps\" 3\n}\n", 2),
+    ("agent a {\n    contxt { \"max_tokens\" 9000 }\n}\n", 2),
     # Bodies in other brackets.
     *((f"{_WEBHOOK}    limits {opened}\n        per_minute 6\n    {closed}\n    keep_body true\n}}\n", 1)
       for opened, closed in (("do", "end"), ("begin", "end"), ("(", ")"), ("<", ">"), ("then", "fi"))),
