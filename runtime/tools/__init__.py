@@ -306,7 +306,12 @@ TOOLS = table_of(
             indexes=False,
             idempotent=True,
             people=True,
-            example={"agent": "assistant", "max_tokens": 32_000, "preferences": {"language": "Italian"}},
+            example={
+                "agent": "assistant",
+                "version": 0,
+                "max_tokens": 32_000,
+                "preferences": {"language": "Italian"},
+            },
         ),
         Tool(
             agent_conversation_list,

@@ -168,7 +168,7 @@ _AGENT_ROWS: Final = (
     Endpoint("POST", f"{_RUN}/cancel", TOOLS["agent_run_cancel"], more=("conflict",)),
     Endpoint("GET", f"{_MAIN_AGENT}/events", TOOLS["agent_events"], more=_WATCHED, watch=watch_events),
     Endpoint("GET", f"{_MAIN_AGENT}/config", TOOLS["agent_config_show"]),
-    Endpoint("PUT", f"{_MAIN_AGENT}/config", TOOLS["agent_config_edit"], largest=LARGEST_ITEMS),
+    Endpoint("PUT", f"{_MAIN_AGENT}/config", TOOLS["agent_config_edit"], largest=LARGEST_ITEMS, needs=("version",)),
     Endpoint("GET", f"{_MAIN_AGENT}/context", TOOLS["agent_context"]),
     Endpoint("GET", f"{_MAIN_AGENT}/memory/blocks", TOOLS["agent_block_list"]),
     Endpoint("GET", _BLOCK, TOOLS["agent_block_show"]),

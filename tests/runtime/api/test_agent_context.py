@@ -41,7 +41,7 @@ async def test_it_has_what_the_agent_knows_of_its_user(app: App) -> None:
     new = NewSummary(first_position=0, last_position=2, message_count=3, text="They began to talk.", tokens=4)
     await Summaries(app.database, app.clock).append(thread, new)
     await app.ask(token, "PUT", "/v1/agent/memory/blocks/human", {"value": "Name: Ada", "version": 1})
-    await app.ask(token, "PUT", "/v1/agent/config", {"preferences": {"language": "Italian"}})
+    await app.ask(token, "PUT", "/v1/agent/config", {"preferences": {"language": "Italian"}, "version": 0})
     await app.ask(token, "POST", "/v1/agent/memory/archival", {"content": "Ada likes tea from Lyon."})
     shown = await context(app, token, query="tea from Lyon")
     assert shown["conversation_id"] == thread.id
@@ -73,7 +73,7 @@ async def test_it_has_what_the_agent_knows_of_its_user(app: App) -> None:
 
 async def test_preferences_that_cannot_be_read_are_left_out_with_a_note(app: App) -> None:
     token = await app.token("ada")
-    await app.ask(token, "PUT", "/v1/agent/config", {"preferences": {"language": "Italian"}})
+    await app.ask(token, "PUT", "/v1/agent/config", {"preferences": {"language": "Italian"}, "version": 0})
     async with app.database.write() as connection:
         await connection.execute(agent_settings.update().values(agent="researcher"))
     shown = await context(app, token, "/v1/agents/researcher/context")

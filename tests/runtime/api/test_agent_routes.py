@@ -106,7 +106,7 @@ async def test_the_path_says_whose_agent_it_is(app: App) -> None:
         ("GET", "/v1/agent/conversations", "agent=researcher"),
     ):
         assert "/agent" in refused(await app.ask(token, method, path, query=given), 422)
-    body = {"agent": "researcher", "max_tokens": 2000}
+    body = {"agent": "researcher", "max_tokens": 2000, "version": 0}
     assert "/agent" in refused(await app.ask(token, "PUT", "/v1/agent/config", body), 422)
     assert (await app.ask(token, "GET", "/v1/agents/assistant/config", query="agent=researcher")).status == 400
 

@@ -22,6 +22,7 @@ from tests.stories.agents.test_postgres import Held
 
 pytestmark = LONG
 
+CONFIG = "/v1/agents/helper/config"
 LEASED = f"{sharing.__name__}:{sharing.leased.__name__}"
 NOTE = {"label": "human", "content": "Likes tea."}
 PROGRAM = """\
@@ -168,7 +169,7 @@ def test_an_agent_that_its_user_switches_off_on_one_daemon_waits_on_all_until_it
 ) -> None:
     with world.daemon("one") as one, world.daemon("other") as other:
         token = make_token(one, "--scope", "write", **world.given)
-        assert ask(one, token, "PUT", "/v1/agents/helper/config", {"enabled": False}).status == 200
+        assert ask(one, token, "PUT", CONFIG, {"enabled": False, "version": 0}).status == 200
         for daemon, name in ((one, "one"), (other, "other")):
             assert daemon.github(b'{"n":1}', name).status == 202
         waiting = {("switched_off", "switched_off")}
@@ -176,7 +177,8 @@ def test_an_agent_that_its_user_switches_off_on_one_daemon_waits_on_all_until_it
         for daemon in (one, other):
             assert checks(daemon)["switched off"][0] == "YELLOW"
         assert model.bodies == []
-        assert ask(other, token, "PUT", "/v1/agents/helper/config", {"enabled": True}).status == 200
+        version = ask(other, token, "GET", CONFIG).json()["version"]
+        assert ask(other, token, "PUT", CONFIG, {"enabled": True, "version": version}).status == 200
         until(lambda: states(one) == {("done", "done")}, what="the runs")
     assert len(model.bodies) == 2
 
