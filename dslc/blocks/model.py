@@ -78,8 +78,15 @@ class LanguageModel(Block):
         examples=[1.6],
     )
     offered: bool = Field(
-        default=False, description="Offers the model to clients by its name. Has no effect yet.", examples=[True]
+        default=False,
+        description="Offers the model to users, who can give it to an agent in place of the program's.",
+        examples=[True],
     )
+
+    @property
+    def has_prices(self) -> bool:
+        """True if it gives both prices, without which no limit of costs can be kept."""
+        return self.input_price is not None and self.output_price is not None
 
     @model_validator(mode="after")
     def _falls_back_on_others(self) -> Self:

@@ -451,7 +451,7 @@ def _forget(about: dict[Subject, dict[str, list[Found]]], model: str, file: str)
 
 
 def _is_offered(declaration: Declaration) -> bool:
-    """True for a model that clients may name."""
+    """True for a model that users may give to agents."""
     return declaration.checked is not None and declaration.checked.given.values.get("offered") is True
 
 

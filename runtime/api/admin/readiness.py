@@ -342,7 +342,7 @@ async def _costs(context: AdminContext) -> Check | None:
     prices, or no costs are limited."""
     models = context.program.models
     agents = [each for each in context.program.agents.values() if each.enabled]
-    priced = {name for name, each in models.items() if None not in (each.input_price, each.output_price)}
+    priced = {name for name, each in models.items() if each.has_prices}
     missing = [
         f"{model} ({agent.name})" for agent in agents for model in _models_of(agent, models) if model not in priced
     ]

@@ -56,7 +56,7 @@ def set_(agent: str, setting: str, value: str, user: str | None, root: Path | No
 
     \b
     enabled               true or false
-    model                 the name of a `model` block of the program
+    model                 the name of a `model` block with `offered true`
     max_tokens            tokens of the context, at least 1024
     compaction_threshold  0.1 to 1: share of the context that may be used
                           before older messages are summarized

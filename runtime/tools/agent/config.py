@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dslc.blocks.agent import Agent
+from dslc.program import Program
 from runtime.crypto import Unsealable
 from runtime.errors import Conflict, UsageError
 from runtime.suggestions import unknown_name
@@ -120,13 +121,21 @@ def _check(context: Context, agent: Agent, settings: Mapping[str, Any]) -> None:
             f"the program locks {', '.join(locked)}: `lock` in the block {block}",
             hint="users cannot change what is named there; the author of the program can remove it from `lock`",
         )
-    models, model = offered_models(context.program), settings.get("model")
+    models, model = offered_models(context.program, agent), settings.get("model")
     if model is not None and model not in models:
-        unknown = unknown_name("model", model, models)
-        raise wrong("model", str(unknown), hint=unknown.hint)
+        raise wrong("model", _not_offered(context.program, model), hint=unknown_name("model", model, models).hint)
     reply, size = agent.context.reply_tokens, settings.get("max_tokens")
     if reply is not None and size is not None and size <= reply:
         raise wrong("max_tokens", f"it must be more than the {reply} tokens that a reply of the agent may have")
+
+
+def _not_offered(program: Program, model: str) -> str:
+    block = program.models.get(model)
+    if block is None:
+        return f"there is no model {model}"
+    if not block.offered:
+        return f"the program does not offer the model {model}"
+    return f"the costs of the agent are limited, and the model {model} has no prices"
 
 
 def _shown(context: Context, declared: Agent, stored: StoredSettings, problem: str | None = None) -> AgentConfig:
@@ -145,7 +154,7 @@ def _shown(context: Context, declared: Agent, stored: StoredSettings, problem: s
         preferences=dict(own.settings.get("preferences", {})),
         overridden=[name for name in USER_SETTINGS if name in own.settings],
         locked=[name for name in USER_SETTINGS if name in declared.lock],
-        offered_models=list(offered_models(context.program)),
+        offered_models=list(offered_models(context.program, declared)),
         notes=list(dict.fromkeys(notes)),
     )
 

@@ -75,16 +75,19 @@ def own_agent(program: Program, agent: Agent, stored: Mapping[str, Any]) -> OwnA
     return OwnAgent(_with(agent, settings), settings, ignored)
 
 
-def offered_models(program: Program) -> Sequence[str]:
-    """Return the names of the models that a user can give an agent: the blocks of the program."""
-    return sorted(program.models)
+def offered_models(program: Program, agent: Agent) -> Sequence[str]:
+    """Return the names of the models that a user can give an agent: those that the program offers, with prices if the
+    costs of the agent are limited."""
+    offered = {name: block for name, block in program.models.items() if block.offered}
+    limited = agent.limits.cost_per_day is not None
+    return sorted(name for name, block in offered.items() if block.has_prices or not limited)
 
 
 def _reason_against(program: Program, agent: Agent, name: UserSetting, value: Any) -> str | None:
     if name in agent.lock:
         return f"the program locks `{name}`"
-    if name == "model" and value not in program.models:
-        return f"the program has no model {value} any more"
+    if name == "model" and value not in offered_models(program, agent):
+        return f"the program does not offer the model {value} for the agent any more"
     if name == "enabled" and not agent.enabled:
         return "the program disables the agent"
     return None

@@ -35,7 +35,7 @@ async def configure(agent: Acting, user_id: str = OWNER, **settings: Any) -> dic
 
 async def test_a_run_has_the_settings_of_its_user(tmp_path: Path) -> None:
     with ScriptedModel(says("From the first.")) as first, ScriptedModel(says("From the second.")) as second:
-        other = f'model second {{ service openai {{ url "{second.url}" model "m" }} }}'
+        other = f'model second {{ service openai {{ url "{second.url}" model "m" }} offered true }}'
         async with acting(tmp_path, program(first, models=other)) as agent:
             ada = await users.add(agent.app.database, "ada", 0)
             await configure(agent, ada, model="second", system_prompt="You teach.", preferences={"style": "brief"})
@@ -123,7 +123,7 @@ async def test_turns_go_on_when_the_program_does_not_let_the_user_switch_off(tmp
 
 async def test_a_setting_that_the_program_locks_meanwhile_is_the_programs(tmp_path: Path) -> None:
     with ScriptedModel(503) as first, ScriptedModel(says("From the second.")) as second:
-        other = f'model second {{ service openai {{ url "{second.url}" model "m" }} }}'
+        other = f'model second {{ service openai {{ url "{second.url}" model "m" }} offered true }}'
         async with acting(tmp_path, program(first, models=other), kept=True) as agent:
             await configure(agent, system_prompt="You teach.")
             message = await agent.send("Hello?")

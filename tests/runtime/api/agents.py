@@ -25,8 +25,9 @@ from tests.databases import migrated
 from tests.runtime.api.app import App, program_of
 
 PROGRAM = """
-model fast { service ollama }
-model strong { service ollama window 4096 }
+model fast { service ollama offered true }
+model strong { service ollama window 4096 offered true }
+model hidden { service ollama }
 agent assistant { model fast main true instruction "You help." context { max_tokens 9000 reply_tokens 1500 }
     block team { value "Ada, Bob" } }
 agent researcher { model strong }

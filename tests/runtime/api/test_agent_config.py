@@ -20,6 +20,7 @@ from tests.runtime.api.app import App, program_of, told
 from tests.runtime.webhooks.candidates import rows
 
 CONFIG = "/v1/agent/config"
+STRONG = "model strong { service ollama window 4096 }"
 EVERYTHING = {
     "enabled": False,
     "model": "strong",
@@ -124,6 +125,28 @@ async def test_a_model_that_is_offered_no_more_is_the_programs_again_with_a_note
     assert any("strong" in note for note in shown["notes"])
     assert "fast" in refused(await put(app, token, CONFIG, {"model": "fsat"}), 422)
     assert "/model" in refused(await put(app, token, CONFIG, {"model": "ollama"}), 422)
+
+
+async def test_only_models_that_the_program_offers_are_a_users(app: App) -> None:
+    token = await app.token("ada")
+    told_why = refused(await put(app, token, CONFIG, {"model": "hidden"}), 422)
+    assert "the program does not offer the model hidden" in told_why
+    assert "fast" in told_why
+    await put(app, token, CONFIG, {"model": "strong"})
+    app.program = program_of(PROGRAM.replace("model strong { service ollama window 4096 offered true }", STRONG))
+    shown = told(await app.ask(token, "GET", CONFIG))
+    assert (shown["model"], shown["offered_models"]) == ("fast", ["fast"])
+    assert any("does not offer the model strong" in note for note in shown["notes"])
+
+
+async def test_a_model_without_prices_is_not_offered_for_an_agent_whose_costs_are_limited(app: App) -> None:
+    token = await app.token("ada")
+    prices = "offered true input_price 1 output_price 2"
+    program = PROGRAM.replace("model fast { service ollama offered true }", f"model fast {{ service ollama {prices} }}")
+    app.program = program_of(program.replace("main true", "main true limits { cost_per_day 1 }"))
+    assert told(await app.ask(token, "GET", CONFIG))["offered_models"] == ["fast"]
+    assert "no prices" in refused(await put(app, token, CONFIG, {"model": "strong"}), 422)
+    assert told(await app.ask(token, "GET", "/v1/agents/researcher/config"))["offered_models"] == ["fast", "strong"]
 
 
 async def test_values_have_the_bounds_of_the_language(app: App) -> None:

@@ -17,7 +17,7 @@ from tests.runtime.daemon.running import environment, running, symbi, write_prog
 PROGRAM = """\
 memory notes { path "notes" embedding hashing }
 model fast { service ollama }
-model strong { service ollama }
+model strong { service ollama offered true }
 agent assistant { memory notes model fast main true instruction "Help." lock [enabled] }
 agent other { memory notes model fast }
 """
