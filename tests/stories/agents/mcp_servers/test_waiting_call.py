@@ -68,11 +68,6 @@ def without_server(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if "github" not in line or line.startswith("webhook"))
 
 
-def deliveries(story: Story, daemon: Daemon) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = story.shown(daemon, "webhook", "deliveries")["deliveries"]
-    return found
-
-
 def output(story: Story, daemon: Daemon) -> dict[str, Any]:
     """Return the output of the call of the newest run, once it has ended."""
     run = until(lambda: run if (run := story.run(daemon)).get("ended") else None, what="the end of the run")
@@ -172,21 +167,17 @@ def test_the_user_switches_the_agent_off_and_on(tmp_path: Path, model: ScriptedM
         assert story.check(daemon, 1) == "ok"
 
 
-def test_the_agent_is_disabled_in_the_program_and_the_delivery_is_sent_again(
-    tmp_path: Path, model: ScriptedModel
-) -> None:
-    """The run has ended without the call, whatever a person decides."""
+def test_the_agent_is_disabled_in_the_program_and_comes_back(tmp_path: Path, model: ScriptedModel) -> None:
     story = Story(tmp_path, model, {})
     text = (tmp_path / "program" / "hooks.symbiont").read_text()
     with story.daemon() as daemon:
         approval = asked(story, daemon)
         load(story, daemon, text.replace("thread delivery", "thread delivery enabled false"))
-        command(story, daemon, "agent", "approve", approval)
-        until(lambda: deliveries(story, daemon)[0]["state"] == "agent_gone", what="the end of the attempt")
+        refused = daemon.symbi("agent", "approve", approval)
+        assert (refused.returncode, "the agent reviewer is disabled" in refused.stderr) == (1, True)
+        assert waiting(story, daemon) == approval
         load(story, daemon, text)
-        command(story, daemon, "webhook", "redeliver", deliveries(story, daemon)[0]["id"])
-        assert output(story, daemon)["text"].startswith("This call was not run")
-    assert story.written(1) == 0
+        approved(story, daemon, approval)
 
 
 def test_the_budget_is_used_up_when_a_person_approves(tmp_path: Path, model: ScriptedModel) -> None:
