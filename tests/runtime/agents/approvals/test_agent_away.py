@@ -69,6 +69,6 @@ async def test_a_call_is_denied_while_its_agent_is_away(tmp_path: Path) -> None:
             await agent.reload(ALONE)
             done = await deny(agent, waits, "Not now.")
             assert (done.state, done.cannot_run) == ("denied", None)
-            await agent.until(run_id, lambda row: row.state == "waiting")
+            await agent.until(run_id, lambda row: row.state == "agent_gone")
             assert [said for _, _, said in await agent.outputs()] == ["A person denied this call: Not now."]
             assert await pending(agent) == []
