@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Select, or_, select
+from sqlalchemy import Connection
 
 from runtime.clock import milliseconds, uuid7
 from runtime.crypto import SealedBytes, Unsealable
 from runtime.database import bulk
 from runtime.database.group_commit import Stage
-from runtime.database.schema import inputs, runs, thread_turns, threads
+from runtime.database.schema import inputs, runs, threads
 from runtime.errors import NotFound, UsageError
 from runtime.identity.caller import Scope, read_scopes
 from runtime.threads import run, stage_ranks
@@ -43,19 +43,6 @@ class ClaimedInput(ClaimedTurn, frozen=True, kw_only=True):
     @property
     def arrived_at(self) -> int:
         return self.sent_at
-
-
-class InputState(NamedTuple):
-    """A message, for its sender who waits."""
-
-    state: str
-    """Of the turn, see `runtime.threads.turns.turn`."""
-    run_state: str
-    """Of the run, see `run`; also that of something outside for which it waits, such as `model_unavailable`."""
-    ended: str | None
-    """How the run ended, see `run.End`."""
-    error: str | None
-    """Why it failed, or why its last attempt did."""
 
 
 class _Content(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -120,24 +107,6 @@ class Inputs(TurnQueue[ClaimedInput]):
         await self._database.commits.store(_SENDING, sent)
         return made
 
-    async def state(self, input_id: str, user_id: str) -> InputState:
-        """Return the state of one message of the user. If it waits for its thread, it waits for the same as the turn
-        that has the thread, such as a model. Raises `NotFound`, `Unavailable`."""
-        query = (
-            select(inputs.c.state, runs.c.state, runs.c.ended, inputs.c.last_error, inputs.c.thread_id)
-            .join(runs, runs.c.id == inputs.c.id)
-            .where(inputs.c.id == input_id, inputs.c.user_id == user_id)
-        )
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).first()
-            if row is None:
-                raise NotFound(f"there is no message {input_id}")
-            state = InputState(*row[:4])
-            if state.state != WAITING:
-                return state
-            before = (await connection.execute(_waiting_before(row.thread_id))).first()
-        return state if before is None else state._replace(run_state=before.state, error=before.error)
-
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[ClaimedInput | str]:
         return [self._input(row) for row in rows]
 
@@ -155,14 +124,6 @@ class Inputs(TurnQueue[ClaimedInput]):
             scopes=read_scopes(row.scopes.split()),
             sent_at=row.created_at,
         )
-
-
-def _waiting_before(thread_id: str) -> Select[Any]:
-    """Select the run that has a thread, if it waits for something outside."""
-    turn = select(thread_turns.c.turn_id).where(thread_turns.c.thread_id == thread_id, thread_turns.c.active)
-    # A run without a delivery has the id of its turn.
-    its = or_(runs.c.id.in_(turn), runs.c.delivery_id.in_(turn))
-    return select(runs.c.state, runs.c.error).where(its, runs.c.state.not_in((run.RUNNING, run.WAITING, *run.ENDED)))
 
 
 def _send(connection: Connection, sent: Sequence[_Sent]) -> list[Exception | None]:

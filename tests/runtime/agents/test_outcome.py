@@ -14,7 +14,8 @@ from runtime.database.schema import OWNER, inputs
 from runtime.errors import GiveUp, Retry
 from runtime.metrics.metrics import OUTCOMES
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel
-from runtime.threads.inputs import ClaimedInput, Inputs
+from runtime.threads.inputs import ClaimedInput
+from runtime.threads.turns.named_run import named_run
 from runtime.threads.turns.turn import AgentGone, ThreadBusy
 from tests.clocks import ManualClock, until
 from tests.runtime.threads.turns.sending import Entering, dispatching, send, settled, thread_id
@@ -63,13 +64,12 @@ def test_a_model_that_is_away_is_asked_again_within_half_a_minute(
 async def test_an_outage_of_the_model_costs_no_try_and_is_logged_once(database: Database, clock: ManualClock) -> None:
     agent = Entering(database, clock, thread_id("0"), *[AWAY] * 8)
     first, second = await send(database, clock, "one", "two")
-    queue = Inputs(database, clock)
     with structlog.testing.capture_logs() as logged:
         async with dispatching(database, clock, agent):
             for attempt in range(1, 9):
                 await until(lambda wanted=attempt: len(agent.order) == wanted)  # type: ignore[misc]
                 await settled(database, {first: "queued", second: "waiting"})
-                assert (await queue.state(first, OWNER)).run_state == "model_unavailable"
+                assert (await named_run(database, first, OWNER)).run.state == "model_unavailable"
                 clock.advance(AWAY_SECONDS)
             await settled(database, {first: "done", second: "done"})
     assert [each["error"] for each in logged if each["event"] == "run_interrupted"] == [str(AWAY)]
@@ -82,5 +82,5 @@ async def test_a_model_that_refuses_ends_the_run_at_once(database: Database, clo
     [first] = await send(database, clock, "one")
     async with dispatching(database, clock, agent):
         await settled(database, {first: "dead"})
-    found = await Inputs(database, clock).state(first, OWNER)
+    found = (await named_run(database, first, OWNER)).run
     assert (found.ended, found.error) == ("failed", "the key is wrong (set another)")

@@ -111,7 +111,7 @@ def test_what_waits_for_an_agent_that_its_user_has_switched_off_says_so(
         token = make_token(daemon, "--scope", "write", **given)
         sent = ask(daemon, token, "POST", "/v1/agents/helper/chat", {"input": "Hello", "subject": "ada", "wait": 0})
         run = f"/v1/agent/chat/{sent.json()['run']}"
-        assert ask(daemon, token, "PUT", "/v1/agent/config", {"enabled": False}).status == 200
+        assert ask(daemon, token, "PUT", "/v1/agent/config", {"enabled": False, "version": 0}).status == 200
         assert daemon.github(b'{"n":1}', "one").status == 202
         until(lambda: states(daemon) == {("switched_off", "switched_off")}, what="the waiting delivery")
         # The message waited for its model before.
@@ -130,7 +130,9 @@ def test_what_waits_for_an_agent_that_its_user_has_switched_off_says_so(
         assert "switched off" in asked.stderr
         assert "`symbi agent config unset helper enabled`" in asked.stderr
         model.replies = [says("Here again.")]
-        assert ask(daemon, token, "PUT", "/v1/agent/config", {"enabled": True}).status == 200
+        version = ask(daemon, token, "GET", "/v1/agent/config").json()["version"]
+        body = {"enabled": True, "version": version}
+        assert ask(daemon, token, "PUT", "/v1/agent/config", body).status == 200
         until(lambda: states(daemon) == {("done", "done")}, what="the run")
         until(lambda: ask(daemon, token, "GET", run).json()["ended"] == "answered", what="the answer")
 

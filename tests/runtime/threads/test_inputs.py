@@ -10,8 +10,10 @@ from runtime.database.connection import Database
 from runtime.database.schema import OWNER, inputs, runs
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound, UsageError
-from runtime.threads.inputs import LONGEST, Inputs, InputState
+from runtime.threads.inputs import LONGEST, Inputs
+from runtime.threads.turns.named_run import named_run
 from runtime.threads.turns.turn import Outcome
+from runtime.tools.agent.turn_answer import AnsweredRun
 from tests.clocks import ManualClock
 from tests.runtime.threads.turns.sending import AGENT, open_thread, send
 from tests.runtime.webhooks.candidates import rows
@@ -54,22 +56,28 @@ async def test_a_thread_of_another_user_or_agent_is_not_found(database: Database
 async def test_a_sender_sees_what_becomes_of_a_message(database: Database, clock: ManualClock) -> None:
     queue = Inputs(database, clock)
     first, second = await send(database, clock, "one", "two")
-    assert await queue.state(second, OWNER) == InputState("waiting", "waiting", None, None)
+
+    async def seen(run_id: str) -> tuple[str, str, str | None, str | None, str | None]:
+        run = AnsweredRun.of(await named_run(database, run_id, OWNER))
+        return run.turn, run.state, run.ended, run.error, run.behind
+
+    assert await seen(second) == ("waiting", "waiting", None, None, None)
     [turn] = await queue.claim(1)
-    assert await queue.state(first, OWNER) == InputState("running", "running", None, None)
+    assert await seen(first) == ("running", "running", None, None, None)
     await queue.finish(turn, Outcome("queued", "m is away", counts=False, run_state="model_unavailable"))
-    assert await queue.state(first, OWNER) == InputState("queued", "model_unavailable", None, "m is away")
+    assert await seen(first) == ("queued", "model_unavailable", None, "m is away", None)
     # The next one of the thread waits for the model too.
-    assert await queue.state(second, OWNER) == InputState("waiting", "model_unavailable", None, "m is away")
+    behind = "an earlier turn of the thread waits: m is away"
+    assert await seen(second) == ("waiting", "waiting", None, behind, "model_unavailable")
     [turn] = await queue.claim(1)
     assert (turn.tries, turn.attempt) == (1, 2)
     await queue.finish(turn, Outcome("done", ended="max_steps"))
-    assert await queue.state(first, OWNER) == InputState("done", "done", "max_steps", None)
+    assert await seen(first) == ("done", "done", "max_steps", None, None)
     [turn] = await queue.claim(1)
     await queue.finish(turn, Outcome("dead", "no use"))
-    assert await queue.state(second, OWNER) == InputState("dead", "dead", "failed", "no use")
+    assert await seen(second) == ("dead", "dead", "failed", "no use", None)
     with pytest.raises(NotFound):
-        await queue.state(second, "ada")
+        await named_run(database, second, "ada")
 
 
 async def test_a_message_that_was_stored_by_a_lost_commit_is_stored_once(

@@ -21,7 +21,7 @@ from tests.runtime.models.local.gguf import small_model
 from tests.runtime.webhooks.candidates import rows
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-FIELDS = {"run", "thread", "messages", "tool_calls", "usage", "ended"}
+FIELDS = {"run", "thread", "messages", "tool_calls", "usage", "ended", "state", "error", "notes"}
 ENDS = {"answered", "done", "max_steps", "repeated", "failed"}
 TURNS = 200 if EFFORT > 1 else 32
 WINDOW = 1200

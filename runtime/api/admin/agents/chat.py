@@ -19,8 +19,9 @@ from runtime.switches import AGENTS
 from runtime.threads.content import TextPart
 from runtime.threads.events.log import changes_of, changes_of_run
 from runtime.threads.messages import Message
-from runtime.threads.run import AWAITING, BUDGET_EXCEEDED, PARKED, SWITCHED_OFF
+from runtime.threads.run import AWAITING, BUDGET_EXCEEDED, SWITCHED_OFF
 from runtime.threads.thread import Thread
+from runtime.threads.turns.named_run import named_run
 from runtime.threads.turns.turn import WAITING
 from runtime.tools.agent.access import model_of
 from runtime.tools.agent.chat import LOOK_SECONDS
@@ -94,7 +95,7 @@ async def follow(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     it goes on.
     """
     thread, run_id = await thread_of(context, parameters), text(parameters, "run")
-    await context.services.inputs.state(run_id, thread.user_id)
+    await named_run(context.database, run_id, thread.user_id)
     with context.services.events.watch(thread.id) as events:
         decides = flag(parameters, "decides")
         return await _Follower(context, thread, run_id, _patience(parameters), decides=decides).end(events)
@@ -180,7 +181,7 @@ class _Follower:
     def _is_left(self, run: AnsweredRun) -> bool:
         """Tell that the run waits; return True if its model was away for too long, or if it waits for a switch, or for
         an approval that nobody here decides about."""
-        waits = run.behind if run.behind in PARKED else run.state
+        waits = run.behind or run.state
         if waits == SWITCHED_OFF:
             return True
         if waits == AWAITING and self._patience and not self._decides:
@@ -191,7 +192,7 @@ class _Follower:
             return self._patience > 0
         if run.turn == WAITING:
             self._tell_once("waiting")
-        if run.state != ModelUnavailable.state and self._away_since is None:
+        if waits != ModelUnavailable.state and self._away_since is None:
             return False
         now = self._context.clock.monotonic()
         self._away_since = now if self._away_since is None else self._away_since

@@ -68,8 +68,9 @@ def fill(daemon: Daemon, model: ScriptedModel) -> str:
         model.replies = [*replies, says("Well.")]
         return done("POST", "/v1/agent/chat", {"input": text, **given})
 
-    preferences = {"preferences": {texts("preference"): texts("taste")}, "system_prompt": texts("prompt")}
-    done("PUT", "/v1/agent/config", preferences)
+    preferences = {texts("preference"): texts("taste")}
+    own = {"version": 0, "preferences": preferences, "system_prompt": texts("prompt")}
+    done("PUT", "/v1/agent/config", own)
     append = {"label": "human", "content": texts("block")}
     chat(texts("message"), says(texts("reply"), memory_append=append))
     chat(texts("about"), says(archival_insert={"content": texts("archival")}))
