@@ -31,7 +31,7 @@ from runtime.daemon.server import LOOKS_FOR_CYCLES
 from runtime.database.schema import OWNER
 from runtime.threads.events import log as event_log
 from runtime.threads.events.log import changes_of
-from runtime.threads.turns.turn import LIVING
+from runtime.threads.turns.named_run import named_run
 from tests.runtime.agents.loop.acting import Acting, acting
 
 TURNS = 200
@@ -70,7 +70,7 @@ async def _loop(agent: Acting) -> None:
         run_id = await agent.send(_SAID)
         while True:
             changed.clear()
-            if (await agent.inputs.state(run_id, OWNER)).state not in LIVING:
+            if (await named_run(agent.app.database, run_id, OWNER)).living is None:
                 return
             await changed.wait()
 

@@ -37,6 +37,7 @@ from runtime.models.request import Reply, Request
 from runtime.threads.content import TextPart
 from runtime.threads.messages import NewMessage
 from runtime.threads.thread import Thread
+from runtime.threads.turns.named_run import named_run
 from tests.runtime.agents.loop.acting import Acting, acting
 from tests.runtime.daemon.running import BIN, running, write_program
 
@@ -96,9 +97,9 @@ class Talker:
         run_id = await self._agent.send(f"What do you know about tea number {number}?", thread=self._thread)
         # Seldom, because it is work of the same thread.
         await asyncio.sleep(_LOOK_SECONDS)
-        while (state := await self._agent.inputs.state(run_id, self._thread.user_id)).ended is None:
+        while (run := await named_run(self._agent.app.database, run_id, self._thread.user_id)).living is not None:
             await asyncio.sleep(_LOOK_SECONDS)
-        assert state.ended == "answered", state
+        assert run.run.ended == "answered", run
 
     def asked(self) -> None:
         """Note that the model is asked now."""

@@ -15,6 +15,7 @@ from runtime.errors import Conflict, NotFound, Retry
 from runtime.threads.inputs import ClaimedInput, Inputs
 from runtime.threads.run_log import RunLog
 from runtime.threads.turns.ending import EndedRun
+from runtime.threads.turns.named_run import named_run
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import Inbox
@@ -79,7 +80,7 @@ async def test_a_turn_that_waits_is_cancelled_at_once(database: Database, clock:
         (first, "cancelled", thread_id("0")),
     ]
     assert await run_of(database, second) == ("cancelled", "cancelled", False)
-    assert (await queue.state(second, OWNER)).error == "a person cancelled it"
+    assert (await named_run(database, second, OWNER)).run.error == "a person cancelled it"
 
 
 async def test_a_turn_that_waits_for_its_next_try_is_cancelled_at_once(database: Database, clock: ManualClock) -> None:
