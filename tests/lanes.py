@@ -28,7 +28,13 @@ def repeated(name: str, few: int, many: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(name, [pytest.param(few, id="few"), pytest.param(more, id="many", marks=LONG)])
 
 
-def first_of(names: str, cases: Sequence[Any], count: int = 1) -> pytest.MarkDecorator:
-    """Call the test with each of `cases`: the first `count` in `make test`, the others in `make test-long`."""
-    rest = [pytest.param(*(case if "," in names else (case,)), marks=LONG) for case in cases[count:]]
+def first_of(names: str, cases: Sequence[Any], count: int = 1, *, every: int = 1) -> pytest.MarkDecorator:
+    """Call the test with each of `cases`: the first `count` in `make test`, the others in `make test-long`, with an
+    effort of 1 only each `every`-th of them."""
+    rest = [pytest.param(*(case if "," in names else (case,)), marks=LONG) for case in sampled(cases[count:], every)]
     return pytest.mark.parametrize(names, [*cases[:count], *rest])
+
+
+def sampled(cases: Sequence[Any], every: int) -> Sequence[Any]:
+    """Return all cases; with an effort of 1 each `every`-th."""
+    return cases if EFFORT > 1 else cases[every - 1 :: every]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.lanes import LONG
+from tests.lanes import LONG, sampled
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.daemon import killing
 from tests.runtime.daemon.event_client import Event, connect_without_reading, opened
@@ -92,7 +92,7 @@ def test_a_call_that_waits_is_answered_when_the_daemon_stops(tmp_path: Path) -> 
     assert answers[0].headers["location"] == f"{CHAT}/{answers[0].json()['run']}"
 
 
-@pytest.mark.parametrize("kill_at", range(1, 61, 3))
+@pytest.mark.parametrize("kill_at", sampled(range(1, 61, 3), 3))
 def test_a_daemon_killed_at_any_commit_tells_each_event_once(tmp_path: Path, kill_at: int) -> None:
     """Before a commit or after it: what was seen and what is read after it are the events of one run."""
     command = f"{killing.__name__}:{killing.at_commit.__name__}"

@@ -137,7 +137,7 @@ def test_a_decision_on_one_daemon_wakes_the_run_on_another(
         assert created(one, **given) == ["Nightly build"]
 
 
-@first_of("point", range(1, 51), 0)
+@first_of("point", range(1, 51), 0, every=4)
 def test_a_kill_at_any_commit_asks_once_and_runs_at_most_once(model: ScriptedModel, tmp_path: Path, point: int) -> None:
     """At each commit of the daemon, just before it and just after it."""
     model.replies = [_answer]

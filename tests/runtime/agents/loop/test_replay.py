@@ -26,7 +26,7 @@ def answer(body: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("stored", [False, True])
-@first_of("broken", range(1, 22), 2)
+@first_of("broken", range(1, 22), 2, every=4)
 async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, broken: int, stored: bool
 ) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.lanes import LONG, repeated
+from tests.lanes import EFFORT, LONG, sampled
 from tests.runtime.agents.scripted import ScriptedModel, calling
 from tests.runtime.daemon import forked, killing, sharing
 from tests.runtime.daemon.running import Daemon, on_postgres, running, until, write_program
@@ -231,7 +231,7 @@ def test_a_call_in_which_the_daemon_ends_is_not_known_and_not_repeated(
 
 
 @LONG
-@pytest.mark.parametrize("first", range(1, STRIDE + 1))
+@pytest.mark.parametrize("first", sampled(range(1, STRIDE + 1), 3))
 def test_a_kill_at_any_commit_comments_at_most_once_and_says_what_is_not_known(
     tmp_path: Path, model: ScriptedModel, first: int
 ) -> None:
@@ -240,7 +240,7 @@ def test_a_kill_at_any_commit_comments_at_most_once_and_says_what_is_not_known(
 
 
 @LONG
-@pytest.mark.parametrize("first", range(1, STRIDE + 1))
+@pytest.mark.parametrize("first", sampled(range(1, STRIDE + 1), 3))
 def test_a_kill_at_any_commit_comments_at_most_once_on_postgresql(
     tmp_path: Path, model: ScriptedModel, first: int, postgres_url: str
 ) -> None:
@@ -249,7 +249,7 @@ def test_a_kill_at_any_commit_comments_at_most_once_on_postgresql(
 
 
 @LONG
-@repeated("rounds", 3, 25)
+@pytest.mark.parametrize("rounds", [25 if EFFORT > 1 else 4])
 def test_a_daemon_that_is_killed_again_and_again_comments_at_most_once(
     tmp_path: Path, model: ScriptedModel, rounds: int
 ) -> None:
@@ -260,7 +260,7 @@ def test_a_daemon_that_is_killed_again_and_again_comments_at_most_once(
 
 
 @LONG
-@repeated("rounds", 3, 25)
+@pytest.mark.parametrize("rounds", [25 if EFFORT > 1 else 4])
 def test_a_kill_at_any_moment_comments_at_most_once_and_says_what_is_not_known(
     tmp_path: Path, model: ScriptedModel, rounds: int
 ) -> None:
@@ -268,7 +268,7 @@ def test_a_kill_at_any_moment_comments_at_most_once_and_says_what_is_not_known(
 
 
 @LONG
-@repeated("rounds", 2, 10)
+@pytest.mark.parametrize("rounds", [10 if EFFORT > 1 else 2])
 def test_a_kill_at_any_moment_comments_at_most_once_on_postgresql(
     tmp_path: Path, model: ScriptedModel, rounds: int, postgres_url: str
 ) -> None:
