@@ -99,6 +99,8 @@ class PostgresKeys:
     def __init__(self, location: DatabaseLocation) -> None:
         self.shown = f"{location.shown}, schema {tables.SCHEMA}"
         self._location = location
+        self._lock = threading.Lock()
+        self._closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="symbiont keys", daemon=True)
         self._thread.start()
@@ -114,12 +116,13 @@ class PostgresKeys:
             self._run(lambda connection: connection.execute(text(f"VACUUM {tables.SCHEMA}.keys")), alone=True)
 
     def close(self) -> None:
-        """See `KeyStore.close`."""
-        if self._loop.is_closed():
-            return
-        with suppress(NotInTime):
-            asyncio.run_coroutine_threadsafe(self._server.engine.dispose(), self._loop).result(_CLOSE_SECONDS)
-        self._server.terminate()
+        """See `KeyStore.close`. What other threads still ask fails: they would wait for a loop that has ended, and the
+        end of the process for them."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -128,7 +131,10 @@ class PostgresKeys:
         self, function: Callable[[Connection], Result], seconds: float | None = None, *, alone: bool = False
     ) -> Result:
         seconds = seconds or postgresql.ANSWER_SECONDS
-        asked = asyncio.run_coroutine_threadsafe(self._transact(function, alone=alone), self._loop)
+        with self._lock:
+            if self._closed:
+                raise Unavailable(f"{self.shown}: closed")
+            asked = asyncio.run_coroutine_threadsafe(self._transact(function, alone=alone), self._loop)
         try:
             return asked.result(seconds)
         except (NotInTime, CancelledError) as error:
@@ -148,3 +154,14 @@ class PostgresKeys:
                 return await connection.run_sync(function)
         async with engine.begin() as connection:
             return await connection.run_sync(function)
+
+    async def _end(self) -> None:
+        asked = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in asked:
+            task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await asyncio.gather(*asked, self._server.engine.dispose(), return_exceptions=True)
+        self._server.terminate()
+        if asked:
+            await asyncio.wait(asked, timeout=_CLOSE_SECONDS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from runtime.database.connection import Database
 from runtime.database.drivers import postgresql
@@ -109,3 +110,20 @@ def _is_held(ring: KeyRing) -> bool:
         ring._lock.release()
         return False
     return True
+
+
+async def test_a_store_that_is_closed_keeps_no_thread_that_asks_it(server: OwnServer) -> None:
+    asked = threading.Event()
+
+    def slowly(connection: Connection) -> None:
+        asked.set()
+        connection.execute(text("SELECT pg_sleep(300)"))
+
+    async with opened(server) as database:
+        store = database.keys.store
+        waiting = asyncio.create_task(asyncio.to_thread(store.transact, slowly, seconds=300))
+        await asyncio.to_thread(asked.wait)
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(waiting, 30)
+    with pytest.raises(Unavailable, match="closed"):
+        store.transact(slowly)
