@@ -30,7 +30,7 @@ from runtime.daemon.process import log_setup
 from runtime.daemon.server import LOOKS_FOR_CYCLES
 from runtime.database.schema import OWNER
 from runtime.threads.events import log as event_log
-from runtime.threads.events.log import changes_of
+from runtime.threads.events.log import LAST, NewEvents, changes_of
 from runtime.threads.turns.named_run import named_run
 from tests.runtime.agents.loop.acting import Acting, acting
 
@@ -65,12 +65,15 @@ async def _client(agent: Acting) -> AsyncIterator[ClientSession]:
 
 
 async def _loop(agent: Acting) -> None:
-    """Send a message in this process, and return when its run has ended."""
+    """Send a message in this process, and return when its run has ended and was looked up."""
     with agent.app.database.changes.watch(changes_of(OWNER)) as changed:
         run_id = await agent.send(_SAID)
         while True:
             changed.clear()
-            if (await named_run(agent.app.database, run_id, OWNER)).living is None:
+            # What this process tells; as over HTTP, nothing is read before the end.
+            told = (event for each in changed.told if isinstance(each, NewEvents) for event in each.of(run_id, None))
+            if any(event.name in LAST for event in told):
+                assert (await named_run(agent.app.database, run_id, OWNER)).run.ended == "answered"
                 return
             await changed.wait()
 
