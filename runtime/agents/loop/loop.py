@@ -31,7 +31,7 @@ from runtime.agents.loop.transcript import without_calls
 from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.correction import read_with_corrections
 from runtime.agents.reply.reply_stream import ReplyStream
-from runtime.errors import Parked, SymbiontError
+from runtime.errors import Parked
 from runtime.models.budgets.limits import BudgetExceeded
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
@@ -196,7 +196,8 @@ class Loop:
         try:
             text = await self._log.step("summary", intent, act, key=key, repeatable=True)
         except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
-            if not _skips_summary(error):
+            if isinstance(error, BudgetExceeded) and not error.fits_never:
+                # It goes on another day; one that no day allows would end every run of the thread.
                 raise
             log.warning("compaction_skipped", thread_id=self._state.thread.id, error=error.line())
             return False
@@ -375,11 +376,6 @@ class Loop:
     def _tell(self, event: RunEvent) -> None:
         if (publish := self._publisher()) is not None:
             publish({**event, "run_id": self._log.run_id})
-
-
-def _skips_summary(error: SymbiontError) -> bool:
-    """True if a run goes on without a summary that failed. One that no day allows would end every run of its thread."""
-    return not isinstance(error, BudgetExceeded) or error.fits_never
 
 
 def _reply_key(number: int) -> str:
