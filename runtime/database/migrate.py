@@ -12,7 +12,7 @@ from runtime.errors import UsageError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0018"
+HEAD = "0019"
 """The newest revision, repeated here so that an up-to-date database opens without importing alembic."""
 
 _LOCK = zlib.crc32(b"symbiont migrations")

@@ -405,9 +405,134 @@ user_settings = Table(
     Column("tokens_per_day", BigInteger),
     Column("cost_per_day", BigInteger),  # in 1e-9 US dollars
     Column("runs_per_hour", BigInteger),
+    Column("tier", String(16)),  # NULL: that of the process
+    Column("storage", BigInteger),  # bytes; NULL: that of the tier
+    Column("time_zone", String(64)),  # of the IANA database; NULL: that of the machine
     Column("updated_at", BigInteger, nullable=False),
 )
 """Settings of users, which administrators set."""
+
+user_storage = Table(
+    "user_storage",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("name", String(64)),  # of the file, or of the schema and the role, of the tables; NULL: there are none
+    # The key of the file, or the password of the role.
+    Column("secret", Sealed(version="secret_version")),
+    Column("secret_version", BigInteger, nullable=False, server_default="0"),
+    Column("table_count", Integer, nullable=False, server_default="0"),
+    Column("table_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("kv_key", Sealed),  # with which names and tags of the key-value store are coded
+    Column("kv_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("created_at", BigInteger, nullable=False),
+    Column("accessed_at", BigInteger, nullable=False),
+)
+"""What each user has in SQL tables and in the key-value store; both together are limited."""
+
+kv = Table(
+    "kv",
+    metadata,
+    _id(),
+    _user(),
+    Column("code", LargeBinary, nullable=False),  # of the name
+    Column("version", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),  # that count towards the storage of the user
+    Column("expires_at", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("content", Sealed(version="version"), nullable=False),  # name, tags and value as JSON
+    UniqueConstraint("user_id", "code", name="uq_kv_code"),
+)
+"""The key-value store of each user. Names and tags are looked up by a code (HMAC) with a key of the user."""
+
+_where(kv, "ix_kv_expires_at", "expires_at IS NOT NULL", "expires_at")
+Index("ix_kv_user", kv.c.user_id, kv.c.id)
+
+kv_tags = Table(
+    "kv_tags",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("code", LargeBinary, primary_key=True),
+    Column("kv_id", String(36), ForeignKey("kv.id", name="fk_kv_tags_kv", ondelete="CASCADE"), primary_key=True),
+    Index("ix_kv_tags_kv_id", "kv_id"),
+    sqlite_with_rowid=False,
+)
+"""The tags of the key-value store."""
+
+tasks = Table(
+    "tasks",
+    metadata,
+    _id(),
+    _user(),
+    Column("status", String(16), nullable=False),  # pending, in_progress, completed, cancelled
+    Column("priority", String(16), nullable=False),  # low, normal, high, urgent
+    Column("due_at", BigInteger),
+    Column("due_day", Boolean, nullable=False, server_default=false()),  # True: due at the end of a day
+    Column("tags", Text, nullable=False),  # JSON: sorted list
+    Column("source", String(16), nullable=False),  # agent, user, api
+    Column("created_by_agent", String(64)),
+    Column("origin_run_id", String(36)),
+    Column("updated_source", String(16), nullable=False),
+    Column("updated_by_agent", String(64)),
+    Column("updated_run_id", String(36)),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("completed_at", BigInteger),
+    Column("said_at", BigInteger),  # when it was last in the context of the main agent as urgent or overdue
+    Column("part", Integer, nullable=False, server_default="0"),  # tasks with the same number are read together
+    Column("version", Integer, nullable=False),
+    Column("content", Sealed(version="version"), nullable=False),  # title and description as JSON
+    Index("ix_tasks_user", "user_id", "id"),
+    Index("ix_tasks_status", "user_id", "status", "id"),
+    Index("ix_tasks_created_at", "user_id", "created_at"),
+    Index("ix_tasks_part", "user_id", "part"),
+)
+"""The tasks of users."""
+
+_where(tasks, "ix_tasks_due_at", "status IN ('pending', 'in_progress')", "user_id", "due_at")
+
+task_tags = Table(
+    "task_tags",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("tag", String(64), primary_key=True),
+    Column(
+        "task_id", String(36), ForeignKey("tasks.id", name="fk_task_tags_task", ondelete="CASCADE"), primary_key=True
+    ),
+    Index("ix_task_tags_task_id", "task_id"),
+    sqlite_with_rowid=False,
+)
+"""The tags of tasks, by which they are found."""
+
+task_changes = Table(
+    "task_changes",
+    metadata,
+    Column(
+        "task_id", String(36), ForeignKey("tasks.id", name="fk_task_changes_task", ondelete="CASCADE"), primary_key=True
+    ),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    _user(),
+    Column("source", String(16), nullable=False),
+    Column("agent", String(64)),
+    Column("run_id", String(36)),
+    Column("created_at", BigInteger, nullable=False),
+    Column("content", Sealed, nullable=False),  # what changed, as JSON
+    sqlite_with_rowid=False,
+)
+"""The history of tasks: who changed what. Version 1 is the creation."""
+
+task_feeds = Table(
+    "task_feeds",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("hash", LargeBinary, nullable=False),  # SHA-256 of the token
+    Column("token", Sealed(version="version"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("used_at", BigInteger),
+    UniqueConstraint("hash", name="uq_task_feeds_hash"),
+)
+"""Calendar feeds of tasks: the token in the URL of each user's feed, which opens nothing else."""
 
 runs = Table(
     "runs",
@@ -570,6 +695,7 @@ tokens = Table(
     Column("label", String(64), nullable=False),
     Column("hash", LargeBinary, nullable=False),  # SHA-256 of the whole token
     Column("scopes", String(64), nullable=False),  # separated by spaces
+    Column("tools", Text),  # groups of tools, separated by spaces; NULL: all
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
     Column("revoked_at", BigInteger),

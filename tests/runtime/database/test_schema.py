@@ -57,6 +57,8 @@ def test_content_is_sealed() -> None:
     assert sealed == {
         *("items.content", "bodies.body", "secrets.previous", "secrets.value", "steps.intent", "steps.result"),
         *("webhooks.previous_secret", "webhooks.secret", "threads.title", "messages.content", "inputs.content"),
+        *("user_storage.secret", "user_storage.kv_key", "kv.content", "tasks.content", "task_changes.content"),
+        "task_feeds.token",
         *("summaries.content", "summaries.embedding", "blocks.value", "block_versions.value"),
         *("agent_settings.settings", "run_events.content", "mcp_logins.content"),
         *("approvals.content", "approvals.reason"),

@@ -1,0 +1,93 @@
+"""What runs SQL statements on the tables of users, each in a database of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from runtime.tables.quota import Quota
+
+MOST_ROWS: Final = 1000
+"""Maximum rows of a result."""
+MOST_BYTES: Final = 1_000_000
+"""Maximum bytes of a result, as compact JSON."""
+MOST_SECONDS: Final = 5.0
+"""Maximum duration of a statement."""
+MOST_ROW_BYTES: Final = 64 * 1024
+"""Maximum bytes of a row, and of a value."""
+
+Dialect = Literal["sqlite", "postgresql"]
+
+Value: TypeAlias = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
+"""A JSON value. In results, a blob is base64, a date or time ISO 8601; integers are exact."""
+
+Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value]
+"""Values for `?` by position, or for `:name` by name, in both dialects."""
+
+
+class StatementResult(NamedTuple):
+    """What a statement returned. `rows`: values in the order of `columns`, whose names differ. `affected_rows`: rows
+    that an INSERT, UPDATE or DELETE changed; 0 for others. `truncated`: there are more rows than these."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    affected_rows: int
+    truncated: bool
+
+
+class ColumnInfo(NamedTuple):
+    """A column of a table. `type`: as declared, in the words of the dialect."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+class TableInfo(NamedTuple):
+    """A table of a user."""
+
+    name: str
+    columns: Sequence[ColumnInfo]
+    row_count: int
+
+
+class TablePage(NamedTuple):
+    """Some rows of a table in a stable order. `after`: where the next page begins; None: this is the last."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    after: str | None
+
+
+class SqlDatabase(Protocol):
+    """The SQL tables of all users. A user can reach no other user's tables, and nothing else.
+
+    Every method raises `StatementError` for what the caller can correct, `QuotaExceeded` for a limit of the user, and
+    `TablesUnavailable` or `Unavailable` for what may work later. A change is complete and on disk, or nothing has
+    changed.
+    """
+
+    dialect: Dialect
+
+    async def run(self, user_id: str, statement: str, parameters: Parameters, quota: Quota) -> StatementResult:
+        """Run one statement in a transaction of its own."""
+
+    async def run_for_each(
+        self, user_id: str, statement: str, rows: Sequence[Parameters], quota: Quota
+    ) -> StatementResult:
+        """Run one statement with each of these parameters, in one transaction; for imports."""
+
+    async def tables(self, user_id: str) -> Sequence[TableInfo]:
+        """Return the user's tables by name; none if the user has none."""
+
+    async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
+        """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page."""
+
+    async def size(self, user_id: str) -> int:
+        """Return the bytes that the user's tables take."""
+
+    async def drop(self, user_id: str) -> None:
+        """Delete all tables of a user, and what belongs to them. Nothing happens if there are none."""
+
+    async def close(self) -> None:
+        """Close everything that is open. The last call."""

@@ -1,0 +1,1 @@
+"""The tasks of users: what was promised, and what is done."""
