@@ -4,6 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
 EFFORT ?= 10
+SHARE ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-long check bench catalog grammar docs editors vscode lock clean
@@ -34,8 +35,8 @@ run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTE
 test: .venv/installed-dev ## run all tests except the long ones, or those in TESTS
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
-test-long: .venv/installed-dev ## run kills, fuzzers and other long tests; EFFORT=1 for a short form
-	SYMBIONT_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or hypothesis' $(TESTS)
+test-long: .venv/installed-dev ## run kills, fuzzers and other long tests; EFFORT=1 for a short form, SHARE=N for one in N of them
+	SYMBIONT_EFFORT=$(EFFORT) SYMBIONT_SHARE=$(SHARE) $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or hypothesis' $(TESTS)
 
 check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/ruff format --check .

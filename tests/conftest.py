@@ -27,7 +27,7 @@ from runtime.database.group_commit import GroupCommit
 from runtime.memory import open_memory
 from tests.clocks import ManualClock
 from tests.databases import migrated
-from tests.lanes import examples
+from tests.lanes import examples, in_share
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -102,8 +102,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move tests that take long to the front; otherwise keep the order, which is random by module."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that are not in this run's share, and move those that take long to the front; otherwise keep
+    the order, which is random by module."""
+    others = [item for item in items if not in_share(item.nodeid)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if in_share(item.nodeid)]
 
     def rank(item: pytest.Item) -> int:
         return next((number for number, begin in enumerate(_FIRST) if item.nodeid.startswith(begin)), len(_FIRST))
