@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -23,13 +23,21 @@ NO_LIMIT: Final = 0
 """A limit that is stored for a user who has none, whatever the default of the process is."""
 
 
+Tier = Literal["free", "pro", "enterprise"]
+"""How much users may store in tables and in the key-value store: see `runtime.tables.quota`."""
+
+
 class UserSettings(NamedTuple):
-    """Settings of one user. A limit of None is the default of the process, `NO_LIMIT` is none. `cost_per_day`: in 1e-9
-    US dollars."""
+    """Settings of one user. A setting of None is the default of the process, a limit of `NO_LIMIT` is none.
+    `cost_per_day`: in 1e-9 US dollars. `storage`: bytes of SQL tables and key-value store; None: that of the tier.
+    `time_zone`: a name of the IANA database; None: that of the machine."""
 
     tokens_per_day: int | None = None
     cost_per_day: int | None = None
     runs_per_hour: int | None = None
+    tier: Tier | None = None
+    storage: int | None = None
+    time_zone: str | None = None
 
 
 _COLUMNS: Final = UserSettings._fields
@@ -68,7 +76,7 @@ class UserSettingsStore:
     async def change(
         self,
         user_id: str,
-        changes: Mapping[str, int | None],
+        changes: Mapping[str, int | str | None],
         also: Callable[[Connection], object] = lambda connection: None,
     ) -> None:
         """Change these settings of a user. `also`: called in the same transaction, after the change was written. Raises

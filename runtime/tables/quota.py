@@ -1,12 +1,27 @@
-"""What a user may store in SQL tables and in the key-value store."""
+"""What a user may store in SQL tables and in the key-value store, and the errors at a limit."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-Tier = Literal["free", "pro", "enterprise"]
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.size import read_size, write_size
+from runtime.errors import UsageError
+from runtime.identity.user_settings import Tier
+from runtime.tables.errors import QuotaExceeded
+
+SMALLEST_STORAGE: Final = 1_000_000
+LARGEST_STORAGE: Final = 10**15
+"""Bounds of what a user may store, in bytes."""
+LARGEST_COUNT: Final = 10**12
+"""Largest limit of tables, and of rows."""
+UNLIMITED: Final = "unlimited"
+
+_WORD: Final = re.compile(r"(tables|rows|storage)=(\S+)")
+_COUNT: Final = re.compile(r"[0-9](?:[_,]?[0-9])*", re.ASCII)
 
 
 class Quota(NamedTuple):
@@ -17,6 +32,11 @@ class Quota(NamedTuple):
     rows: int | None
     storage: int
 
+    def __str__(self) -> str:
+        """Return the text that `read_quota` reads."""
+        tables, rows = (UNLIMITED if each is None else each for each in self[:2])
+        return f"tables={tables} rows={rows} storage={write_size(self.storage)}"
+
 
 TIERS: Final[Mapping[Tier, Quota]] = MappingProxyType(
     {
@@ -26,3 +46,84 @@ TIERS: Final[Mapping[Tier, Quota]] = MappingProxyType(
     }
 )
 """The defaults of the process (the third design, feature 2)."""
+
+
+def read_quota(text: str, default: Quota) -> Quota:
+    """Parse limits such as `tables=5 rows=10000 storage=25MB`; those that are not named are those of `default`. Raises
+    UsageError."""
+    given: dict[str, int | None] = {}
+    for word in text.split():
+        match = _WORD.fullmatch(word)
+        if match is None:
+            raise UsageError(f"{word[:80]!r} is no limit", hint=f"write limits such as {default}")
+        if match[1] in given:
+            raise UsageError(f"{match[1]} is given twice", hint="name each limit once")
+        given[match[1]] = read_storage(match[2]) if match[1] == "storage" else _read_count(*match.groups())
+    if not given:
+        raise UsageError("no limit is named", hint=f"write limits such as {default}")
+    return default._replace(**given)  # type: ignore[arg-type]  # only `tables` and `rows` can be None
+
+
+def read_storage(text: str) -> int:
+    """Parse the bytes that a user may store, such as `100MB`. Raises UsageError."""
+    try:
+        size = read_size(text.strip())
+    except Invalid as error:
+        raise UsageError(f"storage: {text[:80]!r}: {error}", hint=error.hint) from None
+    if not SMALLEST_STORAGE <= size <= LARGEST_STORAGE:
+        bounds = f"{write_size(SMALLEST_STORAGE)} to {write_size(LARGEST_STORAGE)}"
+        raise UsageError(f"storage: {text[:80]!r} is out of bounds", hint=f"write a size from {bounds}")
+    return size
+
+
+def _read_count(name: str, text: str) -> int | None:
+    if text == UNLIMITED:
+        return None
+    count = int(re.sub("[_,]", "", text)) if len(text) < 30 and _COUNT.fullmatch(text) else 0
+    if not 1 <= count <= LARGEST_COUNT:
+        hint = f"write a number from 1 to {LARGEST_COUNT:,}, or {UNLIMITED}"
+        raise UsageError(f"{name}: {text[:80]!r} is no limit", hint=hint)
+    return count
+
+
+def storage_exceeded(quota: Quota, used: int) -> QuotaExceeded:
+    """Return the error of a user who has `used` so many bytes, for a change that needs more."""
+    free = max(0, quota.storage - used)
+    message = f"{shown_size(quota.storage)} may be stored, {shown_size(used)} are used, {shown_size(free)} are free"
+    return QuotaExceeded(message, hint=_HINT)
+
+
+def tables_exceeded(quota: Quota, count: int) -> QuotaExceeded:
+    """Return the error of a user who has `count` tables, for one more."""
+    most = quota.tables or 0
+    free = max(0, most - count)
+    message = f"{counted(most, 'table')} may exist, {count:,} {_are(count)} used, {free:,} {_are(free)} free"
+    return QuotaExceeded(message, hint="drop a table, or ask for a larger tier")
+
+
+def rows_exceeded(quota: Quota, table: str, count: int) -> QuotaExceeded:
+    """Return the error for rows added to a table that has `count` before."""
+    most = quota.rows or 0
+    free = max(0, most - count)
+    message = (
+        f"{counted(most, 'row')} may be in a table, {count:,} {_are(count)} in {table}, {free:,} {_are(free)} free"
+    )
+    return QuotaExceeded(message, hint=_HINT)
+
+
+def shown_size(size: int) -> str:
+    """Return a number of bytes as people read it: `24.9 MB`."""
+    from humanfriendly import format_size
+
+    return str(format_size(size))
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+_HINT: Final = "delete something, or ask for a larger tier"

@@ -1,0 +1,195 @@
+"""What each user has stored in SQL tables and in the key-value store: a row of `user_storage` for each, and the one
+check of what may be added."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, Select, select
+
+from runtime.clock import Clock, milliseconds
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.database.group_commit import Stage
+from runtime.database.schema import user_storage
+from runtime.errors import NotFound
+from runtime.identity import users
+from runtime.identity.user_settings import Tier, UserSettings, UserSettingsStore
+from runtime.memory.keyed_lock import KeyedLock
+from runtime.tables.quota import Quota, storage_exceeded
+
+ACCESSED_MS: Final = 60_000
+"""Maximum delay of `accessed_at`: of a user who reads all the time it is written once a minute."""
+_KEPT: Final = 10_000
+
+
+class Stored(NamedTuple):
+    """What one user has stored. Times: Unix milliseconds; None for a user who never stored anything."""
+
+    tables: int = 0
+    table_bytes: int = 0
+    kv_bytes: int = 0
+    created_at: int | None = None
+    accessed_at: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Of tables and key-value store together, which the quota limits."""
+        return self.table_bytes + self.kv_bytes
+
+
+_COLUMNS: Final = ("table_count", "table_bytes", "kv_bytes", "created_at", "accessed_at")
+
+
+def check_growth(stored: Stored, quota: Quota, more: int) -> None:
+    """Raise QuotaExceeded if `more` bytes may not be added to what is stored. What takes no more is always allowed,
+    also beyond the quota, as after a move to a smaller tier."""
+    if more > 0 and stored.bytes + more > quota.storage:
+        raise storage_exceeded(quota, stored.bytes)
+
+
+class UserStorage:
+    """What all users of one database have stored, and what each may store.
+
+    What grows is checked against the row of its user, in the transaction that stores the new sum: `add_kv` and
+    `note_tables`. Hold `growing` meanwhile. In one process, only one change of a user's storage runs at a time then; of
+    several daemons on PostgreSQL the lock of the row has the same effect.
+    """
+
+    def __init__(
+        self, database: Database, clock: Clock, settings: UserSettingsStore, tiers: Mapping[Tier, Quota], tier: Tier
+    ) -> None:
+        """`tiers`: the limits of each tier. `tier`: of users without one of their own."""
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._tiers = tiers
+        self._tier = tier
+        self._locks = KeyedLock()
+        self._accessed: OrderedDict[str, int] = OrderedDict()
+
+    def tier_of(self, own: UserSettings) -> Tier:
+        """Return the tier of a user with these settings."""
+        return own.tier or self._tier
+
+    def quota_of(self, own: UserSettings) -> Quota:
+        """Return the limits of a user with these settings."""
+        quota = self._tiers[self.tier_of(own)]
+        return quota if own.storage is None else quota._replace(storage=own.storage)
+
+    async def quota(self, user_id: str) -> Quota:
+        """Return the limits of a user. Raises `Unavailable`."""
+        return self.quota_of(await self._settings.of(user_id))
+
+    async def stored(self, user_id: str) -> Stored:
+        """Return what a user has stored. Raises `Unavailable`."""
+        async with self._database.read() as connection:
+            row = (await connection.execute(_row(user_id))).first()
+        return Stored() if row is None else Stored(*row)
+
+    async def all(self) -> Mapping[str, Stored]:
+        """Return what every user has stored who stored anything, by id. Raises `Unavailable`."""
+        query = select(user_storage.c.user_id, *(user_storage.c[name] for name in _COLUMNS))
+        async with self._database.read() as connection:
+            return {row[0]: Stored(*row[1:]) for row in await connection.execute(query)}
+
+    @asynccontextmanager
+    async def growing(self, user_id: str) -> AsyncIterator[None]:
+        """Hold the storage of a user while it may grow: nothing else of this process changes its size meanwhile."""
+        async with self._locks.of(user_id):
+            yield
+
+    def ensure(self, connection: Connection, user_id: str) -> Stored:
+        """Return what a user has stored, from the row, which is made if there is none. It does not change until the end
+        of the transaction: keep that short. Raises NotFound for a user who was removed."""
+        stored = _locked(connection, user_id)
+        if stored is None:
+            # Nothing of a removed user may begin again.
+            if not users.exists(connection, user_id):
+                raise NotFound("there is no such user any more")
+            now = milliseconds(self._clock)
+            columns = ("user_id", "created_at", "accessed_at")
+            bulk.insert(connection, user_storage, columns, [(user_id, now, now)], ignore=True)
+            stored = _locked(connection, user_id)
+            assert stored is not None
+        return stored
+
+    def add_kv(self, connection: Connection, user_id: str, change: int, quota: Quota) -> None:
+        """Add so many bytes to what the user's key-value store takes, in the transaction that stores them. Raises
+        QuotaExceeded, and NotFound for a user who was removed."""
+        stored = self.ensure(connection, user_id)
+        check_growth(stored, quota, change)
+        self._write(connection, user_id, kv_bytes=max(0, stored.kv_bytes + change))
+
+    def free_kv(self, connection: Connection, user_id: str, size: int) -> None:
+        """Take so many bytes from what the user's key-value store takes, in the transaction that deletes them, also of
+        a user who was removed."""
+        stored = _locked(connection, user_id)
+        if stored is not None:
+            self._write(connection, user_id, kv_bytes=max(0, stored.kv_bytes - size))
+
+    async def note_tables(self, user_id: str, count: int, size: int, quota: Quota | None = None) -> None:
+        """Store how many tables the user has, and how many bytes they take. `quota`: only if they take no more than
+        before, or all together fits. Raises QuotaExceeded, NotFound for a user who was removed, and `Unavailable`.
+
+        With a quota it is called before the change is committed: if the process is killed in between, too much is
+        counted until the next call, never too little.
+        """
+
+        def write(connection: Connection) -> None:
+            stored = self.ensure(connection, user_id)
+            if quota is not None:
+                check_growth(stored, quota, size - stored.table_bytes)
+            self._write(connection, user_id, table_count=count, table_bytes=size)
+
+        await self._database.transact(write)
+
+    def touch(self, user_id: str) -> None:
+        """Store that the user accesses tables or keys, soon, and at most once a minute. Nothing waits for it, or fails
+        because of it."""
+        now = milliseconds(self._clock)
+        if now - self._accessed.get(user_id, -ACCESSED_MS) < ACCESSED_MS:
+            return
+        self._noted(user_id, now)
+        with suppress(Unavailable):
+            self._database.commits.put(_ACCESSED, (user_id, now)).add_done_callback(_seen)
+
+    def _write(self, connection: Connection, user_id: str, **values: int) -> None:
+        now = milliseconds(self._clock)
+        changed = {**values, "accessed_at": now}
+        bulk.update(connection, user_storage, ("user_id",), tuple(changed), [(user_id, *changed.values())])
+
+    def _noted(self, user_id: str, now: int) -> None:
+        self._accessed[user_id] = now
+        self._accessed.move_to_end(user_id)
+        if len(self._accessed) > _KEPT:
+            self._accessed.popitem(last=False)
+
+
+def _row(user_id: str) -> Select[Any]:
+    return select(*(user_storage.c[name] for name in _COLUMNS)).where(user_storage.c.user_id == user_id)
+
+
+def _locked(connection: Connection, user_id: str) -> Stored | None:
+    row = connection.execute(_row(user_id).with_for_update(key_share=True)).first()
+    return None if row is None else Stored(*row)
+
+
+def _store_accesses(connection: Connection, accesses: Sequence[tuple[str, int]]) -> Sequence[None]:
+    bulk.update(connection, user_storage, ("user_id",), ("accessed_at",), sorted(dict(accesses).items()))
+    return [None] * len(accesses)
+
+
+_ACCESSED: Final[Stage[tuple[str, int], None]] = Stage(10, _store_accesses)
+"""After all others: they lock no row of `user_storage`."""
+
+
+def _seen(future: asyncio.Future[None]) -> None:
+    """Mark the failure of a write as seen."""
+    if not future.cancelled():
+        future.exception()
