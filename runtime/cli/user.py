@@ -51,7 +51,7 @@ def add(name: str, root: Path | None, as_json: bool) -> None:
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """List every user, its valid tokens and its limits."""
+    """List every user, its valid tokens, its limits, and what it has stored in tables and kv."""
     answer = call(find_root(root), "users.list")
     if as_json:
         print_json(answer)
@@ -63,10 +63,14 @@ def list_(root: Path | None, as_json: bool) -> None:
             local_time(row["created_at"]) if row["created_at"] else "-",
             str(row["tokens"]),
             _shown_limits(row["limits"]),
+            row["tier"]["holds"],
+            _shown_storage(row["storage"]),
+            row["time_zone"] or "-",
         )
         for row in answer["users"]
     ]
-    print_table(("user", "id", "since", "access tokens", "limits"), rows, empty="There are no users.")
+    columns = ("user", "id", "since", "access tokens", "limits", "tier", "tables and kv", "time zone")
+    print_table(columns, rows, empty="There are no users.")
 
 
 @user.command()
@@ -74,7 +78,7 @@ def list_(root: Path | None, as_json: bool) -> None:
 @root_option
 @json_option
 def show(name: str, root: Path | None, as_json: bool) -> None:
-    """Show the user NAME, its limits, and how much of them is used."""
+    """Show the user NAME, its limits and its storage, and how much of them is used."""
     answer = call(find_root(root), "users.show", {"name": name})
     if as_json:
         print_json(answer)
@@ -82,30 +86,27 @@ def show(name: str, root: Path | None, as_json: bool) -> None:
         _print_user(answer)
 
 
-@user.command("set", short_help="Limit what the agents of a user may use.")
+@user.command("set", short_help="Limit what a user may store, and what its agents may use.")
 @click.argument("name")
 @click.option("--tokens-per-day", metavar="N", help="Maximum tokens of requests and replies per day (UTC).")
 @click.option("--cost-per-day", metavar="DOLLARS", help="Maximum cost per day (UTC) in US dollars.")
 @click.option("--runs-per-hour", metavar="N", help="Maximum number of runs that begin per hour (UTC).")
+@click.option("--tier", metavar="TIER", help="What the user may store: free, pro or enterprise.")
+@click.option("--storage", metavar="SIZE", help="Bytes of tables and key-value store together, such as 100MB.")
+@click.option("--timezone", "time_zone", metavar="ZONE", help="Time zone of the user, such as Europe/Berlin.")
 @root_option
 @json_option
-def set_(
-    name: str,
-    tokens_per_day: str | None,
-    cost_per_day: str | None,
-    runs_per_hour: str | None,
-    root: Path | None,
-    as_json: bool,
-) -> None:
-    """Limit what all agents together may use for the user NAME.
+def set_(name: str, root: Path | None, as_json: bool, **settings: str | None) -> None:
+    """Set what the user NAME may store in tables and kv, what all agents together may use for it, and its time zone.
 
-    A limit is a number, `none` for no limit, or `default` for that of the daemon (SYMBIONT_USER_TOKENS_PER_DAY,
-    SYMBIONT_USER_COST_PER_DAY, SYMBIONT_USER_RUNS_PER_HOUR). Runs that wait because of a limit are tried again.
+    A limit of agents is a number, or `none` for no limit. `default` takes back what was set: then that of the daemon
+    holds (SYMBIONT_USER_TOKENS_PER_DAY, SYMBIONT_USER_COST_PER_DAY, SYMBIONT_USER_RUNS_PER_HOUR, SYMBIONT_TIER), for
+    the storage that of the tier, for the time zone that of the machine. Runs that wait because of a limit are tried
+    again. In a smaller tier what is stored can be read and deleted; only growth is refused.
 
-    For example: symbi user set ada --tokens-per-day 100000 --cost-per-day 1.50
+    For example: symbi user set ada --tier pro --tokens-per-day 100000 --cost-per-day 1.50
     """
-    limits = {"tokens_per_day": tokens_per_day, "cost_per_day": cost_per_day, "runs_per_hour": runs_per_hour}
-    answer = call(find_root(root), "users.set", {"name": name, **limits})
+    answer = call(find_root(root), "users.set", {"name": name, **settings})
     if as_json:
         print_json(answer)
     else:
@@ -114,6 +115,11 @@ def set_(
 
 def _print_user(answer: Mapping[str, Any]) -> None:
     click.echo(f"{answer['user']}, {answer['id']}, {counted(answer['tokens'], 'access token')}")
+    tier, zone = answer["tier"], answer["time_zone"]
+    click.echo(
+        f"tier {tier['holds']} ({'default' if tier['set'] is None else 'set'}), "
+        f"time zone {zone or 'of the machine (default)'}"
+    )
     used, reserved = answer["used"], answer["reserved"]
     rows = []
     for name, key in (("tokens_per_day", "tokens"), ("cost_per_day", "cost"), ("runs_per_hour", "runs")):
@@ -122,7 +128,33 @@ def _print_user(answer: Mapping[str, Any]) -> None:
         most = "none" if limit["most"] is None else f"{shown_amount(name, limit['most'])} ({source})"
         spent = "-" if used[key] is None else shown_amount(name, used[key])
         rows.append((LIMITS[name], most, spent, "-" if key == "runs" else shown_amount(name, reserved[key])))
-    print_table(("limit", "most", "used", "reserved"), rows, empty="")
+    print_table(("limit", "most", "used", "reserved"), [*rows, *_storage_rows(answer)], empty="")
+
+
+def _storage_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    storage, tier = answer["storage"], f"(tier {answer['tier']['holds']})"
+    most = {name: "none" if number is None else f"{number:,} {tier}" for name, number in storage["most"].items()}
+    size = f"{_size(storage['most']['bytes'])} {tier if storage['set'] is None else '(set)'}"
+    used = f"{_size(storage['table_bytes'] + storage['kv_bytes'])}, {storage['used_percent']:g}%"
+    parts = f"tables {_size(storage['table_bytes'])}, kv {_size(storage['kv_bytes'])}"
+    return [
+        ("tables", most["tables"], f"{storage['tables']:,}", "-"),
+        ("rows per table", most["rows"], "-", "-"),
+        ("storage", size, f"{used}: {parts}" if storage["used_percent"] else used, "-"),
+    ]
+
+
+def _shown_storage(storage: Mapping[str, Any]) -> str:
+    tables, most = storage["tables"], storage["most"]
+    share = f"{tables:,}" if most["tables"] is None else f"{tables:,} of {most['tables']:,}"
+    used = _size(storage["table_bytes"] + storage["kv_bytes"])
+    return f"{share} tables, {used} of {_size(most['bytes'])} ({storage['used_percent']:g}%)"
+
+
+def _size(size: int) -> str:
+    from humanfriendly import format_size
+
+    return str(format_size(size))
 
 
 def _shown_limits(limits: Mapping[str, Any]) -> str:
@@ -145,8 +177,8 @@ def _shown_limits(limits: Mapping[str, Any]) -> str:
 @root_option
 @json_option
 def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -> None:
-    """Remove the user NAME permanently, with its tokens, the webhooks it created, their deliveries, and its items in
-    every memory.
+    """Remove the user NAME permanently, with its tokens, the webhooks it created, their deliveries, its items in
+    every memory, and its tables, key-value store and tasks.
 
     Without --keep the key of the user is forgotten first: what copies of the data have of the user cannot be read from
     then on, except with an export of keys from before.
@@ -156,12 +188,12 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     found = find_root(root)
     # No question for a user that does not exist or cannot be removed: the call below fails.
     if not yes and name in {row["user"] for row in call(found, "users.list")["users"] if row["created_at"]}:
-        what = "its tokens and webhooks" if keep else "its tokens, webhooks and items"
+        what = "its tokens and webhooks" if keep else "its tokens, webhooks, items, tables, kv and tasks"
         confirm(f"Remove {name} with {what}?", undone="nothing was removed")
     answer = call(found, "users.remove", {"name": name, "keep": keep}, progress=no_progress)
     if as_json:
         print_json(answer)
-    elif not (answer["removed"] or answer["items"] or answer["rows"] or answer["problems"]):
+    elif not any(answer[part] for part in ("removed", "items", "tables", "rows", "problems")):
         click.echo(f"nothing is stored of {name}")
     else:
         click.echo(
@@ -183,5 +215,7 @@ def _print_erased(answer: Mapping[str, Any]) -> None:
         click.echo(printable(f"the export {file} still has the key of the user: `symbi key export {file}` replaces it"))
     for memory, count in answer["items"].items():
         click.echo(f"deleted {counted(count, 'item')} in the memory {memory}")
+    if answer["tables"]:
+        click.echo(f"deleted {counted(answer['tables'], 'table')}")
     for table, count in answer["rows"].items():
         click.echo(f"deleted {counted(count, 'row')} of {table}")

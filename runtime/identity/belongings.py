@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any, Final
 
@@ -27,7 +28,8 @@ CHUNK: Final = 2000
 RUNNING: Final = "running"
 """State of a turn that an agent is processing; it is kept, with its run, until the run ends."""
 
-_ITEMS: Final = (items, item_sources, item_parts)
+ITEMS: Final = (items, item_sources, item_parts)
+"""The tables of the items of collections."""
 _FIRST: Final = (*TURN_TABLES.values(), bodies, runs, steps)
 _ORDER: Final = (
     *_FIRST,
@@ -35,15 +37,15 @@ _ORDER: Final = (
 )
 
 
-async def delete_rows(database: Database, user_id: str, *, with_items: bool = True) -> tuple[dict[str, int], bool]:
+async def delete_rows(database: Database, user_id: str, *, kept: Collection[Table] = ()) -> tuple[dict[str, int], bool]:
     """Delete every row of the user except that in `users`. Returns the number of rows by table, and True if running
     turns are left.
 
-    `with_items`: also the items of collections. May be interrupted and repeated. Raises `Unavailable`.
+    `kept`: tables whose rows stay. May be interrupted and repeated. Raises `Unavailable`.
     """
     counts: dict[str, int] = {}
     for table in _ORDER:
-        if table in _ITEMS and not with_items:
+        if table in kept:
             continue
         while count := await database.transact(partial(_delete, table=table, user_id=user_id)):
             counts[table.name] = counts.get(table.name, 0) + count

@@ -50,12 +50,12 @@ TIERS: Final[Mapping[Tier, Quota]] = MappingProxyType(
 
 def read_quota(text: str, default: Quota) -> Quota:
     """Parse limits such as `tables=5 rows=10000 storage=25MB`; those that are not named are those of `default`. Raises
-    UsageError."""
+    UsageError, without the text."""
     given: dict[str, int | None] = {}
     for word in text.split():
         match = _WORD.fullmatch(word)
         if match is None:
-            raise UsageError(f"{word[:80]!r} is no limit", hint=f"write limits such as {default}")
+            raise UsageError("a word is no limit", hint=f"write limits such as {default}")
         if match[1] in given:
             raise UsageError(f"{match[1]} is given twice", hint="name each limit once")
         given[match[1]] = read_storage(match[2]) if match[1] == "storage" else _read_count(*match.groups())
@@ -65,14 +65,14 @@ def read_quota(text: str, default: Quota) -> Quota:
 
 
 def read_storage(text: str) -> int:
-    """Parse the bytes that a user may store, such as `100MB`. Raises UsageError."""
+    """Parse the bytes that a user may store, such as `100MB`. Raises UsageError, without the text."""
     try:
         size = read_size(text.strip())
     except Invalid as error:
-        raise UsageError(f"storage: {text[:80]!r}: {error}", hint=error.hint) from None
+        raise UsageError(f"storage: {error}", hint=error.hint) from None
     if not SMALLEST_STORAGE <= size <= LARGEST_STORAGE:
         bounds = f"{write_size(SMALLEST_STORAGE)} to {write_size(LARGEST_STORAGE)}"
-        raise UsageError(f"storage: {text[:80]!r} is out of bounds", hint=f"write a size from {bounds}")
+        raise UsageError("storage: out of bounds", hint=f"write a size from {bounds}")
     return size
 
 
@@ -82,7 +82,7 @@ def _read_count(name: str, text: str) -> int | None:
     count = int(re.sub("[_,]", "", text)) if len(text) < 30 and _COUNT.fullmatch(text) else 0
     if not 1 <= count <= LARGEST_COUNT:
         hint = f"write a number from 1 to {LARGEST_COUNT:,}, or {UNLIMITED}"
-        raise UsageError(f"{name}: {text[:80]!r} is no limit", hint=hint)
+        raise UsageError(f"{name}: not a limit", hint=hint)
     return count
 
 

@@ -29,13 +29,15 @@ _KEPT: Final = 10_000
 
 
 class Stored(NamedTuple):
-    """What one user has stored. Times: Unix milliseconds; None for a user who never stored anything."""
+    """What one user has stored. Times: Unix milliseconds; None for a user who never stored anything. `name`: of the
+    file or schema of the tables; None before the first."""
 
     tables: int = 0
     table_bytes: int = 0
     kv_bytes: int = 0
     created_at: int | None = None
     accessed_at: int | None = None
+    name: str | None = None
 
     @property
     def bytes(self) -> int:
@@ -43,7 +45,7 @@ class Stored(NamedTuple):
         return self.table_bytes + self.kv_bytes
 
 
-_COLUMNS: Final = ("table_count", "table_bytes", "kv_bytes", "created_at", "accessed_at")
+_COLUMNS: Final = ("table_count", "table_bytes", "kv_bytes", "created_at", "accessed_at", "name")
 
 
 def check_growth(stored: Stored, quota: Quota, more: int) -> None:
@@ -51,6 +53,12 @@ def check_growth(stored: Stored, quota: Quota, more: int) -> None:
     also beyond the quota, as after a move to a smaller tier."""
     if more > 0 and stored.bytes + more > quota.storage:
         raise storage_exceeded(quota, stored.bytes)
+
+
+def used_percent(stored: Stored, quota: Quota) -> float:
+    """Return how much of its storage a user has used, in percent with one decimal; over 100 after a move to a smaller
+    tier."""
+    return round(100 * stored.bytes / quota.storage, 1)
 
 
 class UserStorage:

@@ -1,4 +1,4 @@
-"""Deletion of a removed user's data: in every memory, in their indexes, and in the database."""
+"""Deletion of a removed user's data: in every memory, in their indexes, in SQL tables, and in the database."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import structlog
 from sqlalchemy import Connection
 
 from runtime.clock import milliseconds
+from runtime.database.schema import user_storage
 from runtime.errors import SymbiontError
 from runtime.identity import users
-from runtime.identity.belongings import delete_rows
+from runtime.identity.belongings import ITEMS, delete_rows
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.indexing.sealing import reseal_indexes
+from runtime.tables.errors import TablesUnavailable
+from runtime.tables.storage import Stored
 from runtime.threads.deletion import delete_of_user as delete_threads
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
@@ -26,10 +29,11 @@ log = structlog.get_logger("symbiont.users")
 
 @dataclass
 class Erased:
-    """Deleted items by memory and rows by table. `problems`: parts that could not be deleted. `running`: an agent
-    still works on a turn of the user, whose rows stay."""
+    """Deleted items by memory, SQL tables, and rows by table of the database. `problems`: parts that could not be
+    deleted. `running`: an agent still works on a turn of the user, whose rows stay."""
 
     items: dict[str, int] = field(default_factory=dict)
+    tables: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     running: bool = False
@@ -71,14 +75,15 @@ async def erase(context: Context, user_id: str) -> Erased:
                 log.warning("remote_copies_remain", memory=name, remote=remote.name)
     if context.audit is not None:
         await context.audit.flush()
+    # Without these rows the next attempt would not know what is to be deleted.
+    kept = [*(() if complete else ITEMS), *(() if await _drop_tables(context, user_id, done) else (user_storage,))]
     try:
         # First, so that a run which still works in one of them cannot write to it any more.
         await delete_threads(context.database, user_id)
         if context.recall is not None:
             _, problems = await context.recall.forget_user(user_id)
             done.problems += [f"index of messages: {problem}" for problem in problems]
-        # Without the rows the next attempt would not know that the collection must be opened.
-        done.rows, done.running = await delete_rows(context.database, user_id, with_items=complete)
+        done.rows, done.running = await delete_rows(context.database, user_id, kept=kept)
     except SymbiontError as error:
         done.problems.append(f"database: {error.line()}")
     try:
@@ -88,6 +93,22 @@ async def erase(context: Context, user_id: str) -> Erased:
         done.problems.append(f"indexes: {error.line()}")
     COUNTS.pop(user_id, None)
     return done
+
+
+async def _drop_tables(context: Context, user_id: str, done: Erased) -> bool:
+    """Delete the SQL tables of a user. Return False, and add the reason to the problems, if this fails."""
+    storage, sql = context.storage, context.sql
+    try:
+        stored = Stored() if storage is None else await storage.stored(user_id)
+        if sql is None and stored.name is not None:
+            raise TablesUnavailable("they cannot be opened here")
+        if sql is not None:
+            await sql.drop(user_id)
+    except SymbiontError as error:
+        done.problems.append(f"tables: {error.line()}")
+        return False
+    done.tables = stored.tables
+    return True
 
 
 async def _open_collection(context: Context, problems: list[str]) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
+from zoneinfo import available_timezones
 
 import structlog
 from sqlalchemy import Connection
@@ -21,6 +22,8 @@ from runtime.identity import users
 from runtime.identity.user_settings import NO_LIMIT, UserSettings
 from runtime.models.budgets.limits import LIMITS, NANO, LimitName, Total, read_limit
 from runtime.suggestions import unknown_name
+from runtime.tables.quota import TIERS, read_storage
+from runtime.tables.storage import Stored, UserStorage, used_percent
 from runtime.threads.run import BUDGET_EXCEEDED
 from runtime.threads.turns import parking
 
@@ -38,16 +41,18 @@ async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
 
 
 async def list_users(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every user, `owner` first, with the limits that are set for each."""
+    """Return every user, `owner` first, with the limits that are set for each, and what it has stored."""
     found = await users.overview(context.database, milliseconds(context.clock))
-    settings = await context.user_settings.all()
+    settings, stored = await context.user_settings.all(), await _storage(context).all()
 
-    def limits(user_id: str) -> dict[str, Any]:
+    def more(user_id: str) -> dict[str, Any]:
         own = settings.get(user_id, UserSettings())
-        return {name: _shown(name, getattr(own, name)) for name in LIMITS}
+        return {
+            "limits": {name: _shown(name, getattr(own, name)) for name in LIMITS},
+            **_stored_json(context, own, stored.get(user_id, Stored())),
+        }
 
-    rows = [{**row, "created_at": time_json(row["created_at"]), "limits": limits(row["id"])} for row in found]
-    return {"users": rows}
+    return {"users": [{**row, "created_at": time_json(row["created_at"]), **more(row["id"])} for row in found]}
 
 
 async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,14 +62,19 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 
 
 async def change(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Set limits of the user `name` over all agents: a number, `none`, or `default` for that of the process. Turns
-    that wait because of a limit are tried again. Returns the user as `show` does."""
+    """Change settings of the user `name`; `default` is that of the process: limits over all agents, a number or `none`;
+    the `tier`, and the `storage` instead of that of the tier; the `time_zone`. Turns that wait because of a limit are
+    tried again. Returns the user as `show` does."""
     user_id = await users.find(context.database, text(parameters, "name"))
-    changes: dict[str, int | None] = {
-        name: _limit(name, given) for name in LIMITS if (given := optional_text(parameters, name)) is not None
+    read: Mapping[str, Callable[[str], int | str | None]] = {
+        **{name: partial(_limit, name) for name in LIMITS},
+        **_READ,
+    }
+    changes: dict[str, int | str | None] = {
+        name: each(given) for name, each in read.items() if (given := optional_text(parameters, name)) is not None
     }
     if not changes:
-        raise UsageError("nothing is to be set", hint="name a limit")
+        raise UsageError("nothing is to be set", hint="name a setting, such as --tier or --tokens-per-day")
     now = milliseconds(context.clock)
 
     def wake(connection: Connection) -> None:
@@ -72,12 +82,42 @@ async def change(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
 
     await context.user_settings.change(user_id, changes, wake)
     context.on_queued()
-    log.info("user_limits_set", user_id=user_id, **changes)
+    log.info("user_settings_changed", user_id=user_id, **changes)
     return await _with_limits(context, user_id)
 
 
 def _limit(name: LimitName, given: str) -> int | None:
     return {"default": None, "none": NO_LIMIT}[given] if given in {"default", "none"} else read_limit(name, given)
+
+
+def _tier(given: str) -> str | None:
+    if given == "default":
+        return None
+    if given not in TIERS:
+        raise unknown_name("tier", given, TIERS)
+    return given
+
+
+def _size(given: str) -> int | None:
+    return None if given == "default" else read_storage(given)
+
+
+def _time_zone(given: str) -> str | None:
+    if given == "default":
+        return None
+    # Not opened by its name, which may be one of a file.
+    zones = available_timezones()
+    if given not in zones:
+        raise unknown_name("time zone", given[:80], zones)
+    return given
+
+
+_READ: Final[Mapping[str, Callable[[str], int | str | None]]] = {
+    "tier": _tier,
+    "storage": _size,
+    "time_zone": _time_zone,
+}
+"""Settings that are no limits of agents, and what reads each."""
 
 
 async def _with_limits(context: AdminContext, user_id: str) -> dict[str, Any]:
@@ -99,6 +139,33 @@ async def _with_limits(context: AdminContext, user_id: str) -> dict[str, Any]:
         },
         "used": {"tokens": state.used.tokens, "cost": state.used.cost / NANO, "runs": state.runs},
         "reserved": {"tokens": state.reserved.tokens, "cost": state.reserved.cost / NANO},
+        **_stored_json(context, own, await _storage(context).stored(user_id)),
+    }
+
+
+def _storage(context: AdminContext) -> UserStorage:
+    assert context.storage is not None
+    return context.storage
+
+
+def _stored_json(context: AdminContext, own: UserSettings, stored: Stored) -> dict[str, Any]:
+    """Return the tier of a user, `set` for it alone and as it holds, and of its storage what is used; and the time
+    zone."""
+    storage = _storage(context)
+    quota = storage.quota_of(own)
+    return {
+        "tier": {"set": own.tier, "holds": storage.tier_of(own)},
+        "storage": {
+            "set": own.storage,
+            "most": {"tables": quota.tables, "rows": quota.rows, "bytes": quota.storage},
+            "tables": stored.tables,
+            "table_bytes": stored.table_bytes,
+            "kv_bytes": stored.kv_bytes,
+            "used_percent": used_percent(stored, quota),
+            "created_at": time_json(stored.created_at),
+            "accessed_at": time_json(stored.accessed_at),
+        },
+        "time_zone": own.time_zone,
     }
 
 
@@ -112,8 +179,8 @@ def _shown(name: LimitName, limit: int | None) -> float | str | None:
 
 
 async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and all its data in memories and in the
-    database unless `keep` is true. Data that is kept belongs to the id, which is never used again.
+    """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and all its data in memories, in SQL tables and
+    in the database unless `keep` is true. Data that is kept belongs to the id, which is never used again.
 
     The user's tokens are invalid at once. The key of the user is forgotten before the data is deleted; with `keep` the
     data is sealed again with the owner's key first, in the background. An interrupted removal is completed by the
@@ -145,6 +212,7 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         "webhooks": webhooks,
         "kept": keep,
         "items": erased.items,
+        "tables": erased.tables,
         "rows": erased.rows,
         "problems": erased.problems,
         "exported": exported_json(context),

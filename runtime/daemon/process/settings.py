@@ -7,16 +7,18 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, ValidationInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from dslc.blocks.values.url import valid_url
 from runtime.daemon.process.embedding_environment import Environment
 from runtime.errors import UsageError
+from runtime.identity.user_settings import Tier
 from runtime.models.budgets.limits import Limits, in_nano
 from runtime.switches import SWITCHES, Switches
+from runtime.tables.quota import TIERS, Quota, read_quota
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
 
@@ -62,6 +64,17 @@ def _names(text: str) -> str:
 Names = Annotated[str, AfterValidator(_names)]
 
 OnOff = Literal["on", "off"]
+
+
+def _quota(text: str, info: ValidationInfo) -> str:
+    tier = cast("Tier", str(info.field_name).removeprefix("tier_"))
+    try:
+        return str(read_quota(text, TIERS[tier]))
+    except UsageError as error:
+        raise ValueError(error.line()) from None
+
+
+QuotaText = Annotated[str, AfterValidator(_quota)]
 
 
 class ProcessSettings(BaseSettings):
@@ -112,6 +125,13 @@ class ProcessSettings(BaseSettings):
     user_runs_per_hour: int | None = Field(
         None, ge=1, le=1_000_000, description="runs per hour of a user who has no limit of their own"
     )
+    tier: Tier = Field("free", description="tier of a user who has none of their own")
+    tier_free: QuotaText = Field(
+        str(TIERS["free"]),
+        description="what a user of the tier `free` may store; a limit that is not named keeps its default",
+    )
+    tier_pro: QuotaText = Field(str(TIERS["pro"]), description="the same of the tier `pro`")
+    tier_enterprise: QuotaText = Field(str(TIERS["enterprise"]), description="the same of the tier `enterprise`")
     trusted_proxies: int = Field(0, ge=0, le=16, description="number of trusted proxies in front of the listener")
     address_per_minute: int = Field(
         120,
@@ -139,6 +159,11 @@ class ProcessSettings(BaseSettings):
     def user_limits(self) -> Limits:
         """The limits of users without their own."""
         return Limits(self.user_tokens_per_day, in_nano(self.user_cost_per_day), self.user_runs_per_hour)
+
+    @property
+    def tiers(self) -> Mapping[Tier, Quota]:
+        """What users of each tier may store."""
+        return {tier: read_quota(getattr(self, f"tier_{tier}"), TIERS[tier]) for tier in TIERS}
 
     _environment: Environment = PrivateAttr(default=Environment())
 

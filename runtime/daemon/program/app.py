@@ -29,6 +29,7 @@ from runtime.daemon.process.master_rotation import MasterKeySource, open_databas
 from runtime.daemon.process.root import APPROVALS_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import ProcessSettings
+from runtime.daemon.process.sql_opening import open_sql_database
 from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
 from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
@@ -58,6 +59,7 @@ from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
+from runtime.tables.storage import UserStorage
 from runtime.tool_servers.approvals import Approvals
 from runtime.tool_servers.logins import Logins
 from runtime.tool_servers.registry import ServerRegistry
@@ -89,8 +91,7 @@ class App:
 
     def __init__(self, root: Root, settings: ProcessSettings, database: Database, clock: Clock) -> None:
         self.root = root
-        self.settings = settings
-        self.switches = settings.switches
+        self.settings, self.switches = settings, settings.switches
         self.database = database
         self.clock = clock
         self.master_key = MasterKeySource(root, database, clock, settings.master_key, self.remember_program)
@@ -108,6 +109,8 @@ class App:
             of_users=settings.user_limits,
             waits=self._waits_at_limit,
         )
+        self.storage = UserStorage(database, clock, self.user_settings, settings.tiers, settings.tier)
+        self.sql = open_sql_database(database, root.state, self.storage, clock)
         calls = CallContext(Services(clock), self._record_call, clock, self.budgets.reserve)
         self.pools = ResourcePools(calls=calls)
         self.generation = nothing_loaded()
@@ -142,11 +145,10 @@ class App:
         self._digest = b""
         self._not_running: Compiled | None = None
         self._filled: set[str] = set()
-        self._keeps_program = False
+        self._keeps_program, self._searching = False, True
         self._secrets_version: str | None = None
         self._loading = asyncio.Lock()
         self._start: Start | None = None
-        self._searching = True
 
     def _connect_metrics(self) -> None:
         self.budgets.on_exceeded = self.metrics.budget_exceeded.add
@@ -171,6 +173,8 @@ class App:
     async def _retire(self) -> None:
         await self.servers.close()
         await self.generation.retire()
+        if self.sql is not None:
+            await self.sql.close()
         self.usage.store_kept()
 
     def _record_call(self, call: Call) -> None:
@@ -224,6 +228,8 @@ class App:
             progress=progress,
             declared_blocks=self._declared_blocks,
             budgets=self.budgets,
+            storage=self.storage,
+            sql=self.sql,
             recall=self.generation.recall,
             on_thread_change=self.services.threads.on_change,
             build_prompt=partial(build_prompt, self.services),

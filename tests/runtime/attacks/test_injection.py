@@ -173,7 +173,7 @@ PARAMETERS = {
     "users.add": ("name",),
     "users.list": ("name",),
     "users.remove": ("name", "keep"),
-    "users.set": ("name", "tokens_per_day", "cost_per_day", "runs_per_hour"),
+    "users.set": ("name", "tokens_per_day", "cost_per_day", "runs_per_hour", "tier", "storage", "time_zone"),
     "users.show": ("name",),
     "webhooks.list": ("name",),
     "webhooks.log": ("name", "reason", "status", "since"),

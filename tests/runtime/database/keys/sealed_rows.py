@@ -29,8 +29,11 @@ def first_format(key: MasterKey, plaintext: bytes, user_id: str, table: str, col
 def _value(column: Column[Any], number: int, user: str) -> Any:
     if column.name == "user_id":
         return user
+    for foreign in column.foreign_keys:
+        # Its row has the same number.
+        return _value(foreign.column, number, user)
     if isinstance(column.type, LargeBinary):
-        return b""
+        return str(number).encode()
     if isinstance(column.type, Boolean):
         return bool(number)
     if isinstance(column.type, Integer):
@@ -52,9 +55,12 @@ def fill(
     first: bool = False,
     tables: Sequence[Table] = TABLES,
 ) -> None:
-    """Insert a row for each of `users` into each table. `first`: in the first format."""
+    """Insert a row for each of `users` into each table, where a user may have another one. `first`: in the first
+    format."""
     for table in tables:
         for number, user in users.items():
+            if list(table.primary_key.columns) == [table.c.user_id] and _has_row(connection, table, user):
+                continue
             row = {
                 column.name: _value(column, number, user)
                 for column in table.c
@@ -73,6 +79,10 @@ def fill(
                         text, **where, version=None if version is None else row[version]
                     )
             connection.execute(insert(table).values(**row))
+
+
+def _has_row(connection: Connection, table: Table, user: str) -> bool:
+    return connection.scalar(select(table.c.user_id).where(table.c.user_id == user)) is not None
 
 
 async def sealed_values(database: Database, user_id: str | None = None) -> list[Callable[[], bytes]]:

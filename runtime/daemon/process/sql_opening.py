@@ -1,0 +1,20 @@
+"""Opens the SQL tables of users, in the way that belongs to the kind of the main database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime.clock import Clock
+from runtime.database.connection import Database
+from runtime.tables.sql_database import SqlDatabase
+from runtime.tables.storage import UserStorage
+
+
+def open_sql_database(database: Database, state: Path, storage: UserStorage, clock: Clock) -> SqlDatabase | None:
+    """Return the SQL tables of the users of `database`; None where there are none. What it needs is opened when it is
+    first used. `state`: the state folder of the root."""
+    match database.kind:
+        case "sqlite":
+            return None
+        case "postgresql":
+            return None
