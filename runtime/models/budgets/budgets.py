@@ -235,7 +235,7 @@ class Budgets:
         return self._of(await self._settings.of(user_id))
 
     def _of(self, own: UserSettings) -> Limits:
-        return Limits(*map(_effective, own[: len(Limits._fields)], self._of_users))
+        return Limits(*(_effective(getattr(own, name), most) for name, most in self._of_users._asdict().items()))
 
     async def _limits(self, user_id: str, agent: str | None) -> dict[Total, Limits]:
         found = self.of_agents([agent] if agent else [])

@@ -202,3 +202,50 @@ def test_a_limit_that_is_none_is_refused_in_one_line(daemon: Daemon, option: str
     done = daemon.symbi("user", "set", "owner", f"{option}={value}")
     refused(done, 2, option.removeprefix("--").replace("-", "_"))
     assert len(done.stderr.splitlines()) <= 2
+
+
+def test_tier_storage_and_time_zone_of_a_user_are_set_shown_and_taken_back(daemon: Daemon) -> None:
+    assert daemon.symbi("user", "add", "tia").returncode == 0
+    done = daemon.symbi("user", "set", "tia", "--tier", "pro", "--storage", "100MB", "--timezone", "Europe/Berlin")
+    assert done.returncode == 0, done.stderr
+    assert "tier pro (set), time zone Europe/Berlin" in done.stdout
+    assert {line.split("  ")[0] for line in done.stdout.splitlines()} >= {"tables", "rows per table", "storage"}
+    assert "100 MB (set)" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert daemon.symbi("user", "show", "tia").stdout == done.stdout
+    assert "0 of 50 tables, 0 bytes of 100 MB (0%)" in daemon.symbi("user", "list").stdout
+
+    made = shown(daemon.symbi("user", "set", "tia", "--storage", "default", "--timezone", "default", "--json"))
+    assert (made["tier"], made["time_zone"]) == ({"set": "pro", "holds": "pro"}, None)
+    assert made["storage"]["most"] == {"tables": 50, "rows": 100_000, "bytes": 500_000_000}
+    back = shown(daemon.symbi("user", "set", "tia", "--tier", "default", "--json"))
+    assert back["tier"] == {"set": None, "holds": "free"}
+    assert back["limits"] == made["limits"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--tier", "gold", "no tier is called 'gold'"),
+        ("--tier", "fre", "did you mean free?"),
+        ("--tier", "", "tier is empty"),
+        ("--storage", "100", "storage: a size needs a unit"),
+        ("--storage", "1KB", "write a size from 1MB to 1PB"),
+        ("--timezone", "europe/berln", "did you mean Europe/Berlin"),
+        ("--timezone", "../../etc/passwd", "no time zone is called"),
+        ("--timezone", "CEST", "no time zone is called"),
+    ],
+)
+def test_a_setting_of_a_user_that_is_none_is_refused_in_one_line(
+    daemon: Daemon, option: str, value: str, said: str
+) -> None:
+    done = daemon.symbi("user", "set", "owner", f"{option}={value}")
+    refused(done, 2, said)
+    assert len(done.stderr.splitlines()) <= 2
+
+
+def test_a_daemon_with_a_wrong_tier_does_not_start(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    done = symbi("up", "program", root=tmp_path, SYMBIONT_TIER_FREE="tables=many")
+    refused(done, 2, "SYMBIONT_TIER_FREE: tables: not a limit")
+    assert len(done.stderr.splitlines()) <= 2

@@ -6,6 +6,7 @@ import pytest
 
 from runtime.daemon.process.settings import ProcessSettings, parse_address
 from runtime.errors import UsageError
+from runtime.tables.quota import TIERS, Quota
 
 
 @pytest.mark.parametrize(
@@ -62,4 +63,50 @@ def test_what_senders_see_is_a_url(url: str) -> None:
 def test_anything_else_is_no_url_that_senders_see(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("SYMBIONT_PUBLIC_URL", url)
     with pytest.raises(UsageError, match="SYMBIONT_PUBLIC_URL: "):
+        ProcessSettings.read({})
+
+
+def test_a_tier_keeps_the_limits_that_are_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ProcessSettings.read({}).tiers == TIERS
+    monkeypatch.setenv("SYMBIONT_TIER", "pro")
+    monkeypatch.setenv("SYMBIONT_TIER_FREE", "storage=100MB")
+    monkeypatch.setenv("SYMBIONT_TIER_PRO", " rows=unlimited  tables=1_000 storage=2GiB")
+    settings = ProcessSettings.read({})
+    assert settings.tier == "pro"
+    assert settings.tiers == {
+        "free": Quota(5, 10_000, 100_000_000),
+        "pro": Quota(1000, None, 2 * 1024**3),
+        "enterprise": TIERS["enterprise"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        *((text, "a word is no limit") for text in ("25MB", "tables=", "tables = 5", "size=1MB")),
+        *(
+            (text, "tables: not a limit")
+            for text in ("tables=0", "tables=5,rows=3", "tables=٣", "tables=1.5", "tables=²")
+        ),
+        ("rows=1000000000001", "rows: not a limit"),
+        ("rows=" + "9" * 5000, "rows: not a limit"),
+        ("storage=unlimited", "storage: not a size"),
+        ("storage=25mb", "storage: unknown unit of size `mb`"),
+        *((text, "storage: out of bounds") for text in ("storage=999KB", "storage=2PB")),
+        ("rows=1 rows=1", "rows is given twice"),
+        (" ", "no limit is named"),
+    ],
+)
+def test_a_tier_that_cannot_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch, text: str, reason: str) -> None:
+    monkeypatch.setenv("SYMBIONT_TIER_ENTERPRISE", text)
+    with pytest.raises(UsageError) as caught:
+        ProcessSettings.read({})
+    assert caught.value.line().startswith(f"SYMBIONT_TIER_ENTERPRISE: {reason}")
+    assert "\n" not in caught.value.line()
+    assert len(caught.value.line()) < 200
+
+
+def test_a_tier_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMBIONT_TIER", "gold")
+    with pytest.raises(UsageError, match="SYMBIONT_TIER: input should be 'free', 'pro' or 'enterprise'"):
         ProcessSettings.read({})
