@@ -30,10 +30,14 @@ from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.identity.caller import Caller, Scope
 from runtime.identity.tokens import Tokens
+from runtime.identity.user_settings import UserSettingsStore
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.switches import ALL_ON
+from runtime.tables.quota import TIERS
+from runtime.tables.sql_database import SqlDatabase
+from runtime.tables.storage import UserStorage
 from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
@@ -62,6 +66,8 @@ class App:
         self.queued: list[None] = []
         """An element for each time that something was queued."""
         self.memories = memories_of({})
+        self.storage = UserStorage(database, clock, UserSettingsStore(database, clock), TIERS, "free")
+        self.sql: SqlDatabase | None = None
         self.switches = ALL_ON
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
 
@@ -86,6 +92,8 @@ class App:
             switches=self.switches,
             declared_blocks=lambda agent: declared_blocks(self.program.agents.get(agent) or Agent(name=agent)),
             program=self.program,
+            storage=self.storage,
+            sql=self.sql,
             on_queued=lambda: self.queued.append(None),
             cancel_run=_no_run,
             # No agent runs here, so no call waits for one.

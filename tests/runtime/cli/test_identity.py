@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from runtime.cli import user
 from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.v1 import Made, ask, make_token
 
@@ -249,3 +251,27 @@ def test_a_daemon_with_a_wrong_tier_does_not_start(tmp_path: Path) -> None:
     done = symbi("up", "program", root=tmp_path, SYMBIONT_TIER_FREE="tables=many")
     refused(done, 2, "SYMBIONT_TIER_FREE: tables: not a limit")
     assert len(done.stderr.splitlines()) <= 2
+
+
+def test_a_removal_says_how_many_tables_were_deleted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answer = {
+        "user": "ada",
+        "id": "1",
+        "removed": True,
+        "tokens": 0,
+        "webhooks": 0,
+        "kept": False,
+        "exported": None,
+        "items": {},
+        "tables": 2,
+        "rows": {"user_storage": 1},
+        "problems": [],
+    }
+    monkeypatch.setattr(user, "find_root", lambda root: root)
+    monkeypatch.setattr(user, "call", lambda *_, **__: answer)
+    done = CliRunner().invoke(user.remove, ["ada", "--yes", "--root", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[1:] == ["deleted 2 tables", "deleted 1 row of user_storage"]
+    # A second attempt that found only tables.
+    answer |= {"removed": False, "tables": 1, "rows": {}}
+    assert "deleted 1 table\n" in CliRunner().invoke(user.remove, ["ada", "--yes", "--root", str(tmp_path)]).output
