@@ -13,7 +13,7 @@ from typing import Any
 
 # -P: without the script's folder on the path, where `mcp` is another module.
 HELLO = (sys.executable, "-P", str(Path(__file__).with_name("mcp_minimal.py")))
-SYMBI = (str(Path(sys.executable).with_name("symbi")), "mcp", "--root")
+SYMBI = (str(Path(sys.executable).with_name("symbi")), "mcp", "--tools", "all", "--root")
 
 _HANDSHAKE = {
     "protocolVersion": "2025-11-25",

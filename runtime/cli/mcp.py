@@ -12,6 +12,7 @@ import click
 from runtime.cli.terminal.output import root_option
 from runtime.daemon.process.root import Root, locate, make, named
 from runtime.errors import UsageError
+from runtime.tool_groups import ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,15 @@ AFTER_SECONDS: Final = 0.1
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.option(
+    "--tools",
+    metavar="GROUP[,GROUP]...",
+    help="The tools to list: collections, memory, agents, webhooks, tasks, tables, kv, or all; `read-only` leaves out "
+    "what changes something.  [default: collections, and what the program has of memory, agents and webhooks]",
+)
+@click.option("--output-schemas", is_flag=True, help="List the schemas of results too.")
 @root_option
-def mcp(paths: tuple[Path, ...], root: Path | None) -> None:
+def mcp(paths: tuple[Path, ...], tools: str | None, output_schemas: bool, root: Path | None) -> None:
     """Serve the Model Context Protocol on standard input and output.
 
     If a daemon owns the root, this command forwards requests to it. Otherwise it owns the root itself and runs the
@@ -40,7 +48,8 @@ def mcp(paths: tuple[Path, ...], root: Path | None) -> None:
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: no such file or folder")
-    code = _serve(_root(root), [path.absolute() for path in paths])
+    choice = None if tools is None else ToolChoice.read(tools)
+    code = _serve(_root(root), [path.absolute() for path in paths], choice, output_schemas=output_schemas)
     # Not by the interpreter's exit, which joins threads that may wait for a client.
     sys.stderr.flush()
     os._exit(code)
@@ -69,7 +78,7 @@ def _at_home(path: Path) -> Path:
         raise UsageError(f"--root {path}: no such home folder", hint="write the absolute path") from None
 
 
-def _serve(root: Root, paths: Sequence[Path]) -> int:
+def _serve(root: Root, paths: Sequence[Path], choice: ToolChoice | None, *, output_schemas: bool) -> int:
     """Serve until the client disconnects or a signal arrives; return the exit code."""
     import asyncio
     import gc
@@ -80,7 +89,7 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
     import uvloop
 
     from runtime.cli.mcp_backend import FailoverBackend
-    from runtime.mcp.server import make_server
+    from runtime.mcp.server import McpClient, make_server
     from runtime.mcp.stdio import serve_stdio
 
     gc.freeze()
@@ -102,7 +111,8 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, serving.cancel)
         async with FailoverBackend(root, paths, fail) as backend:
-            server = make_server(lambda _request: backend)
+            client = McpClient(backend, choice, output_schemas)
+            server = make_server(lambda _request: client)
             server.middleware.append(_early(backend))
             await serve_stdio(server)
 

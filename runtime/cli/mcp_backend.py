@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import click
 
-from runtime.daemon.process.root import Owned, Root
+from runtime.daemon.process.root import PROGRAM_FILE, Owned, Root, has_program
 from runtime.errors import SymbiontError
 from runtime.mcp import listing
 from runtime.mcp.admin_link import OwnerGone, ask
 from runtime.mcp.backend import BackendAnswer, BackendFailure, McpBackend, Progress
 from runtime.mcp.side_thread import SideThread
+from runtime.tool_groups import COLLECTIONS, ToolChoice
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -35,28 +36,19 @@ _CHEAPEST: Final = "symbiont://memory-types"
 
 
 class RemoteBackend:
-    """`McpBackend` over the admin socket of the process that owns the root."""
+    """Calls and reads over the admin socket of the process that owns the root, see `McpBackend`."""
 
     def __init__(self, address: str, identity: str) -> None:
         self.address = address
         self.identity = identity
 
-    def may(self, _scope: Scope) -> bool:
-        """See `McpBackend`. A process that can use the socket has all permissions."""
-        return True
-
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
-        """See `McpBackend`. Raises OwnerGone too, like `read`."""
+        """Return the answer of a tool. Raises BackendFailure and OwnerGone, like `read`."""
         return _answer(await ask(self.address, self.identity, name, arguments, progress))
 
     async def read(self, uri: str) -> BackendAnswer:
-        """See `McpBackend`."""
+        """Return the content of a resource."""
         return _answer((await ask(self.address, self.identity, "resource_read", {"uri": uri}))["content"])
-
-    def repeatable(self, name: str) -> bool:
-        """True if a tool may be called again when it is unknown whether the first call was executed."""
-        row = listing.tool(name, self.may)
-        return row is not None and (row["annotations"]["readOnlyHint"] or row["annotations"]["idempotentHint"])
 
 
 class FailoverBackend:
@@ -87,9 +79,30 @@ class FailoverBackend:
         except BackendFailure as failed:
             click.echo(f"symbi mcp: {failed.line()}", err=True)
 
-    def may(self, _scope: Scope) -> bool:
+    @property
+    def limit(self) -> ToolChoice | None:
         """See `McpBackend`. This process was started by the root's own user."""
+        return None
+
+    def may(self, _scope: Scope) -> bool:
+        """See `McpBackend`."""
         return True
+
+    async def usual(self) -> ToolChoice:
+        """See `McpBackend`. A program that nobody runs yet is loaded first."""
+        if self._own is None and self._look() is None:
+            if not self._paths and not await asyncio.to_thread(has_program, self._root):
+                return COLLECTIONS
+            try:
+                await self.read(_CHEAPEST)
+            except BackendFailure:
+                # Each call says why.
+                return COLLECTIONS
+        if self._own is not None:
+            return await self._own.usual()
+        # Recorded by the owner.
+        words = self._root.read(PROGRAM_FILE).get("tools")
+        return ToolChoice.of(words) if isinstance(words, list) else COLLECTIONS
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """See `McpBackend`."""
@@ -99,7 +112,7 @@ class FailoverBackend:
         """See `McpBackend`."""
         return await self._answered(lambda backend: backend.read(uri))
 
-    async def _answered(self, work: Callable[[McpBackend], Awaitable[T]], tool: str | None = None) -> T:
+    async def _answered(self, work: Callable[[McpBackend | RemoteBackend], Awaitable[T]], tool: str | None = None) -> T:
         """Return the result of `work` with the owner's backend; `tool`: the tool that it calls. Raises
         BackendFailure."""
         loop = asyncio.get_running_loop()
@@ -110,7 +123,7 @@ class FailoverBackend:
                 try:
                     return await work(remote)
                 except OwnerGone as gone:
-                    if gone.asked and tool is not None and not remote.repeatable(tool):
+                    if gone.asked and tool is not None and not self._repeatable(tool):
                         raise BackendFailure(_stopped(tool)) from None
             if await self._take():
                 break
@@ -119,6 +132,11 @@ class FailoverBackend:
             await asyncio.sleep(LOOK_SECONDS)
         assert self._own is not None
         return await work(self._own)
+
+    def _repeatable(self, name: str) -> bool:
+        """True if a tool may be called again when it is unknown whether the first call was executed."""
+        row = listing.tool(name, self.may)
+        return row is not None and row.repeatable
 
     def _look(self) -> RemoteBackend | None:
         """Return the owner recorded in the root, if any."""

@@ -26,15 +26,27 @@ def token() -> None:
     help="The permission; each scope includes those before it.  [default: read]",
 )
 @click.option(
+    "--tools",
+    metavar="GROUP[,GROUP]...",
+    help="The only tools of the token, on /v1 and /mcp: collections, memory, agents, webhooks, tasks, tables, kv; "
+    "`read-only` leaves out what changes something.  [default: all]",
+)
+@click.option(
     "--expires", metavar="DURATION", help="How long the token is valid, such as 90d.  [default: until revoked]"
 )
 @root_option
 @json_option
 def create(
-    user: str | None, label: str | None, scopes: tuple[str, ...], expires: str | None, root: Path | None, as_json: bool
+    user: str | None,
+    label: str | None,
+    scopes: tuple[str, ...],
+    tools: str | None,
+    expires: str | None,
+    root: Path | None,
+    as_json: bool,
 ) -> None:
     """Create a token and print it. It is shown only once: only its hash is stored."""
-    given = {"user": user, "label": label, "scopes": list(scopes) or None, "expires": expires}
+    given = {"user": user, "label": label, "scopes": list(scopes) or None, "tools": tools, "expires": expires}
     answer = call(find_root(root), "tokens.create", given)
     if as_json:
         print_json(answer)
@@ -61,6 +73,7 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
             row["user"],
             row["label"] or "-",
             " ".join(row["scopes"]),
+            "all" if row["tools"] is None else " ".join(row["tools"]),
             row["state"],
             local_time(row["created_at"]),
             _when(row["expires_at"]),
@@ -68,7 +81,7 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
         )
         for row in answer["tokens"]
     ]
-    columns = ("id", "user", "label", "scopes", "state", "created", "expires", "used")
+    columns = ("id", "user", "label", "scopes", "tools", "state", "created", "expires", "used")
     print_table(columns, rows, empty="There are no tokens; `symbi token create` creates one.")
 
 

@@ -14,11 +14,10 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from dslc import files
 from runtime.daemon.listeners.operators import admin
 from runtime.daemon.listeners.sockets import admin_socket_path, listen_unix, remove_stale_socket
 from runtime.daemon.process import log_setup as logs
-from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root, own
+from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, has_program, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.program.app import App, refuse_another_database
@@ -67,7 +66,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
 async def _load(app: App, paths: Sequence[Path]) -> None:
     if paths:
         (await app.load(paths)).must_be_right()
-    elif app.root.read(PROGRAM_FILE).get("paths") or files.find([app.root.folder]):
+    elif has_program(app.root):
         await app.load_last_program()
     else:
         await app.load_nothing()

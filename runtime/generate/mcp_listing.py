@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from runtime.mcp.listing import FILE
 from runtime.tools import TOOLS
+from runtime.tools.model.schema import model_schema
 from runtime.tools.resources import RESOURCES, Resource
 from runtime.tools.tool import Tool
 
@@ -29,21 +30,30 @@ _ERROR: Final = {
 
 def render() -> str:
     """Return the content of the committed file."""
-    tools = [{"scope": tool.scope, "tool": _tool(tool)} for tool in TOOLS.values()]
+    tools = [_row(tool) for tool in TOOLS.values()]
     resources = [each for row in RESOURCES.values() for each in _resources(row)]
     return json.dumps({"tools": tools, "resources": resources}, indent=1, ensure_ascii=False) + "\n"
 
 
+def _row(tool: Tool) -> dict[str, Any]:
+    return {
+        "scope": tool.scope,
+        "group": tool.group,
+        "tool": _tool(tool),
+        "outputSchema": _with_error(tool.result_schema),
+    }
+
+
 def _tool(tool: Tool) -> dict[str, Any]:
+    """Return the tool as short as for an agent: a client has all of them in its context all the time."""
     annotations = tool.annotations
+    short = model_schema(tool, tool.name)
     return {
         "name": tool.name,
         "title": annotations.title,
-        "description": tool.doc,
-        "inputSchema": dict(tool.schema),
-        "outputSchema": _with_error(tool.result_schema),
+        "description": short.description,
+        "inputSchema": _open(short.parameters) if tool.aliases else short.parameters,
         "annotations": {
-            "title": annotations.title,
             "readOnlyHint": annotations.read_only,
             "destructiveHint": annotations.destructive,
             "idempotentHint": annotations.idempotent,
@@ -51,6 +61,11 @@ def _tool(tool: Tool) -> dict[str, Any]:
             "openWorldHint": False,
         },
     }
+
+
+def _open(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema that does not refuse the other names of parameters, which are accepted and not listed."""
+    return {key: value for key, value in schema.items() if key != "additionalProperties"}
 
 
 def _with_error(schema: Mapping[str, Any]) -> dict[str, Any]:

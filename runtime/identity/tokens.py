@@ -17,6 +17,7 @@ from runtime.errors import NotFound, SymbiontError
 from runtime.identity import users
 from runtime.identity.caller import SCOPES, Caller, Scope, read_scopes
 from runtime.identity.token import PREFIX, is_token, make_token, token_hash
+from runtime.tool_groups import ToolChoice
 
 log = structlog.get_logger("symbiont.tokens")
 
@@ -24,7 +25,7 @@ USED_MS = 60_000
 """Maximum delay of `used_at`: a token in constant use is written once a minute."""
 
 FLUSH_SECONDS = 10
-_COLUMNS = ("id", "user_id", "label", "hash", "scopes", "created_at", "expires_at")
+_COLUMNS = ("id", "user_id", "label", "hash", "scopes", "tools", "created_at", "expires_at")
 
 
 class TokenRefused(SymbiontError):  # noqa: N818
@@ -57,14 +58,21 @@ class Tokens:
         self._used: dict[str, int] = {}
 
     async def create(
-        self, user_id: str, *, label: str, scopes: Collection[Scope], lifetime_ms: int | None = None
+        self,
+        user_id: str,
+        *,
+        label: str,
+        scopes: Collection[Scope],
+        lifetime_ms: int | None = None,
+        tools: ToolChoice | None = None,
     ) -> CreatedToken | None:
         """Create a token for `user_id`, valid for `lifetime_ms` milliseconds or without limit; None if the user does
-        not exist."""
+        not exist. `tools`: the only tools that it has; None: all."""
         token, token_id, now = make_token(), uuid7(self._clock), milliseconds(self._clock)
         expires_at = None if lifetime_ms is None else now + lifetime_ms
         held = " ".join(scope for scope in SCOPES if scope in scopes)
-        row = (token_id, user_id, label, token_hash(token), held, now, expires_at)
+        limit = None if tools is None else " ".join(tools.words)
+        row = (token_id, user_id, label, token_hash(token), held, limit, now, expires_at)
 
         def insert(connection: Connection) -> bool:
             if not users.exists(connection, user_id):
@@ -142,7 +150,8 @@ class Tokens:
         if now - (row.used_at or 0) >= USED_MS:
             self._used[row.id] = now
         await self._database.learn_keys(row.user_id)
-        return Caller(row.user_id, read_scopes(row.scopes.split()), row.id)
+        limit = None if row.tools is None else ToolChoice.of(row.tools.split())
+        return Caller(row.user_id, read_scopes(row.scopes.split()), row.id, limit)
 
     async def run(self) -> None:
         """Periodically write when tokens were used, until cancelled."""

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from runtime.tool_groups import ToolChoice
+
 if TYPE_CHECKING:
     from runtime.identity.caller import Scope
 
@@ -23,8 +25,15 @@ class BackendAnswer(NamedTuple):
 class McpBackend(Protocol):
     """Tools and resources for one caller, as `listing` lists them."""
 
+    @property
+    def limit(self) -> ToolChoice | None:
+        """The only tools that the caller has; None: all."""
+
     def may(self, scope: Scope) -> bool:
         """True if the caller has the scope. Does not wait."""
+
+    async def usual(self) -> ToolChoice:
+        """Return the tools of a client that chose none."""
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """Return the answer of a tool that is listed for the caller. Raises BackendFailure."""

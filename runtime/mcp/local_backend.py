@@ -11,6 +11,7 @@ import structlog
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
 from runtime.mcp.backend import BackendAnswer, BackendFailure, Progress
+from runtime.tool_groups import ToolChoice, groups_of
 from runtime.tools import resources
 from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.failure import failure_of
@@ -27,9 +28,21 @@ class LocalBackend:
         self._caller = caller
         self._tools = ALL_TOOLS.allowed_to(caller)
 
+    @property
+    def limit(self) -> ToolChoice | None:
+        """See `McpBackend`."""
+        return self._caller.tools
+
     def may(self, scope: Scope) -> bool:
         """See `McpBackend`."""
         return self._caller.may(scope)
+
+    async def usual(self) -> ToolChoice:
+        """See `McpBackend`."""
+        if self._caller.tools is not None:
+            return self._caller.tools
+        async with self._open_context(self._caller, no_progress) as context:
+            return groups_of(context.program)
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """See `McpBackend`."""

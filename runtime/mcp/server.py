@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from importlib import metadata
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 # Not `MCPServer`: its tools are registered once for all callers, from functions whose signatures it parses. Here tools
 # are a table that already contains their schemas, and the list depends on the caller. So the server consists of four
@@ -24,12 +24,36 @@ from mcp_types import (
 
 from runtime.mcp import listing
 from runtime.mcp.backend import BackendAnswer, BackendFailure, McpBackend
+from runtime.mcp.listing import ListedTool
 from runtime.mcp.progress_notifications import with_progress
+from runtime.tool_groups import COLLECTIONS, READ_ONLY, ToolChoice
 
 T = TypeVar("T")
 
 Request = ServerRequestContext[Any, Any]
-BackendOf = Callable[[Request], McpBackend]
+
+
+class McpClient(NamedTuple):
+    """What a client is shown: the tools of `choice`, or if that is None the usual ones. `output_schemas`: with the
+    schemas of their results."""
+
+    backend: McpBackend
+    choice: ToolChoice | None = None
+    output_schemas: bool = False
+
+    async def shown(self) -> ToolChoice:
+        """Return the tools that it is shown."""
+        return (self.choice or await self.backend.usual()).within(self.backend.limit)
+
+    async def has(self, group: str, *, read_only: bool) -> bool:
+        """True if it is shown the tools of the group that change something, or with `read_only` those that do not."""
+        if self.choice is None and self.backend.limit is None and COLLECTIONS.has(group, read_only=read_only):
+            # Usual with every program, which may not be loaded yet.
+            return True
+        return (await self.shown()).has(group, read_only=read_only)
+
+
+ClientOf = Callable[[Request], McpClient]
 
 NAME: Final = "symbiont"
 
@@ -56,12 +80,14 @@ _HINTS: Final[dict[Any, CacheHint]] = {
 }
 
 
+_INTRODUCTIONS: Final = frozenset({"initialize", "server/discover"})
+
 _DONE: Final = {"resultType": "complete"}
 """Field of each result since the revision of 2026-07-28; the SDK leaves it out for older ones."""
 
 
-def make_server(backend_of: BackendOf) -> Server[Any]:
-    """Return a server that calls `backend_of` for the backend of each request."""
+def make_server(client_of: ClientOf) -> Server[Any]:
+    """Return a server that calls `client_of` for the client of each request."""
     server: Server[Any] = Server(
         NAME,
         version=metadata.version("symbiont"),
@@ -71,21 +97,25 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
     )
 
     async def list_tools(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return _DONE | {"tools": listing.tools(backend_of(request).may)}
+        client = client_of(request)
+        found = listing.tools(client.backend.may, await client.shown(), output_schemas=client.output_schemas)
+        return _DONE | {"tools": found}
 
     async def call_tool(request: Request, params: CallToolRequestParams) -> dict[str, Any]:
-        return await _called(request, backend_of(request), params)
+        return await _called(request, client_of(request), params)
 
     async def list_resources(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return _DONE | {"resources": [row for row in listing.resources(backend_of(request).may) if "uri" in row]}
+        return _DONE | {"resources": [row for row in await _resources(client_of(request)) if "uri" in row]}
 
     async def list_templates(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        rows = listing.resources(backend_of(request).may)
+        rows = await _resources(client_of(request))
         return _DONE | {"resourceTemplates": [row for row in rows if "uriTemplate" in row]}
 
     async def read_resource(request: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
-        uri = str(params.uri)
-        answer = await _asked(backend_of(request).read(uri), absent=RESOURCE_NOT_FOUND)
+        uri, client = str(params.uri), client_of(request)
+        if not await _resources(client):
+            raise MCPError(RESOURCE_NOT_FOUND, f"Unknown resource: {uri[:200]} (resources belong to collections)")
+        answer = await _asked(client.backend.read(uri), absent=RESOURCE_NOT_FOUND)
         return _DONE | {"contents": [{"uri": uri, "mimeType": "application/json", "text": answer.text}]}
 
     # Plain JSON is passed through: the SDK validates every result against the schema of the negotiated version.
@@ -94,13 +124,32 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
     server.add_request_handler("resources/list", PaginatedRequestParams, list_resources)
     server.add_request_handler("resources/templates/list", PaginatedRequestParams, list_templates)
     server.add_request_handler("resources/read", ReadResourceRequestParams, read_resource)
+
+    async def introduce(ctx: Request, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method in _INTRODUCTIONS and isinstance(result, dict):
+            client = client_of(ctx)
+            chosen = client.choice or client.backend.limit
+            # The instructions describe the tools of collections.
+            if chosen is not None and not chosen.within(client.backend.limit).has("collections", read_only=True):
+                result.pop("instructions", None)
+        return result
+
+    server.middleware.append(introduce)
     return server
 
 
-async def _called(request: Request, backend: McpBackend, params: CallToolRequestParams) -> dict[str, Any]:
+async def _resources(client: McpClient) -> Sequence[Mapping[str, Any]]:
+    return listing.resources(client.backend.may) if await client.has("collections", read_only=True) else ()
+
+
+async def _called(request: Request, client: McpClient, params: CallToolRequestParams) -> dict[str, Any]:
     """Return a tool's result, or its failure as a result that the model reads. Raises MCPError if it is not listed."""
-    if listing.tool(params.name, backend.may) is None:
-        raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
+    backend = client.backend
+    row = listing.tool(params.name, backend.may)
+    if row is None or not await client.has(row.group, read_only=row.read_only):
+        hint = "" if row is None else f" ({_why_not(row, await client.shown(), backend.limit)})"
+        raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}{hint}")
     try:
         answer = await with_progress(
             lambda progress: backend.call(params.name, params.arguments or {}, progress),
@@ -109,6 +158,14 @@ async def _called(request: Request, backend: McpBackend, params: CallToolRequest
     except BackendFailure as failed:
         return _result(BackendAnswer(failed.line(), {"error": dict(failed.failure)}), failed=True)
     return _result(answer, failed=False)
+
+
+def _why_not(row: ListedTool, shown: ToolChoice, limit: ToolChoice | None) -> str:
+    """Return why a tool is not shown, and how a client gets it."""
+    if limit is not None and not row.is_in(limit):
+        return f"it is one of {row.group}, and this token is limited to the tools {limit}"
+    more = ToolChoice.of({*shown.words, row.group} - ({READ_ONLY} if not row.read_only else set()))
+    return f"it is one of {row.group}: start `symbi mcp` with --tools {more}, or end the URL of /mcp with ?tools={more}"
 
 
 def _result(answer: BackendAnswer, *, failed: bool) -> dict[str, Any]:

@@ -64,19 +64,22 @@ TOOLS = table_of(
         Tool(
             webhook_create,
             "write",
+            group="webhooks",
             indexes=False,
             example={"title": "Nightly build", "agent": None},
         ),
-        Tool(webhook_list, "read", indexes=False, example={"limit": 20}),
+        Tool(webhook_list, "read", group="webhooks", indexes=False, example={"limit": 20}),
         Tool(
             webhook_get,
             "read",
+            group="webhooks",
             indexes=False,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
         Tool(
             webhook_update,
             "write",
+            group="webhooks",
             indexes=False,
             idempotent=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "is_active": False},
@@ -84,6 +87,7 @@ TOOLS = table_of(
         Tool(
             webhook_delete,
             "write",
+            group="webhooks",
             indexes=False,
             destructive=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
@@ -91,27 +95,31 @@ TOOLS = table_of(
         Tool(
             webhook_rotate_secret,
             "write",
+            group="webhooks",
             indexes=False,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "overlap": "24h"},
         ),
         Tool(
             webhook_get_audit_log,
             "read",
+            group="webhooks",
             indexes=False,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "limit": 20},
         ),
-        Tool(memory_search, "read", example={"agent": "reviewer", "query": "rate limit", "limit": 5}),
+        Tool(memory_search, "read", group="memory", example={"agent": "reviewer", "query": "rate limit", "limit": 5}),
         Tool(
             memory_write,
             "write",
+            group="memory",
             example={"agent": "reviewer", "text": "The API takes 100 requests a minute", "tags": ["api"]},
         ),
-        Tool(memory_list, "read", example={"agent": "reviewer", "since": "7d", "limit": 20}),
-        Tool(memory_show, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(memory_list, "read", group="memory", example={"agent": "reviewer", "since": "7d", "limit": 20}),
+        Tool(memory_show, "read", group="memory", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
         # Not idempotent: in a Markdown memory the next of several equal items gets the id of the deleted one.
         Tool(
             memory_edit,
             "write",
+            group="memory",
             destructive=True,
             example={
                 "memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60",
@@ -121,26 +129,39 @@ TOOLS = table_of(
         Tool(
             memory_forget,
             "write",
+            group="memory",
             destructive=True,
             example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
-        Tool(memory_inspect, "admin", read_only=True, example={"agent": "reviewer", "day": "2026-11-20"}),
-        Tool(memory_stats, "read", example={"agent": "reviewer"}),
-        Tool(memory_compact, "admin", idempotent=True, destructive=True, long=True, example={"agent": "reviewer"}),
-        Tool(memory_purge, "admin", destructive=True, example={"agent": "reviewer", "dry_run": True}),
-        Tool(memory_reindex, "admin", idempotent=True, long=True, example={"memory": "notes"}),
-        Tool(memory_verify, "admin", read_only=True, long=True, example={"agent": "reviewer"}),
+        Tool(
+            memory_inspect, "admin", group="memory", read_only=True, example={"agent": "reviewer", "day": "2026-11-20"}
+        ),
+        Tool(memory_stats, "read", group="memory", example={"agent": "reviewer"}),
+        Tool(
+            memory_compact,
+            "admin",
+            group="memory",
+            idempotent=True,
+            destructive=True,
+            long=True,
+            example={"agent": "reviewer"},
+        ),
+        Tool(memory_purge, "admin", group="memory", destructive=True, example={"agent": "reviewer", "dry_run": True}),
+        Tool(memory_reindex, "admin", group="memory", idempotent=True, long=True, example={"memory": "notes"}),
+        Tool(memory_verify, "admin", group="memory", read_only=True, long=True, example={"agent": "reviewer"}),
         Tool(
             memory_move,
             "admin",
+            group="memory",
             idempotent=True,
             long=True,
             example={"source": "notes", "target": "archive", "dry_run": True},
         ),
-        Tool(memory_export, "read", example={"agent": "reviewer", "limit": 200}),
+        Tool(memory_export, "read", group="memory", example={"agent": "reviewer", "limit": 200}),
         Tool(
             memory_import,
             "write",
+            group="memory",
             idempotent=True,
             long=True,
             example={
@@ -157,6 +178,7 @@ TOOLS = table_of(
         Tool(
             memory_replace,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             keyed=True,
@@ -165,6 +187,7 @@ TOOLS = table_of(
         Tool(
             memory_append,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             keyed=True,
@@ -173,6 +196,7 @@ TOOLS = table_of(
         Tool(
             memory_insert,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             keyed=True,
@@ -181,6 +205,7 @@ TOOLS = table_of(
         Tool(
             archival_insert,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             keyed=True,
             example={"agent": "assistant", "content": "Ada lives in Lyon.", "tags": ["home"]},
@@ -188,12 +213,14 @@ TOOLS = table_of(
         Tool(
             archival_search,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             example={"agent": "assistant", "query": "where does Ada live", "tags": ["home"], "limit": 5},
         ),
         Tool(
             archival_replace,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             keyed=True,
             example={
@@ -205,14 +232,25 @@ TOOLS = table_of(
         Tool(
             conversation_search,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             example={"query": "which restaurant did they like", "limit": 5},
         ),
-        Tool(agent_usage, "read", stopped_by=AGENTS, indexes=False, example={"by": "model", "since": "7d"}),
-        Tool(agent_block_list, "read", stopped_by=AGENTS, indexes=False, example={"agent": "assistant"}),
+        Tool(
+            agent_usage,
+            "read",
+            group="agents",
+            stopped_by=AGENTS,
+            indexes=False,
+            example={"by": "model", "since": "7d"},
+        ),
+        Tool(
+            agent_block_list, "read", group="agents", stopped_by=AGENTS, indexes=False, example={"agent": "assistant"}
+        ),
         Tool(
             agent_block_show,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             example={"agent": "assistant", "label": "human"},
@@ -220,6 +258,7 @@ TOOLS = table_of(
         Tool(
             agent_block_edit,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             idempotent=True,
@@ -229,6 +268,7 @@ TOOLS = table_of(
         Tool(
             agent_block_history,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             example={"agent": "assistant", "label": "human", "limit": 10},
@@ -236,6 +276,7 @@ TOOLS = table_of(
         Tool(
             agent_block_restore,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             idempotent=True,
@@ -245,6 +286,7 @@ TOOLS = table_of(
         Tool(
             agent_chat,
             "write",
+            group="agents",
             indexes=False,
             long=True,
             people=True,
@@ -254,6 +296,7 @@ TOOLS = table_of(
         Tool(
             agent_run_show,
             "read",
+            group="agents",
             indexes=False,
             people=True,
             stopped_by=AGENTS,
@@ -262,6 +305,7 @@ TOOLS = table_of(
         Tool(
             agent_run_cancel,
             "write",
+            group="agents",
             indexes=False,
             idempotent=True,
             people=True,
@@ -271,6 +315,7 @@ TOOLS = table_of(
         Tool(
             agent_events,
             "read",
+            group="agents",
             indexes=False,
             people=True,
             stopped_by=AGENTS,
@@ -279,6 +324,7 @@ TOOLS = table_of(
         Tool(
             archival_forget,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             destructive=True,
             example={"agent": "assistant", "memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
@@ -286,6 +332,7 @@ TOOLS = table_of(
         Tool(
             agent_memory_search,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             people=True,
             example={"agent": "assistant", "query": "where does Ada live", "limit": 5},
@@ -293,15 +340,25 @@ TOOLS = table_of(
         Tool(
             agent_context,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             people=True,
             example={"agent": "assistant", "query": "where does Ada live", "tokens": 4000},
         ),
-        Tool(agent_list, "read", stopped_by=AGENTS, indexes=False, people=True, example={}),
-        Tool(agent_config_show, "read", stopped_by=AGENTS, indexes=False, people=True, example={"agent": "assistant"}),
+        Tool(agent_list, "read", group="agents", stopped_by=AGENTS, indexes=False, people=True, example={}),
+        Tool(
+            agent_config_show,
+            "read",
+            group="agents",
+            stopped_by=AGENTS,
+            indexes=False,
+            people=True,
+            example={"agent": "assistant"},
+        ),
         Tool(
             agent_config_edit,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             idempotent=True,
@@ -316,6 +373,7 @@ TOOLS = table_of(
         Tool(
             agent_conversation_list,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             people=True,
@@ -324,6 +382,7 @@ TOOLS = table_of(
         Tool(
             agent_conversation_create,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             people=True,
@@ -332,6 +391,7 @@ TOOLS = table_of(
         Tool(
             agent_conversation_show,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             people=True,
@@ -340,6 +400,7 @@ TOOLS = table_of(
         Tool(
             agent_conversation_delete,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             destructive=True,
@@ -349,6 +410,7 @@ TOOLS = table_of(
         Tool(
             agent_conversation_items,
             "read",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             people=True,
@@ -361,6 +423,7 @@ TOOLS = table_of(
         Tool(
             agent_conversation_item_delete,
             "write",
+            group="agents",
             stopped_by=AGENTS,
             indexes=False,
             destructive=True,
@@ -374,6 +437,7 @@ TOOLS = table_of(
         Tool(
             push,
             "write",
+            group="collections",
             idempotent=True,
             long=True,
             example={
@@ -387,6 +451,7 @@ TOOLS = table_of(
         Tool(
             search,
             "read",
+            group="collections",
             example={
                 "query_text": "current architecture plan",
                 "project_id": "default",
@@ -399,6 +464,7 @@ TOOLS = table_of(
         Tool(
             summarize,
             "write",
+            group="collections",
             idempotent=True,
             long=True,
             example={
@@ -410,19 +476,21 @@ TOOLS = table_of(
                 "max_words": 150,
             },
         ),
-        Tool(get_collections, "read", name="get-collections", example={}),
+        Tool(get_collections, "read", group="collections", name="get-collections", example={}),
         Tool(
             new_collection,
             "write",
+            group="collections",
             name="new-collection",
             idempotent=True,
             example={"name": "research"},
         ),
-        Tool(metrics, "read", example={}),
-        Tool(get, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(metrics, "read", group="collections", example={}),
+        Tool(get, "read", group="collections", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
         Tool(
             update,
             "write",
+            group="collections",
             idempotent=True,
             destructive=True,
             example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "tags": ["architecture", "decided"]},
@@ -430,6 +498,7 @@ TOOLS = table_of(
         Tool(
             forget,
             "write",
+            group="collections",
             idempotent=True,
             destructive=True,
             example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
@@ -437,6 +506,7 @@ TOOLS = table_of(
         Tool(
             approval_list,
             "read",
+            group="agents",
             indexes=False,
             people=True,
             stopped_by=AGENTS,
@@ -445,6 +515,7 @@ TOOLS = table_of(
         Tool(
             approval_show,
             "read",
+            group="agents",
             indexes=False,
             people=True,
             stopped_by=AGENTS,
@@ -454,6 +525,7 @@ TOOLS = table_of(
         Tool(
             approval_approve,
             "write",
+            group="agents",
             indexes=False,
             destructive=True,
             people=True,
@@ -463,6 +535,7 @@ TOOLS = table_of(
         Tool(
             approval_deny,
             "write",
+            group="agents",
             indexes=False,
             people=True,
             stopped_by=AGENTS,
@@ -471,6 +544,7 @@ TOOLS = table_of(
         Tool(
             standing_approval_list,
             "read",
+            group="agents",
             indexes=False,
             people=True,
             stopped_by=AGENTS,
@@ -479,6 +553,7 @@ TOOLS = table_of(
         Tool(
             standing_approval_revoke,
             "write",
+            group="agents",
             indexes=False,
             people=True,
             stopped_by=AGENTS,

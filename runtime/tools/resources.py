@@ -16,8 +16,12 @@ from pydantic import BaseModel
 from runtime.errors import NotFound
 from runtime.extension_table import table_of
 from runtime.suggestions import unknown_name
+from runtime.tool_groups import Group
 from runtime.tools import resource_results
 from runtime.tools.context import Context
+
+GROUP: Final[Group] = "collections"
+"""The group of tools with which a client has the resources."""
 
 SCHEMES: Final = ("mcp://rusty-mem/", "symbiont://")
 """Prefixes of the address of a resource; both mean the same."""
@@ -30,7 +34,8 @@ _NAMED: Final = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Resource:
-    """One row. `path`: with `{parameter}` for each part that is not fixed; reading needs the scope `read`."""
+    """One row. `path`: with `{parameter}` for each part that is not fixed; reading needs the scope `read`, and the
+    group `GROUP`."""
 
     path: str
     function: Function
@@ -93,6 +98,7 @@ async def read(context: Context, path: str) -> BaseModel:
     Raises NotFound with the nearest paths, Forbidden, and what the function raises.
     """
     context.caller.need("read")
+    context.caller.need_tool(GROUP, "a resource", read_only=True)
     for row in RESOURCES.values():
         match = row.pattern.fullmatch(path)
         if match is not None:

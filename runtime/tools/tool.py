@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from runtime.errors import UsageError
-from runtime.identity.caller import Scope
+from runtime.identity.caller import Caller, Scope
 from runtime.memory.item import well_formed
+from runtime.tool_groups import Group
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
 from runtime.tools.validation_errors import ParameterError, inlined, problem_of
@@ -86,6 +87,7 @@ class Tool:
         keyed: bool = False,
         people: bool = False,
         stopped_by: str | None = None,
+        group: Group | None = None,
     ) -> None:
         """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
         it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
@@ -93,7 +95,8 @@ class Tool:
         true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress. `keyed`:
         calls in a run with the same key (`Acting.key`) happen once. `people`: only for people and their clients; no
         agent is offered it, and a call of an agent is refused. `stopped_by`: the switch without which no client is
-        answered, see `runtime.switches`."""
+        answered, see `runtime.switches`. `group`: by which clients choose it, and tokens are limited to it; None: no
+        client is offered it."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -106,6 +109,7 @@ class Tool:
         self.keyed = keyed
         self.people = people
         self.stopped_by = stopped_by
+        self.group = group
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
         self._remaining: dict[frozenset[str], _Remaining] = {}
@@ -157,6 +161,13 @@ class Tool:
         return _without_in_lists(schema, self._ignored) if self._ignored else schema
 
     @property
+    def schema_of_full_names(self) -> Mapping[str, Any]:
+        """The JSON Schema of the parameters by their full names alone, also in objects in a list."""
+        names = self.parameter_names
+        properties = {name: part for name, part in self.schema["properties"].items() if name in names}
+        return _without_in_lists({**self.schema, "properties": properties}, self.aliases)
+
+    @property
     def exact(self) -> Mapping[str, Any]:
         """What decides what a call does, besides its arguments, as JSON: a person who approves one approves it too."""
         return {"schema": self.schema, "bound": dict(self._bound)}
@@ -174,6 +185,11 @@ class Tool:
         """Return the JSON Schema of the result, without references."""
         return inlined(self.result.model_json_schema(mode="serialization"))
 
+    def permit(self, caller: Caller) -> None:
+        """Raise `Forbidden` unless the caller's scopes and its token allow the call."""
+        caller.need(self.scope)
+        caller.need_tool(self.group, self.name, read_only=self.read_only)
+
     async def call(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name, for the context's caller.
 
@@ -183,7 +199,7 @@ class Tool:
         counts = COUNTS[context.caller.user_id][self.name]
         counts.calls += 1
         try:
-            context.caller.need(self.scope)
+            self.permit(context.caller)
             if self.people and context.acting is not None:
                 raise UsageError(f"{self.name} is for people, and an agent cannot call it")
             return await self._run(context, given)

@@ -16,6 +16,7 @@ from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.identity.caller import SCOPES, Scope
 from runtime.suggestions import unknown_name
+from runtime.tool_groups import EVERYTHING, ToolChoice
 
 log = structlog.get_logger("symbiont.tokens")
 
@@ -24,19 +25,21 @@ LONGEST_LIFE = timedelta(days=36_500)
 
 
 async def create(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Create a token of `user` with `scopes`, a `label`, valid for the duration `expires`; its text is returned
-    once."""
+    """Create a token of `user` with `scopes`, a `label`, valid for the duration `expires`, with the groups in `tools`
+    alone; its text is returned once."""
     user = optional_text(parameters, "user") or OWNER
     label = optional_text(parameters, "label") or ""
     if len(label) > LONGEST_LABEL or not label.isprintable():
         raise UsageError(f"a label is one line of at most {LONGEST_LABEL} characters")
     lifetime = _lifetime(optional_text(parameters, "expires"))
     scopes = _scopes(parameters)
+    tools = _tools(optional_text(parameters, "tools"))
     user_id = await users.find(context.database, user)
-    made = await context.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime)
+    made = await context.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime, tools=tools)
     if made is None:
         raise unknown_name("user", user, (await users.names(context.database)).values())
-    log.info("token_created", token=made.token_id, user_id=user_id, scopes=sorted(scopes))
+    limit = None if tools is None else str(tools)
+    log.info("token_created", token=made.token_id, user_id=user_id, scopes=sorted(scopes), tools=limit)
     return {"id": made.token_id, "user": user, "token": made.token, "expires_at": time_json(made.expires_at)}
 
 
@@ -52,6 +55,7 @@ async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> d
                 "user": users.display_name(known, row["user_id"]),
                 "label": row["label"],
                 "scopes": row["scopes"].split(),
+                "tools": None if row["tools"] is None else row["tools"].split(),
                 "state": row["state"],
                 **{name: time_json(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
             }
@@ -72,6 +76,12 @@ def _scopes(parameters: Mapping[str, Any]) -> frozenset[Scope]:
     if not isinstance(given, list) or not all(scope in SCOPES for scope in given):
         raise UsageError(f"scopes is not a list of {', '.join(SCOPES)}")
     return frozenset(given)
+
+
+def _tools(given: str | None) -> ToolChoice | None:
+    """Return the tools to which the token is limited; None: all."""
+    choice = EVERYTHING if given is None else ToolChoice.read(given)
+    return None if choice == EVERYTHING else choice
 
 
 def _lifetime(expires: str | None) -> int | None:

@@ -101,7 +101,7 @@ class RestHandler:
             return await self._read(call, path, caller)
         endpoint, in_path = _find(call)
         try:
-            caller.need(endpoint.tool.scope)
+            endpoint.tool.permit(caller)
             self._switches.need(endpoint.stopped_by)
             if self._streams is not None and endpoint.watch is not None:
                 return await self._watched(call, endpoint, caller, in_path, self._streams)
@@ -257,6 +257,11 @@ async def _given(call: ApiRequest, endpoint: Endpoint, in_path: Mapping[str, str
         given = read_object(await call.read(endpoint.largest), call.content_type)
     else:
         given = read_query(call.query, endpoint.tool.parameters)
+        if call.method not in {"GET", "HEAD"}:
+            sent = read_object(await call.read(endpoint.largest), call.content_type)
+            if sent and endpoint.others:
+                raise Problem("malformed", "the parameters belong in the query, not in the body")
+            given |= sent
     for name in in_path:
         if name in given:
             raise Problem("malformed", f"{name} is already in the path")

@@ -23,7 +23,7 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
     {
         "malformed": (400, "The request is invalid"),
         "unauthorized": (401, "A valid bearer token is required"),
-        "forbidden": (403, "The token's scopes do not allow this"),
+        "forbidden": (403, "The token does not allow this"),
         "foreign_origin": (403, "Requests from this origin are not allowed"),
         "not_found": (404, "Not found"),
         "method_not_allowed": (405, "The method is not allowed"),
@@ -134,7 +134,8 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
     kind = _kind(error, failure.code)
     detail, hint, code = failure.message, failure.hint, failure.code
     if isinstance(error, Forbidden):
-        challenge = f'Bearer realm="symbiont", error="insufficient_scope", scope="{error.scope}"'
+        challenge = 'Bearer realm="symbiont", error="insufficient_scope"'
+        challenge += f', scope="{error.scope}"' if error.scope else ""
         return Problem(kind, detail, hint=hint, code=code, headers=(("WWW-Authenticate", challenge),))
     if isinstance(error, WrongParameters):
         errors = tuple((_pointer(path), what, _example(error, tool, path)) for path, what in error.problems)

@@ -8,7 +8,8 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
@@ -17,8 +18,10 @@ from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.asgi_bridge import bridged
 from runtime.daemon.program.app import App
-from runtime.errors import SymbiontError
-from runtime.identity.caller import Caller
+from runtime.errors import SymbiontError, UsageError
+from runtime.identity.caller import Caller, OutsideOfToken
+from runtime.suggestions import unknown_name
+from runtime.tool_groups import EVERYTHING, ToolChoice
 
 if TYPE_CHECKING:
     from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
@@ -44,7 +47,10 @@ LOOK_SECONDS: Final = 1.0
 """Interval in seconds between checks of a running request's token."""
 
 _CALLER: Final = "symbiont.caller"
+_CHOICE: Final = "symbiont.choice"
 _SESSION: Final = "mcp-session-id"
+_QUERY: Final = ("tools", "output_schemas")
+"""The parameters of the URL."""
 
 
 def add_mcp(application: web.Application, app: App, bearer: Authenticator) -> None:
@@ -52,6 +58,36 @@ def add_mcp(application: web.Application, app: App, bearer: Authenticator) -> No
     over_http = McpEndpoint(app, bearer)
     application.router.add_route("*", PATH, over_http)
     application.on_cleanup.append(over_http.close)
+
+
+class _Choice(NamedTuple):
+    """What a client chose in the URL."""
+
+    tools: ToolChoice | None
+    output_schemas: bool
+
+    @classmethod
+    def read(cls, query: str, caller: Caller) -> Self:
+        """Return the choice in the query of a request. Raises Problem, and `Forbidden` for tools that the caller's
+        token does not have."""
+        given = parse_qsl(query, keep_blank_values=True)
+        values = dict(given)
+        try:
+            for name in values:
+                if name not in _QUERY:
+                    raise unknown_name("parameter of the URL", name[:80], _QUERY)
+            if len(values) < len(given):
+                raise UsageError("the URL has a parameter twice", hint="separate groups of tools by commas")
+            if (schemas := values.get("output_schemas", "false")) not in {"true", "false"}:
+                raise UsageError("output_schemas in the URL is not one of true and false")
+            choice = ToolChoice.read(values["tools"]) if "tools" in values else None
+        except UsageError as error:
+            raise Problem("malformed", error.line()) from None
+        limit = caller.tools or EVERYTHING
+        # `all` is all that the token has.
+        if choice is not None and choice.groups != EVERYTHING.groups and (other := choice.groups - limit.groups):
+            raise OutsideOfToken(limit, f"the URL asks for {', '.join(sorted(other))}")
+        return cls(choice, schemas == "true")
 
 
 class McpEndpoint:
@@ -69,6 +105,7 @@ class McpEndpoint:
         """Answer `request`. Checks are made in the order of this function's lines."""
         try:
             caller = await self._bearer.caller(request.headers.getall("Authorization", ()), request.remote)
+            choice = _Choice.read(request.rel_url.raw_query_string, caller)
         except Problem as problem:
             return _problem(problem)
         except SymbiontError as error:
@@ -85,14 +122,14 @@ class McpEndpoint:
             return _refusal(503, "too many requests are running", **{"Retry-After": "1"})
         self._under_way[token] += 1
         try:
-            return await self._served(request, caller)
+            return await self._served(request, caller, choice)
         finally:
             self._under_way[token] -= 1
             self._under_way += Counter()  # drops counts of zero
 
-    async def _served(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _served(self, request: web.Request, caller: Caller, choice: _Choice) -> web.StreamResponse:
         manager = await self._manager()
-        user = {"user": _user(caller), _CALLER: caller}
+        user = {"user": _user(caller), _CALLER: caller, _CHOICE: choice}
         async with self._watched(request, lambda: self._end_session(manager, request, user)):
             return await bridged(manager.handle_request, request, user, body_seconds=BODY_SECONDS)
 
@@ -172,11 +209,12 @@ def _make_manager(app: App) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from runtime.mcp.local_backend import LocalBackend
-    from runtime.mcp.server import Request, make_server
+    from runtime.mcp.server import McpClient, Request, make_server
 
-    def backend_of(request: Request) -> LocalBackend:
+    def client_of(request: Request) -> McpClient:
         assert request.request is not None
-        return LocalBackend(app.open_context, request.request.scope[_CALLER])
+        scope = request.request.scope
+        return McpClient(LocalBackend(app.open_context, scope[_CALLER]), *scope[_CHOICE])
 
     class Manager(StreamableHTTPSessionManager):
         """The SDK's session manager, with a limit on the sessions of each token."""
@@ -185,7 +223,7 @@ def _make_manager(app: App) -> StreamableHTTPSessionManager:
             theirs = sum(owner == requestor for owner in self._session_owners.values())
             return None if theirs >= SESSIONS_OF_ONE else super()._admit_session(requestor)
 
-    server = make_server(backend_of)
+    server = make_server(client_of)
     return Manager(server, max_request_body_size=LARGEST, max_sessions=SESSIONS, session_idle_timeout=IDLE_SECONDS)
 
 

@@ -78,6 +78,7 @@ class MetricsEndpoint:
             return
         caller = await self._bearer.caller(request.headers.getall("Authorization", ()), request.remote)
         caller.need("read")
+        caller.need_all_tools("/metrics")
 
 
 def _connect(app: App, backlog: BacklogReader) -> None:

@@ -139,12 +139,15 @@ def _known_warnings(app: App) -> list[str]:
 
 
 async def _may_read(request: web.Request, bearer: Authenticator) -> bool:
-    """Return True if the request has a valid token. Raises Problem for an invalid one. While the database is
-    unavailable no token can be checked, and the answer is False."""
+    """Return True if the request has a valid token, which is not limited to some tools. Raises Problem for an invalid
+    one. While the database is unavailable no token can be checked, and the answer is False."""
     sent = request.headers.getall("Authorization", ())
     try:
         async with asyncio.timeout(TOKEN_SECONDS):
-            return bool(sent) and (await bearer.caller(sent, request.remote)).may("read")
+            if not sent:
+                return False
+            caller = await bearer.caller(sent, request.remote)
+            return caller.may("read") and caller.tools is None
     except (Unavailable, TimeoutError):
         return False
 

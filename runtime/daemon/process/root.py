@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dslc import files
 from runtime.daemon.process import root_registry
 from runtime.daemon.process.atomic_file import sync_folder, write_atomically
 from runtime.daemon.process.root_owner import as_owner, placed_by_superuser
@@ -27,7 +28,8 @@ DATABASE_FILE = "symbiont.db"
 DAEMON_FILE = "daemon.json"
 """Owner of the root: `pid`, the admin `socket`, and `command` if it is not `symbi up`."""
 PROGRAM_FILE = "program.json"
-"""Arguments of the last start of a daemon: `paths`, `database`, and the reference of `master_key`."""
+"""Arguments of the last start of a daemon: `paths`, `database`, and the reference of `master_key`; and the groups of
+`tools` that its program has."""
 COMPACTED_FILE = "compacted.json"
 """Time of the last compaction of each memory, in Unix seconds, by the identity of its store."""
 APPROVALS_FILE = "mcp-approvals.json"
@@ -76,6 +78,11 @@ class Root:
         contains."""
         address = self.read(DAEMON_FILE).get("socket")
         return address if isinstance(address, str) and _is_owned(self) else None
+
+
+def has_program(root: Root) -> bool:
+    """True if the root ran a program, or has one in its folder. Raises OSError if that cannot be read."""
+    return bool(root.read(PROGRAM_FILE).get("paths") or files.find([root.folder]))
 
 
 class Foreign(UsageError):  # noqa: N818 - it is the state of the folder

@@ -60,6 +60,7 @@ from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
 from runtime.tables.storage import UserStorage
+from runtime.tool_groups import groups_of
 from runtime.tool_servers.approvals import Approvals
 from runtime.tool_servers.logins import Logins
 from runtime.tool_servers.registry import ServerRegistry
@@ -88,6 +89,9 @@ MOST_LINES = 20
 
 class App:
     """The open state of a root. The caller holds the root's lock while it is open."""
+
+    _remembers_program = False
+    """True once it was recorded for other processes."""
 
     def __init__(self, root: Root, settings: ProcessSettings, database: Database, clock: Clock) -> None:
         self.root = root
@@ -381,10 +385,14 @@ class App:
         await self._swap(nothing(), self.clock.monotonic())
 
     def remember_program(self) -> None:
-        """Record paths, database and key reference, so that commands find the same ones when no daemon runs."""
+        """Record paths, database and key reference, so that commands find the same ones when no daemon runs, and the
+        program's groups of tools, which `symbi mcp` lists without asking."""
         paths = [str(path) for path in self.paths]
-        key = self.master_key.reference
-        self.root.write(PROGRAM_FILE, {"paths": paths, "database": self.database.shown, "master_key": key})
+        key, tools = self.master_key.reference, groups_of(self.generation.program).words
+        self.root.write(
+            PROGRAM_FILE, {"paths": paths, "database": self.database.shown, "master_key": key, "tools": tools}
+        )
+        self._remembers_program = True
 
     async def reload(self, *, force: bool = False) -> bool:
         """Read the paths again, and load a new generation if a file changed. `force`: load one in any case, and read
@@ -497,8 +505,12 @@ class App:
             routes=len(generation.table),
             files=len(compiled.compilation.sources),
         )
+        if self._remembers_program and groups_of(previous) != groups_of(compiled.program):
+            await self._save(self.remember_program)
         if self._keeps_program:
-            await self._keep_sources(compiled.compilation.sources)
+            await self._save(
+                partial(last_program.keep, self.root, self.database.keys, self.paths, compiled.compilation.sources)
+            )
             await self._wake_turns(previous)
 
     async def _wake_turns(self, previous: Program) -> None:
@@ -511,10 +523,10 @@ class App:
             if woken:
                 self.on_queued()
 
-    async def _keep_sources(self, sources: Sequence[Source]) -> None:
-        """Store the running program, so that a restart with a broken one can serve it."""
+    async def _save(self, write: Callable[[], None]) -> None:
+        """Write what the next start reads: the running program, so that a restart with a broken one can serve it."""
         try:
-            await asyncio.to_thread(last_program.keep, self.root, self.database.keys, self.paths, sources)
+            await asyncio.to_thread(write)
         except OSError as error:
             # The running program continues; a restart has the program before it.
             log.error("program_not_saved", reason=error.strerror or str(error))

@@ -16,10 +16,7 @@ _KEPT: Final = ("type", "description", "enum", "minimum", "maximum", "items", "p
 def model_schema(tool: Tool, name: str) -> ToolSchema:
     """Return the schema of a tool with this name: the first paragraph of its description, and its parameters by their
     full names, without null for optional ones."""
-    schema = tool.schema
-    names = tool.parameter_names
-    properties = {each: part for each, part in schema["properties"].items() if each in names}
-    parameters = _plain({**schema, "properties": properties})
+    parameters = _plain(tool.schema_of_full_names)
     return ToolSchema(name, first_paragraph(tool.doc), parameters | {"additionalProperties": False})
 
 

@@ -166,7 +166,7 @@ PARAMETERS = {
     "threads.list": ("agent", "kind", "limit", "cursor", "user"),
     "threads.messages": ("thread", "after", "before", "limit", "user"),
     "threads.show": ("thread", "user"),
-    "tokens.create": ("user", "label", "scopes", "expires"),
+    "tokens.create": ("user", "label", "scopes", "expires", "tools"),
     "tokens.list": ("user",),
     "tokens.revoke": ("id",),
     "update": ("memory_id", "text", "tags", "project_id", "source_uri"),

@@ -51,10 +51,13 @@ class Connected:
 
 
 @contextmanager
-def over_stdio(root: Path, *, mode: Mode, log: Path, **extra: str) -> Iterator[Connected]:
-    """Yield a client that started `symbi mcp` on `root`."""
+def over_stdio(
+    root: Path, *options: str, mode: Mode, log: Path, tools: str | None = "all", **extra: str
+) -> Iterator[Connected]:
+    """Yield a client that started `symbi mcp` on `root`. `tools`: the chosen groups of tools."""
+    chosen = () if tools is None else ("--tools", tools)
     command = StdioServerParameters(
-        command=str(BIN / "symbi"), args=["mcp", "--root", str(root)], env=environment(**extra)
+        command=str(BIN / "symbi"), args=["mcp", "--root", str(root), *chosen, *options], env=environment(**extra)
     )
 
     async def connect(stack: AsyncExitStack) -> Client:
@@ -66,9 +69,9 @@ def over_stdio(root: Path, *, mode: Mode, log: Path, **extra: str) -> Iterator[C
 
 
 @contextmanager
-def over_http(daemon: Daemon, token: str, *, mode: Mode) -> Iterator[Connected]:
-    """Yield a client of a daemon's `/mcp`."""
-    url = f"http://{daemon.addresses['admin']}/mcp"
+def over_http(daemon: Daemon, token: str, *, mode: Mode, query: str = "?tools=all") -> Iterator[Connected]:
+    """Yield a client of a daemon's `/mcp`. `query`: with the chosen groups of tools."""
+    url = f"http://{daemon.addresses['admin']}/mcp{query}"
 
     async def connect(stack: AsyncExitStack) -> Client:
         headers = {"Authorization": f"Bearer {token}"}

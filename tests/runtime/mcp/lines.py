@@ -22,13 +22,13 @@ HANDSHAKE = {
 class Lines:
     """A running `symbi mcp`."""
 
-    def __init__(self, root: Path, *paths: str, log: Path, **extra: str) -> None:
+    def __init__(self, root: Path, *paths: str, log: Path, tools: str | None, **extra: str) -> None:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         self.stdin, self.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
         with os.fdopen(theirs_in, "rb") as stdin, os.fdopen(theirs_out, "wb") as stdout, log.open("ab") as stderr:
             self.process = forked.start(
-                ["mcp", "--root", str(root), *paths],
+                ["mcp", "--root", str(root), *(() if tools is None else ("--tools", tools)), *paths],
                 cwd=Path.cwd(),
                 env=environment(**extra),
                 stdin=stdin,
@@ -85,9 +85,9 @@ class Lines:
 
 
 @contextmanager
-def lines(root: Path, *paths: str, log: Path | None = None, **extra: str) -> Iterator[Lines]:
-    """Start `symbi mcp`; kill it at the end if it still runs."""
-    started = Lines(root, *paths, log=log or root.with_name(f"{root.name}.log"), **extra)
+def lines(root: Path, *paths: str, log: Path | None = None, tools: str | None = "all", **extra: str) -> Iterator[Lines]:
+    """Start `symbi mcp`; kill it at the end if it still runs. `tools`: the chosen groups of tools."""
+    started = Lines(root, *paths, log=log or root.with_name(f"{root.name}.log"), tools=tools, **extra)
     try:
         yield started
     finally:

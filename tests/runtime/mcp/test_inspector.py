@@ -34,7 +34,19 @@ def inspect(tmp_path_factory: pytest.TempPathFactory) -> Inspect:
     root = tmp_path_factory.mktemp("root")
 
     def run(*arguments: str) -> Any:
-        command = [npx, "--yes", PACKAGE, "--cli", str(BIN / "symbi"), "mcp", "--root", str(root), *arguments]
+        command = [
+            npx,
+            "--yes",
+            PACKAGE,
+            "--cli",
+            str(BIN / "symbi"),
+            "mcp",
+            "--tools",
+            "all",
+            "--root",
+            str(root),
+            *arguments,
+        ]
         more = {"npm_config_cache": str(CACHE), "npm_config_audit": "false", "npm_config_fund": "false"}
         try:
             done = subprocess.run(

@@ -6,12 +6,21 @@ import subprocess
 import sys
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from runtime.generate.mcp_listing import render
 from runtime.identity.caller import SCOPES, Caller, Scope
 from runtime.mcp import listing
+from runtime.tool_groups import EVERYTHING, GROUPS, WORDS, ToolChoice
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES
+from runtime.tools.tool import Tool
+
+ROWS = pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
+
+
+def everything(_scope: Scope) -> bool:
+    return True
 
 
 def test_the_committed_listing_is_what_the_tables_say() -> None:
@@ -22,25 +31,55 @@ def test_the_committed_listing_is_what_the_tables_say() -> None:
 def test_a_caller_is_told_of_what_its_scope_may_call_and_of_nothing_else(scope: Scope) -> None:
     may = Caller("ada", frozenset({scope})).may
     allowed = {name for name, tool in TOOLS.items() if may(tool.scope)}
-    assert {tool["name"] for tool in listing.tools(may)} == allowed
+    assert {tool["name"] for tool in listing.tools(may, EVERYTHING)} == allowed
     assert {name for name in TOOLS if listing.tool(name, may)} == allowed
     assert len(listing.resources(may)) == sum(len(row.uris) for row in RESOURCES.values())
 
 
 def test_a_caller_without_a_scope_is_told_of_nothing() -> None:
     may = Caller("ada", frozenset()).may
-    assert (list(listing.tools(may)), list(listing.resources(may))) == ([], [])
+    assert (list(listing.tools(may, EVERYTHING)), list(listing.resources(may))) == ([], [])
     assert listing.tool("search", may) is None
 
 
+@pytest.mark.parametrize("word", WORDS)
+def test_a_choice_lists_its_groups_alone_and_read_only_what_changes_nothing(word: str) -> None:
+    groups = {word} & {*GROUPS} or {*GROUPS}
+    for text, reads in ((word, word == "read-only"), (f"{word},read-only", True)):
+        listed = {tool["name"] for tool in listing.tools(everything, ToolChoice.read(text))}
+        rows = TOOLS.items()
+        assert listed == {name for name, row in rows if row.group in groups and (row.read_only or not reads)}
+
+
+@ROWS
+def test_a_listed_schema_takes_the_example_and_closes_only_where_every_name_is_listed(tool: Tool) -> None:
+    listed = listing.tool(tool.name, everything)
+    assert listed is not None
+    schema = listed.definition["inputSchema"]
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(dict(tool.example or {}))
+    assert schema["properties"].keys() == tool.parameters.model_fields.keys()
+    assert schema.get("required", []) == tool.schema.get("required", [])
+    # Other names of parameters are accepted, so a schema without them must not refuse them.
+    assert ("additionalProperties" in schema) == (not tool.aliases)
+
+
+def test_a_result_has_no_schema_unless_it_is_asked_for() -> None:
+    assert not any("outputSchema" in tool for tool in listing.tools(everything, EVERYTHING))
+    listed = {tool["name"]: tool for tool in listing.tools(everything, EVERYTHING, output_schemas=True)}
+    for name, tool in TOOLS.items():
+        assert listed[name]["outputSchema"]["properties"].keys() >= tool.result_schema["properties"].keys()
+
+
 def test_there_is_no_tool_of_another_name() -> None:
-    assert listing.tool("resource_read", lambda _: True) is None
+    assert listing.tool("resource_read", everything) is None
 
 
 def test_the_lists_load_neither_the_tables_nor_a_database() -> None:
     listed = (
         "import sys, runtime.cli.mcp, runtime.cli.mcp_backend, runtime.mcp.server; from runtime.mcp import listing; "
-        "assert listing.tools(lambda _: True) and listing.resources(lambda _: True); "
+        "from runtime.tool_groups import EVERYTHING; "
+        "assert listing.tools(lambda _: True, EVERYTHING) and listing.resources(lambda _: True); "
         "loaded = {'runtime.tools', 'runtime.identity', 'runtime.daemon.program.app', 'sqlalchemy', 'numpy'}; "
         "print(loaded & {*sys.modules})"
     )

@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from runtime.tools import TOOLS
+from runtime.tools.model.schema import first_paragraph
 from runtime.tools.resources import RESOURCES, SCHEMES
 from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running
@@ -65,15 +66,17 @@ def connected(
     with ExitStack() as stack:
         if way == "owner":
             root = _root(tmp_path_factory, model)
-            yield stack.enter_context(over_stdio(root, mode=mode, log=root / "client.log"))
+            yield stack.enter_context(over_stdio(root, "--output-schemas", mode=mode, log=root / "client.log"))
             assert (root / "client.log").read_text() == ""
             return
         daemon: Daemon = request.getfixturevalue("daemon")
         if way == "beside":
-            yield stack.enter_context(over_stdio(daemon.root, mode=mode, log=daemon.root / "client.log"))
+            options = ("--output-schemas",)
+            yield stack.enter_context(over_stdio(daemon.root, *options, mode=mode, log=daemon.root / "client.log"))
             return
         token = make_token(daemon, "--label", "everything", "--scope", "admin")
-        yield stack.enter_context(over_http(daemon, token, mode=mode))
+        query = "?tools=all&output_schemas=true"
+        yield stack.enter_context(over_http(daemon, token, mode=mode, query=query))
 
 
 @pytest.fixture
@@ -99,8 +102,8 @@ def test_every_tool_of_the_table_is_listed_with_what_the_table_says_of_it(connec
     assert listed.keys() == TOOLS.keys()
     for name, row in TOOLS.items():
         told, hints = listed[name], row.annotations
-        assert (told.title, told.description) == (hints.title, row.doc)
-        assert told.input_schema == row.schema
+        assert (told.title, told.description) == (hints.title, first_paragraph(row.doc))
+        assert told.input_schema["properties"].keys() == row.parameters.model_fields.keys()
         assert told.annotations is not None
         assert told.annotations.read_only_hint == hints.read_only
         assert told.annotations.destructive_hint == hints.destructive
@@ -161,6 +164,14 @@ def test_an_error_tells_the_model_the_field_and_a_right_example(connected: Conne
     error = result.structured_content["error"]
     assert (error["code"], error["field"]) == ("invalid_params", "limit")
     assert error["example"]["limit"] > 0
+
+
+def test_a_tool_without_parameters_refuses_others_as_every_tool_does(connected: Connected) -> None:
+    for given in ({"limit": 5}, {"limit": None}, {"": {}}):
+        refused = connected.call("get-collections", **given)
+        assert refused.is_error
+        assert refused.content[0].text.endswith(": there are no parameters. For example: {}")
+    assert connected.call("metrics", limit=5).is_error
 
 
 @pytest.mark.parametrize("name", ["no-such-tool", "tokens.create", "resource_read", "../v1", ""])
