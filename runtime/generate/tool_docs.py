@@ -23,6 +23,8 @@ table of tools by `python -m runtime.generate.tool_docs`.
 - HTTP: `POST /v1/tools/NAME` with its parameters as a JSON object ([http.md](http.md)).
 - The caller is the user of the token, or `owner` on the machine itself; no parameter sets it. With the scope `admin` a
   caller sees the data of all users, otherwise its own.
+- The group is what a client of MCP [chooses](mcp.md#which-tools), and what a [token](http.md#users-and-tokens) can be
+  limited to.
 
 An unknown parameter is refused, and so is a value of a wrong type.
 """
@@ -40,7 +42,7 @@ unchanged, for instance `invalid_params: limit: input should be greater than or 
 _RESOURCES_HEAD: Final = """## Resources
 
 Information that a client can read before it calls a tool: as MCP resources, and by `GET /v1/PATH`. It needs the scope
-`read`.
+`read`, and the group `collections`.
 
 | path | addresses | |
 |---|---|---|
@@ -54,9 +56,10 @@ def render() -> str:
 
 def _summary() -> str:
     rows = (
-        f"| [`{tool.name}`](#{tool.name}) | {tool.scope} | {_does(tool)} | {_first(tool)} |" for tool in TOOLS.values()
+        f"| [`{tool.name}`](#{tool.name}) | {tool.group} | {tool.scope} | {_does(tool)} | {_first(tool)} |"
+        for tool in TOOLS.values()
     )
-    return "\n".join(("| tool | scope | changes | |", "|---|---|---|---|", *rows, ""))
+    return "\n".join(("| tool | group | scope | changes | |", "|---|---|---|---|---|", *rows, ""))
 
 
 def _does(tool: Tool) -> str:
@@ -74,7 +77,7 @@ def _first(tool: Tool) -> str:
 
 
 def _section(tool: Tool) -> str:
-    lines = [f"## {tool.name}", "", tool.doc, "", f"Needs the scope `{tool.scope}`.", ""]
+    lines = [f"## {tool.name}", "", tool.doc, "", f"Needs the scope `{tool.scope}`; group `{tool.group}`.", ""]
     if tool.parameters.model_fields:
         lines += ["| parameter | | |", "|---|---|---|", *_parameters(tool), ""]
     lines += ["For example:", "", "```json", json.dumps(tool.example or {}, indent=2, ensure_ascii=False), "```", ""]

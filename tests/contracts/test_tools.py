@@ -18,6 +18,7 @@ from runtime.database.connection import Database
 from runtime.errors import NotFound, SymbiontError
 from runtime.identity.caller import SCOPES, Caller, Forbidden, Scope
 from runtime.memory.errors import NoSuchItem, Unsupported
+from runtime.tool_groups import GROUPS, ToolChoice
 from runtime.tools import TOOLS
 from runtime.tools.call_counts import COUNTS, Counts
 from runtime.tools.context import Context
@@ -74,6 +75,19 @@ def test_a_tool_says_what_it_does_and_what_each_parameter_is(tool: Tool) -> None
     assert set(schema["properties"]) == {*tool.parameters.model_fields, *tool.aliases}
     described = {name for name, field in tool.parameters.model_fields.items() if field.description}
     assert described | {"is_active", "title"} >= set(tool.parameters.model_fields)
+
+
+@ROWS
+def test_a_tool_is_in_a_group_by_which_clients_choose_it(tool: Tool) -> None:
+    assert tool.group in GROUPS
+
+
+@ROWS
+def test_a_token_without_its_group_is_refused_before_anything_is_read(tool: Tool) -> None:
+    others = ToolChoice(frozenset({*GROUPS} - {tool.group}))
+    with pytest.raises(Forbidden, match="this token is limited to the tools "):
+        tool.permit(Caller("ada", frozenset({"admin"}), "token", others))
+    tool.permit(Caller("ada", frozenset({"admin"}), "token", ToolChoice(frozenset(GROUPS) - others.groups)))
 
 
 @ROWS

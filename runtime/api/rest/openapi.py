@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 from runtime.api.rest.endpoints import VERSION, Endpoint
 from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
 from runtime.api.rest.problem import CONTENT_TYPE, SCHEMA, TITLES
-from runtime.tools.resources import RESOURCES, Resource
+from runtime.tools.resources import GROUP, RESOURCES, Resource
 
 _ALWAYS = (
     *("malformed", "unauthorized", "forbidden", "foreign_origin", "misdirected", "wrong_parameters"),
@@ -79,7 +79,8 @@ def describe(endpoints: Sequence[Endpoint]) -> bytes:
         "info": {
             "title": "Symbiont",
             "version": metadata.version("symbiont"),
-            "description": "Permissions of the bearer of a token. `symbi token create` creates tokens.",
+            "description": "Permissions of the bearer of a token. `symbi token create` creates tokens; one with "
+            "`--tools` is limited to groups of tools.",
         },
         "security": [{"token": []}],
         "paths": paths,
@@ -95,7 +96,7 @@ def _reading(row: Resource) -> dict[str, Any]:
     return {
         "operationId": "read_" + re.sub(r"\W+", "_", row.path).strip("_"),
         "summary": row.title,
-        "description": f"{row.doc}\n\nNeeds the scope `read`.",
+        "description": f"{row.doc}\n\nNeeds the scope `read`; group `{GROUP}`.",
         "responses": _good(row.result) | _problems({*_ALWAYS, *(("not_found",) if row.parameters else ())}),
     } | (
         {
@@ -136,7 +137,7 @@ def _operation(row: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": row.name,
         "summary": summary.rstrip("."),
-        "description": f"{rest.strip()}\n\nNeeds the scope `{row.tool.scope}`.".strip(),
+        "description": f"{rest.strip()}\n\nNeeds the scope `{row.tool.scope}`; group `{row.tool.group}`.".strip(),
         "responses": _responses(row),
     }
     if parameters:

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from structlog.testing import capture_logs
 
+from runtime.api.rest.endpoints import ENDPOINTS
 from runtime.api.rest.handler import ApiResponse
 from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.database.connection import Database
@@ -82,6 +83,39 @@ async def test_a_webhook_is_made_shown_changed_and_deleted(app: App) -> None:
 async def test_what_was_made_is_located(app: App) -> None:
     reply = await app.ask(await app.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"})
     assert ("Location", f"/v1/webhooks/{told(reply)['webhook_id']}") in reply.headers
+
+
+async def test_a_body_is_read_also_where_there_is_nothing_to_say(any_app: App, tmp_path: Path) -> None:
+    token = await any_app.token("owner", "admin")
+    path = "/v1/tools/get-collections"
+    async with any_app.remembering(tmp_path):
+        assert (await any_app.ask(token, "POST", path)).status == 200
+        assert (await any_app.ask(token, "POST", path, {})).status == 200
+    refused = is_problem(await any_app.ask(token, "POST", path, {"limit": 5}), 422, "wrong_parameters")
+    assert refused["errors"] == [{"pointer": "/limit", "detail": "there are no parameters", "example": {}}]
+    is_problem(await any_app.ask(token, "POST", path, {"limit": None}), 422, "wrong_parameters")
+    is_problem(await any_app.ask(token, "POST", path, [1]), 400, "malformed")
+    is_problem(await any_app.ask(token, "POST", path, raw=b"{"), 400, "malformed")
+    is_problem(
+        await any_app.ask(token, "POST", path, raw=b"{}", content_type="text/plain"), 415, "unsupported_media_type"
+    )
+
+
+async def test_no_endpoint_takes_a_field_that_it_does_not_have(any_app: App) -> None:
+    token = await any_app.token("owner", "admin")
+    for row in ENDPOINTS:
+        if row.method != "GET":
+            values = {name: (row.tool.example or {}).get(name, MISSING) for name in row.in_path}
+            reply = await any_app.ask(token, row.method, row.path.format_map(values), {"nonsense": 1})
+            assert reply.status in {400, 422}, (row.path, reply)
+
+
+async def test_parameters_of_a_deletion_in_its_body_are_refused_not_ignored(any_app: App) -> None:
+    token = await any_app.token("owner", "admin")
+    refused = await any_app.ask(token, "DELETE", "/v1/memory/reviewer", {"dry_run": True})
+    assert "query" in is_problem(refused, 400, "malformed")["detail"]
+    is_problem(await any_app.ask(token, "DELETE", f"/v1/webhooks/{MISSING}", {"x": 1}), 422, "wrong_parameters")
+    is_problem(await any_app.ask(token, "DELETE", f"/v1/webhooks/{MISSING}", {}), 404, "not_found")
 
 
 async def test_nothing_is_served_without_a_good_token(app: App, clock: ManualClock) -> None:

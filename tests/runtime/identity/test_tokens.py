@@ -15,6 +15,7 @@ from runtime.identity import users
 from runtime.identity.caller import Caller, Forbidden, Scope
 from runtime.identity.token import make_token
 from runtime.identity.tokens import TokenRefused, Tokens
+from runtime.tool_groups import ToolChoice
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
@@ -43,6 +44,24 @@ async def test_a_token_is_its_users_with_its_scopes(database: Database, clock: M
     ada = await users.add(database, "ada", milliseconds(clock))
     token_id, token = await new(tokens, ada, "write")
     assert await tokens.caller(token) == Caller(ada, frozenset({"write"}), token_id)
+
+
+async def test_a_limited_token_has_its_tools_alone(database: Database, clock: ManualClock) -> None:
+    tokens = Tokens(database, clock)
+    limit = ToolChoice.read("kv,tasks,read-only")
+    made = await tokens.create("owner", label="", scopes=["write"], tools=limit)
+    assert made is not None
+    caller = await tokens.caller(made.token)
+    assert caller.tools == limit
+    caller.need_tool("tasks", "task_list", read_only=True)
+    for group, read_only in (("tasks", False), ("tables", True), (None, True)):
+        with pytest.raises(Forbidden):
+            caller.need_tool(group, "it", read_only=read_only)
+    with pytest.raises(Forbidden):
+        caller.need_all_tools("it")
+    # A group of a newer program, which this one does not know.
+    await database.transact(lambda connection: connection.execute(table.update().values(tools="calendar")))
+    assert (await tokens.caller(made.token)).tools == ToolChoice(frozenset())
 
 
 async def test_the_keys_of_a_caller_are_known_whichever_daemon_made_them(
