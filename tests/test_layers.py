@@ -19,7 +19,7 @@ MOST_FILES = 15
 TABLES_OF_ROWS = frozenset({"runtime/webhooks/providers", "runtime/database/migrations/versions"})
 """Folders that have one file for each row of a table, and grow with it."""
 COMPILER_CALLERS = ("runtime.cli", "runtime.daemon.program.reload")
-READS_SOURCES = {("runtime.daemon.program.app", "dslc.files"), ("runtime.daemon.standalone", "dslc.files")}
+READS_SOURCES = {("runtime.daemon.program.app", "dslc.files"), ("runtime.daemon.process.root", "dslc.files")}
 """Imports that find the files of a program and do not compile them."""
 
 Graph = Mapping[str, frozenset[str]]

@@ -71,7 +71,7 @@ lists the collections. An error names the wrong field and shows a correct exampl
 RESOURCE_NOT_FOUND: Final = -32002
 """MCP 2025-11-25, resources, error handling."""
 
-# The list stays the same while the process runs; contents may change at any time.
+# The lists change with the program alone; contents may change at any time.
 _HINTS: Final[dict[Any, CacheHint]] = {
     "tools/list": CacheHint(ttl_ms=60_000, scope="private"),
     "resources/list": CacheHint(ttl_ms=60_000, scope="private"),

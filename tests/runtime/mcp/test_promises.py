@@ -167,7 +167,8 @@ def test_an_error_tells_the_model_the_field_and_a_right_example(connected: Conne
 
 
 def test_a_tool_without_parameters_refuses_others_as_every_tool_does(connected: Connected) -> None:
-    for given in ({"limit": 5}, {"limit": None}, {"": {}}):
+    wrong: tuple[dict[str, Any], ...] = ({"limit": 5}, {"limit": None}, {"": {}})
+    for given in wrong:
         refused = connected.call("get-collections", **given)
         assert refused.is_error
         assert refused.content[0].text.endswith(": there are no parameters. For example: {}")

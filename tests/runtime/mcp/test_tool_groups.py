@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,11 @@ def of(*groups: str) -> set[str]:
 
 def listed(client: Lines) -> set[str]:
     return {tool["name"] for tool in client.ask("tools/list")["result"]["tools"]}
+
+
+def lists(client: Lines, *groups: str) -> bool:
+    """Return True if the client is shown these groups and no other."""
+    return listed(client) == of(*groups)
 
 
 def refusal(client: Lines, name: str) -> str:
@@ -93,7 +99,7 @@ def test_a_program_adds_its_groups_whoever_runs_it_and_a_reload_too(tmp_path: Pa
             assert listed(second) == of("collections", "memory", "webhooks")
             program.write_text("agent recorder {}\n")
             for client in (first, second):
-                until(lambda client=client: listed(client) == of("collections", "memory"), what="the reload")
+                until(partial(lists, client, "collections", "memory"), what="the reload")
             assert second.call("memory_stats")["isError"] is False
             assert second.end() == 0
         assert first.end() == 0
