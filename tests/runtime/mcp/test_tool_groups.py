@@ -249,3 +249,20 @@ def test_a_token_without_groups_has_all_and_the_list_of_tokens_shows_the_groups(
     refused = daemon.symbi("token", "create", "--tools", "task")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "no group of tools is called 'task'\n  help: did you mean tasks" in refused.stderr
+
+
+def test_a_reload_goes_on_when_the_groups_of_its_program_cannot_be_recorded(tmp_path: Path) -> None:
+    program = tmp_path / "root" / "program.symbiont"
+    program.parent.mkdir()
+    program.write_text(WEBHOOK)
+    with lines(program.parent, str(program), tools=None) as client:
+        client.begin()
+        assert lists(client, "collections", "memory", "webhooks")
+        recorded = program.parent / ".symbi" / "program.json"
+        recorded.unlink()
+        # No file can take its place.
+        (recorded / "full").mkdir(parents=True)
+        program.write_text("agent recorder {}\n")
+        until(partial(lists, client, "collections", "memory"), what="the reload")
+        until(lambda: "program_not_saved" in (tmp_path / "root.log").read_text(), what="the line of the log")
+        assert client.end() == 0
