@@ -7,12 +7,21 @@ from runtime.errors import Conflict, Retry, UsageError
 
 class StatementError(UsageError):
     """A statement is not allowed, is wrong, or failed; nothing was changed. The message says what to change, in words
-    that a language model can act on."""
+    that a language model can act on. `row`: position of the parameters that failed, from 0, of a statement that runs
+    for several; None for others."""
+
+    row: int | None = None
+
+
+class ReadOnlyStatement(StatementError):  # noqa: N818
+    """The statement would change something, and was to be run only if it does not."""
 
 
 class QuotaExceeded(Conflict):
     """The change would exceed what the user may store; nothing was changed. The message names the limit, what is used
-    and what is free. Reading and deleting are always possible."""
+    and what is free. Reading and deleting are always possible. `row`: see `StatementError`."""
+
+    row: int | None = None
 
 
 class TablesUnavailable(Retry):

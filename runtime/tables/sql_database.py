@@ -13,13 +13,17 @@ MOST_BYTES: Final = 1_000_000
 """Maximum bytes of a result, as compact JSON."""
 MOST_SECONDS: Final = 5.0
 """Maximum duration of a statement."""
+MOST_IMPORT_SECONDS: Final = 60.0
+"""Maximum duration of a statement that runs for many rows."""
 MOST_ROW_BYTES: Final = 64 * 1024
 """Maximum bytes of a row, and of a value."""
 
 Dialect = Literal["sqlite", "postgresql"]
 
 Value: TypeAlias = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
-"""A JSON value. In results, a blob is base64, a date or time ISO 8601; integers are exact."""
+"""A JSON value. In results, a blob is base64, a date or time ISO 8601; integers are exact. In parameters and pages, a
+blob is `{"base64": "…"}`; in parameters where the column's type is known, such as bytea, also base64 alone, and a date,
+a time or a number can be text."""
 
 Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value]
 """Values for `?` by position, or for `:name` by name, in both dialects."""
@@ -69,19 +73,24 @@ class SqlDatabase(Protocol):
 
     dialect: Dialect
 
-    async def run(self, user_id: str, statement: str, parameters: Parameters, quota: Quota) -> StatementResult:
-        """Run one statement in a transaction of its own."""
+    async def run(
+        self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
+    ) -> StatementResult:
+        """Run one statement in a transaction of its own. `read_only`: raise `ReadOnlyStatement` for a statement that
+        may change something, before it runs."""
 
     async def run_for_each(
         self, user_id: str, statement: str, rows: Sequence[Parameters], quota: Quota
     ) -> StatementResult:
-        """Run one statement with each of these parameters, in one transaction; for imports."""
+        """Run one statement with each of these parameters, in one transaction; for imports. An error names the `row`
+        that caused it."""
 
     async def tables(self, user_id: str) -> Sequence[TableInfo]:
         """Return the user's tables by name; none if the user has none."""
 
     async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
-        """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page."""
+        """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page. Pages have
+        at most `limit` rows, and fewer if these are large."""
 
     async def size(self, user_id: str) -> int:
         """Return the bytes that the user's tables take."""
