@@ -46,6 +46,7 @@ from runtime.tools.memory.maintenance import memory_compact, memory_purge, memor
 from runtime.tools.memory.move import memory_move
 from runtime.tools.memory.read import memory_inspect, memory_search
 from runtime.tools.memory.write import memory_write
+from runtime.tools.tables.sql import agent_memory_schema, agent_memory_sql, only_reads
 from runtime.tools.tool import Tool
 from runtime.tools.usage import agent_usage
 from runtime.tools.webhooks.manage import (
@@ -559,5 +560,18 @@ TOOLS = table_of(
             stopped_by=AGENTS,
             example={"standing_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
+        # The scope `read` allows what only reads.
+        Tool(
+            agent_memory_sql,
+            "read",
+            tables=True,
+            indexes=False,
+            read_only=False,
+            idempotent=False,
+            destructive=True,
+            reads=only_reads,
+            example={"query": "SELECT shop, amount FROM expenses WHERE amount > ?", "params": [20]},
+        ),
+        Tool(agent_memory_schema, "read", tables=True, indexes=False, example={}),
     ],
 )

@@ -137,6 +137,10 @@ class Context:
     switches: Switches = ALL_ON
     stopping: Callable[[], bool] = is_not_stopping
     """Returns True while the daemon stops: a call that waits for something ends soon."""
+    sql: SqlDatabase | None = None
+    """The SQL tables of users; None where they are unavailable."""
+    storage: UserStorage | None = None
+    """What users have stored, and what each may store."""
 
     def of_call(self, key: str) -> Self:
         """Return the context of one call of the acting agent, see `Acting.key`. ValueError without an agent."""

@@ -1,4 +1,4 @@
-"""Failures of tool calls, the same on every surface: one of three kinds, which tell the caller whether to change or to
+"""Failures of tool calls, the same on every surface: one of a few kinds, which tell the caller whether to change or to
 repeat the call (the fifth design, M8)."""
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupport
 from runtime.models.budgets.limits import BudgetExceeded
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.switches import SwitchedOff
+from runtime.tables.errors import QuotaExceeded, TablesUnavailable
 from runtime.tool_servers.errors import CallUncertain, ServerAway
 from runtime.tools.tool import Tool, WrongParameters
 
-Code = Literal["invalid_params", "provider_unavailable", "upsert_failed"]
+Code = Literal["invalid_params", "provider_unavailable", "upsert_failed", "quota_exceeded"]
 
 CODES: Final[Mapping[Code, str]] = {
     "invalid_params": "The call is invalid: the message names the field, and shows a correct value.",
     "provider_unavailable": "A required service does not answer, or not correctly: a later call may succeed.",
     "upsert_failed": "The data was not stored: a later call may succeed.",
+    "quota_exceeded": "The change would exceed what the user may store: the message names the limit and what is free.",
 }
 """Every kind, and its meaning."""
 
@@ -31,7 +33,7 @@ _UNTOLD: Final[Mapping[Code, str]] = {
     "upsert_failed": "the data could not be stored",
 }
 # What they say concerns the caller, and names no more than a block of the program.
-_TOLD = (SwitchedOff, BudgetExceeded, ServerAway, CallUncertain)
+_TOLD = (SwitchedOff, BudgetExceeded, ServerAway, CallUncertain, TablesUnavailable)
 _ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
 
 
@@ -66,7 +68,7 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
     if isinstance(error, WrongParameters) and error.problems:
         return _of_parameters(error, tool)
     code, hint = code_of(error, tool), error.hint
-    told = code == "invalid_params" or isinstance(error, _TOLD)
+    told = code in {"invalid_params", "quota_exceeded"} or isinstance(error, _TOLD)
     if not told and caller is not None and not caller.may("admin"):
         return Failure(code, _UNTOLD[code], hint="try again later; see the daemon's log")
     return Failure(code, str(error), getattr(error, "field", None), hint)
@@ -76,6 +78,8 @@ def code_of(error: SymbiontError, tool: Tool | None) -> Code:
     """Return the kind of failure of an error."""
     if isinstance(error, EmbeddingMismatch | SwitchedOff | BudgetExceeded | CallUncertain):
         return "provider_unavailable"
+    if isinstance(error, QuotaExceeded):
+        return "quota_exceeded"
     if isinstance(error, _ASKED_WRONGLY):
         return "invalid_params"
     kept = tool is not None and not tool.read_only

@@ -20,6 +20,8 @@ from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
 from runtime.tools.validation_errors import ParameterError, inlined, problem_of
 
+Reads = Callable[[Mapping[str, Any]], bool]
+
 Function = Callable[..., Awaitable[BaseModel]]
 """`async def name(context: Context, …) -> Result`: parameters annotated, descriptions in `Field`, the result a model.
 Raises SymbiontError."""
@@ -87,7 +89,8 @@ class Tool:
         keyed: bool = False,
         people: bool = False,
         stopped_by: str | None = None,
-        group: Group | None = None,
+        tables: bool = False,
+        reads: Reads | None = None,
     ) -> None:
         """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
         it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
@@ -95,8 +98,9 @@ class Tool:
         true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress. `keyed`:
         calls in a run with the same key (`Acting.key`) happen once. `people`: only for people and their clients; no
         agent is offered it, and a call of an agent is refused. `stopped_by`: the switch without which no client is
-        answered, see `runtime.switches`. `group`: by which clients choose it, and tokens are limited to it; None: no
-        client is offered it."""
+        answered, see `runtime.switches`. `tables`: it needs the SQL tables of users, and is absent where there are
+        none. `reads`: returns True for arguments with which it changes nothing, if it is not `read_only`; a caller who
+        may only read calls it too, and it refuses the others itself."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -109,7 +113,8 @@ class Tool:
         self.keyed = keyed
         self.people = people
         self.stopped_by = stopped_by
-        self.group = group
+        self.tables = tables
+        self._reads = reads
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
         self._remaining: dict[frozenset[str], _Remaining] = {}
@@ -125,10 +130,14 @@ class Tool:
         title = self.name.replace("-", " ").replace("_", " ").capitalize()
         return Annotations(title, self.read_only, self.destructive, self.idempotent)
 
-    @property
-    def repeatable(self) -> bool:
-        """True if a call of an agent that may have happened can be made again with the same key."""
-        return self.idempotent or self.keyed
+    def only_reads(self, given: Mapping[str, Any]) -> bool:
+        """Return True if a call with these arguments changes nothing."""
+        return self.read_only or (self._reads is not None and self._reads(given))
+
+    def repeatable(self, given: Mapping[str, Any]) -> bool:
+        """Return True if a call of an agent with these arguments that may have happened can be made again with the same
+        key."""
+        return self.idempotent or self.keyed or self.only_reads(given)
 
     @cached_property
     def parameters(self) -> type[BaseModel]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from runtime.errors import NotFound, SymbiontError
 from runtime.identity.caller import Caller
+from runtime.tables.errors import TablesUnavailable
 from runtime.tool_servers.errors import CallUncertain
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool
@@ -50,10 +51,11 @@ def step_key(call_id: str) -> str:
     return f"call/{call_id}"
 
 
-def output_of(error: SymbiontError, tool: Tool | None, caller: Caller) -> CallOutput:
-    """Return the output of a call that raised `error`."""
+def output_of(error: SymbiontError, tool: Tool | None, caller: Caller, arguments: Mapping[str, Any]) -> CallOutput:
+    """Return the output of a call with these arguments that raised `error`."""
     if isinstance(error, NotFound):
         return CallOutput("error", error.line())
-    if isinstance(error, CallUncertain) and tool is not None and not tool.repeatable:
+    uncertain = isinstance(error, CallUncertain) or (isinstance(error, TablesUnavailable) and error.maybe_done)
+    if uncertain and tool is not None and not tool.repeatable(arguments):
         return CallOutput("unknown", f"{error}, {UNCERTAIN}")
     return CallOutput("error", msgspec.json.encode(failure_of(error, tool, caller).json()).decode())

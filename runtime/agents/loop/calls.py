@@ -106,7 +106,9 @@ class Runner:
     async def _one(self, call: Call, verdict: CallOutput | None) -> CallOutput:
         tool = self._tools.get(call.name)
         # A call that an earlier attempt began is not repeated if none is called any more.
-        repeatable = verdict is not None or (self._refused is None and (tool is None or tool.repeatable))
+        repeatable = verdict is not None or (
+            self._refused is None and (tool is None or tool.repeatable(call.arguments))
+        )
 
         async def act() -> CallOutput:
             return await self._output(call, tool) if verdict is None else verdict
@@ -127,16 +129,16 @@ class Runner:
                 return CallOutput("ok", await self._answer(call))
         except Unavailable:
             # Of the daemon, not of the tool. Another attempt repeats the call, if that does no harm.
-            if tool is not None and not tool.repeatable:
+            if tool is not None and not tool.repeatable(call.arguments):
                 return CallOutput("unknown", UNKNOWN)
             raise
         except (Superseded, FsyncFailed):
             raise
         except SymbiontError as error:
-            return output_of(error, tool, self._caller)
+            return output_of(error, tool, self._caller, call.arguments)
         except TimeoutError:
             late = f"{call.name} did not answer within {seconds:g} seconds"
-            if tool is None or tool.read_only:
+            if tool is None or tool.only_reads(call.arguments):
                 return CallOutput("error", late)
             return CallOutput("unknown", f"{late}, {UNCERTAIN}")
         except Exception:

@@ -67,7 +67,7 @@ class Confirmations:
                     tool.check(call.arguments)
             except WrongParameters as error:
                 # A person is not asked about a call that cannot be run.
-                found[call.id] = output_of(error, tool, self._caller)
+                found[call.id] = output_of(error, tool, self._caller, call.arguments)
             else:
                 questions[call.id] = _question(call, tool)
         if questions:

@@ -112,12 +112,15 @@ _ABSENT: Final = ("not_found",)
 _LIMITED: Final = ("budget_exceeded",)
 _LIMITED_TOOLS: Final = ("agent_chat", "summarize")
 """Tools that a limit of an agent or a user may refuse."""
+_FULL: Final = ("quota_exceeded",)
+_FILLING_TOOLS: Final = ("agent_memory_sql",)
+"""Tools that the quota of a user may refuse."""
 
 
 def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Endpoint]:
     """Return every tool under its own name, its parameters in the body."""
     for name, tool in tools.items():
-        more = (*_ABSENT, *(_LIMITED if name in _LIMITED_TOOLS else ()))
+        more = (*_ABSENT, *(_LIMITED if name in _LIMITED_TOOLS else ()), *(_FULL if name in _FILLING_TOOLS else ()))
         yield Endpoint("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=more)
 
 
@@ -148,6 +151,7 @@ _MEMORY = "/v1/memory"
 _AGENT = f"{_MEMORY}/{{agent}}"
 _COLLECTIONS = "/v1/collections"
 _ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
+_TABLES = "/v1/tables"
 _APPROVALS = "/v1/approvals"
 _APPROVAL = f"{_APPROVALS}/{{approval_id}}"
 
@@ -225,6 +229,8 @@ ENDPOINTS: Final = (
     Endpoint("GET", _ITEM, TOOLS["get"]),
     Endpoint("PATCH", _ITEM, TOOLS["update"], largest=LARGEST_ITEMS),
     Endpoint("DELETE", _ITEM, TOOLS["forget"]),
+    Endpoint("GET", _TABLES, TOOLS["agent_memory_schema"]),
+    Endpoint("POST", f"{_TABLES}/sql", TOOLS["agent_memory_sql"], largest=LARGEST_ITEMS, more=_FULL),
     Endpoint("GET", "/v1/agents", TOOLS["agent_list"]),
     *_of_agents(_AGENT_ROWS),
     Endpoint("GET", "/v1/usage", TOOLS["agent_usage"], more=_ABSENT),

@@ -13,6 +13,7 @@ from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported
 from runtime.models.budgets.limits import BudgetExceeded
 from runtime.switches import SwitchedOff
+from runtime.tables.errors import QuotaExceeded
 from runtime.threads.events import told
 from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
 from runtime.tools.tool import Tool, WrongParameters
@@ -28,6 +29,7 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "not_found": (404, "Not found"),
         "method_not_allowed": (405, "The method is not allowed"),
         "conflict": (409, "The request conflicts with the current state"),
+        "quota_exceeded": (409, "The storage of the user is full"),
         "too_large": (413, "The body is too large"),
         "unsupported_media_type": (415, "The media type of the body is not supported"),
         "misdirected": (421, "This host name is not served"),
@@ -165,6 +167,8 @@ def _kind(error: SymbiontError, code: Code) -> str:
             return "budget_exceeded"
         case NotFound() | NoSuchItem():
             return "not_found"
+        case QuotaExceeded():
+            return "quota_exceeded"
         case Conflict() | Unsupported():
             return "conflict"
         case Unavailable() | StoreBusy():

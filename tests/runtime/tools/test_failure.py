@@ -1,4 +1,4 @@
-"""Three kinds of failure, each in one line that a model can act on."""
+"""Kinds of failures, each in one line that a model can act on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.collection.errors import StoreAway
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
+from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
 from runtime.tools import TOOLS
 from runtime.tools.failure import Code, failure_of, wrong
 from runtime.tools.tool import WrongParameters
@@ -28,6 +29,9 @@ SEARCH, PUSH = TOOLS["search"], TOOLS["push"]
         (Unsupported("x"), "invalid_params", "invalid_params"),
         (Conflict("x"), "invalid_params", "invalid_params"),
         (Forbidden("write"), "invalid_params", "invalid_params"),
+        (StatementError("x"), "invalid_params", "invalid_params"),
+        (QuotaExceeded("x"), "quota_exceeded", "quota_exceeded"),
+        (TablesUnavailable("x"), "provider_unavailable", "provider_unavailable"),
         (IndexFailed("x"), "provider_unavailable", "provider_unavailable"),
         (EmbeddingUnavailable("x"), "provider_unavailable", "provider_unavailable"),
         (EmbeddingMismatch("x"), "provider_unavailable", "provider_unavailable"),

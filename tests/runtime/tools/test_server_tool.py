@@ -61,7 +61,7 @@ def caller(scope: Scope = "write") -> Caller:
 def test_without_trust_no_hint_counts(tmp_path: Path) -> None:
     one = defined("look", "Looks.", SCHEMA, read_only=True, idempotent=True, destructive=False)
     tool = ServerTool(server(tmp_path, one), one)
-    assert (tool.name, tool.scope, tool.read_only, tool.repeatable, tool.destructive) == (
+    assert (tool.name, tool.scope, tool.read_only, tool.repeatable({}), tool.destructive) == (
         "github.look", "write", False, False, False,
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_without_trust_no_hint_counts(tmp_path: Path) -> None:
 def test_with_trust_hints_count(tmp_path: Path, hints: dict[str, bool], expected: tuple[object, ...]) -> None:
     one = defined("look", "Looks.", SCHEMA, **hints)
     tool = ServerTool(server(tmp_path, one, trust_hints=True), one)
-    assert (tool.scope, tool.read_only, tool.repeatable, tool.destructive) == expected
+    assert (tool.scope, tool.read_only, tool.repeatable({}), tool.destructive) == expected
 
 
 async def test_an_agent_calls_it_by_a_name_without_a_dot_and_with_the_servers_own_parameters(tmp_path: Path) -> None:

@@ -179,6 +179,6 @@ def test_the_stop_signal_is_a_tool_without_parameters() -> None:
 
 
 def test_memory_tools_can_be_repeated_and_other_writes_cannot() -> None:
-    assert all(TOOLS[name].repeatable for name in DEFAULT_TOOLS if name in TOOLS)
-    assert not TOOLS["webhook_create"].repeatable
-    assert TOOLS["memory_search"].repeatable
+    assert all(TOOLS[name].repeatable({}) for name in DEFAULT_TOOLS if name in TOOLS)
+    assert not TOOLS["webhook_create"].repeatable({})
+    assert TOOLS["memory_search"].repeatable({})

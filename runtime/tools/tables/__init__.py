@@ -1,0 +1,1 @@
+"""Tools on the SQL tables of a user."""

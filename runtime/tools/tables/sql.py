@@ -1,0 +1,66 @@
+"""Tools on the SQL tables of the caller. No parameter names another user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.identity.caller import Forbidden
+from runtime.tables.errors import ReadOnlyStatement
+from runtime.tools.context import Context
+from runtime.tools.tables.access import tables_of
+from runtime.tools.tables.statement import seems_to_read
+from runtime.tools.tables.types import Query, SqlResult, SqlSchema, TableColumn, UserTable, Values
+
+
+async def agent_memory_sql(context: Context, query: Query, params: Values = None) -> SqlResult:
+    """Run one SQL statement on the user's own tables.
+
+    SELECT, INSERT, UPDATE, DELETE, CREATE TABLE or INDEX, ALTER TABLE, DROP TABLE or INDEX. Give values in `params`.
+    `agent_memory_schema` tells the dialect and the tables.
+    """
+    sql, storage = tables_of(context)
+    user_id = context.caller.user_id
+    storage.touch(user_id)
+    quota = await storage.quota(user_id)
+    read_only = only_reads({"query": query}) or not context.caller.may("write")
+    try:
+        done = await sql.run(user_id, query, () if params is None else params, quota, read_only=read_only)
+    except ReadOnlyStatement:
+        if context.caller.may("write"):
+            raise
+        raise Forbidden("write") from None
+    return SqlResult(
+        columns=list(done.columns),
+        rows=[dict(zip(done.columns, row, strict=True)) for row in done.rows],
+        affected_rows=done.affected_rows,
+        truncated=done.truncated,
+    )
+
+
+def only_reads(given: Mapping[str, Any]) -> bool:
+    """Return True if a call of `agent_memory_sql` with these values changes nothing."""
+    query = given.get("query")
+    return isinstance(query, str) and seems_to_read(query)
+
+
+async def agent_memory_schema(context: Context) -> SqlSchema:
+    """Show the SQL dialect, and the user's tables with their columns and rows."""
+    sql, storage = tables_of(context)
+    user_id = context.caller.user_id
+    storage.touch(user_id)
+    tables = await sql.tables(user_id)
+    quota, stored = await storage.quota(user_id), await storage.stored(user_id)
+    return SqlSchema(
+        dialect=sql.dialect,
+        tables=[
+            UserTable(
+                name=table.name,
+                columns=[TableColumn(name=each.name, type=each.type, nullable=each.nullable) for each in table.columns],
+                row_count=table.row_count,
+            )
+            for table in tables
+        ],
+        total_storage_bytes=stored.bytes,
+        quota_used_percent=round(100 * stored.bytes / quota.storage, 1) if quota.storage else 100.0,
+    )
