@@ -73,6 +73,10 @@ class SqlDatabase(Protocol):
 
     dialect: Dialect
 
+    @property
+    def problem(self) -> str | None:
+        """Why there are no tables here, such as rights that are missing, in one line; None if there are."""
+
     async def run(
         self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
     ) -> StatementResult:
