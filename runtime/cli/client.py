@@ -186,7 +186,7 @@ def _ask_daemon(
     except _ConnectionLost as lost:
         from runtime.api.admin.operation_facts import may_be_repeated
 
-        if may_be_repeated(name):
+        if may_be_repeated(name, parameters):
             return None
         raise DaemonGone(
             f"the daemon stopped before it answered ({lost}): the operation may have been done or not",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from runtime.tools import TOOLS
 
@@ -15,6 +16,7 @@ CHANGING: Final = frozenset(
         "mcp_servers.approve",
         "mcp_servers.login_begin",
         "mcp_servers.login_end",
+        "tables.insert",
         "threads.delete",
         "tokens.create",
         "tokens.revoke",
@@ -34,7 +36,7 @@ def looks_at_indexes(name: str) -> bool:
     return name in SEARCHING if tool is None else tool.indexes
 
 
-def may_be_repeated(name: str) -> bool:
+def may_be_repeated(name: str, parameters: Mapping[str, Any]) -> bool:
     """Return True if doing it twice has the same effect as doing it once."""
-    tool = TOOLS.get(name)
-    return name not in CHANGING if tool is None else tool.read_only or tool.idempotent
+    tool = TOOLS.get("agent_memory_sql" if name == "tables.run" else name)
+    return name not in CHANGING if tool is None else tool.idempotent or tool.only_reads(parameters)

@@ -10,6 +10,7 @@ from runtime.api.admin import deliveries, filter_explanation, readiness, secrets
 from runtime.api.admin.agents import chat, context, mcp_servers, overview, threads, undo
 from runtime.api.admin.keys import keys
 from runtime.api.admin.state import AdminContext
+from runtime.api.admin.tables import tables
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
 from runtime.errors import SymbiontError
 from runtime.tools.failure import failure_of
@@ -47,6 +48,10 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "mcp_servers.test": mcp_servers.test,
         "readiness": readiness.readiness,
         "secrets.show": secrets.show,
+        "tables.insert": tables.insert,
+        "tables.page": tables.page,
+        "tables.run": tables.run,
+        "tables.schema": tables.schema,
         "threads.delete": threads.delete,
         "threads.list": threads.list_threads,
         "threads.messages": threads.messages,

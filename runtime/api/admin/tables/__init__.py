@@ -1,0 +1,1 @@
+"""Operations on the SQL tables of users."""

@@ -1,0 +1,95 @@
+"""`symbi table sql` and `schema`: one statement, and the tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.table.output import print_result, print_schema
+from runtime.cli.terminal.input import text_or_file
+from runtime.cli.terminal.output import json_option, print_json, root_option, user_option
+from runtime.errors import UsageError
+
+tables_user_option = user_option("The tables of this user.")
+
+
+@click.command(short_help="Run one SQL statement.")
+@click.argument("query", metavar="QUERY|-|@FILE")
+@click.option(
+    "--param",
+    "values",
+    metavar="VALUE",
+    multiple=True,
+    help="A value for the next `?`: a number, true, false, null, a text, or JSON, such as '\"7\"' for the text 7. "
+    "Repeatable.",
+)
+@click.option(
+    "--params", "params_json", metavar="JSON|@FILE", help="All values: a list for `?`, an object for `:name`."
+)
+@tables_user_option
+@root_option
+@json_option
+def sql(
+    *,
+    query: str,
+    values: tuple[str, ...],
+    params_json: str | None,
+    user: str | None,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Run the statement QUERY, with `-` that on standard input, with `@FILE` that of a file, and print what it returns.
+
+    `symbi table schema` tells the dialect. NULL is printed as NULL, and the text NULL in quotes.
+    """
+    if values and params_json is not None:
+        raise UsageError("--param and --params exclude each other")
+    params: Any = [_value(each) for each in values] or None
+    if params_json is not None:
+        params = _params(text_or_file(params_json, "--params"))
+    asked = {"query": text_or_file(query, "QUERY"), "params": params, "user": user}
+    answer = call(find_root(root), "tables.run", asked)
+    if as_json:
+        print_json(answer)
+    else:
+        print_result(answer)
+
+
+def _value(text: str) -> Any:
+    """Return the value that is meant by a text: JSON, or the text itself."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_number(_: str) -> Any:
+    raise ValueError
+
+
+def _params(text: str) -> Any:
+    try:
+        read = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        why = str(error) or "NaN and Infinity are no JSON numbers"
+        raise UsageError(f"--params is not JSON: {why}") from None
+    if not isinstance(read, list | dict):
+        raise UsageError("--params is neither a list nor an object", hint="""for example --params '[20, "bread"]'""")
+    return read
+
+
+@click.command(short_help="Show the tables with their columns and rows.")
+@tables_user_option
+@root_option
+@json_option
+def schema(user: str | None, root: Path | None, as_json: bool) -> None:
+    """Show the dialect, the tables with their columns, and how much of the quota they take."""
+    answer = call(find_root(root), "tables.schema", {"user": user})
+    if as_json:
+        print_json(answer)
+    else:
+        print_schema(answer)
