@@ -137,16 +137,19 @@ class Context:
     switches: Switches = ALL_ON
     stopping: Callable[[], bool] = is_not_stopping
     """Returns True while the daemon stops: a call that waits for something ends soon."""
-    sql: SqlDatabase | None = None
-    """The SQL tables of users; None where they are unavailable."""
-    storage: UserStorage | None = None
-    """What users have stored, and what each may store."""
 
     def of_call(self, key: str) -> Self:
         """Return the context of one call of the acting agent, see `Acting.key`. ValueError without an agent."""
         if self.acting is None:
             raise ValueError("no agent acts in this context")
         return replace(self, acting=replace(self.acting, key=key))
+
+    @property
+    def no_tables(self) -> str | None:
+        """Why users have no SQL tables here, in one line; None if they have."""
+        if self.sql is None or self.storage is None:
+            return "there is no database for SQL tables here"
+        return self.sql.problem
 
     @property
     def call_owner(self) -> CallOwner:

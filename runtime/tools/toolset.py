@@ -59,6 +59,10 @@ class Toolset(Mapping[str, Tool]):
         """Hide the tools whose scope the caller does not have."""
         return self._with(tool for tool in self.values() if caller.may(tool.scope))
 
+    def without_tables(self) -> Toolset:
+        """Hide the tools that need the SQL tables of users."""
+        return self._with(tool for tool in self.values() if not tool.tables)
+
     def only(self, patterns: Iterable[str]) -> Toolset:
         """Hide the tools that no name or pattern of the list matches, such as `memory_*`."""
         listed = tuple(patterns)

@@ -81,6 +81,7 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     yield await _database(context)
     yield Check("master key", "GREEN", context.key_from)
     yield _keys(context)
+    yield _tables(context)
     yield _program(context)
     yield _secrets(context)
     if context.environment_notes:
@@ -168,6 +169,13 @@ def _keys(context: AdminContext) -> Check:
     if work["unreadable"]:
         return Check("keys", "YELLOW", f"{held}, {_count(work['unreadable'], 'value')} cannot be decrypted")
     return Check("keys", "GREEN", held)
+
+
+def _tables(context: AdminContext) -> Check:
+    if context.no_tables is not None:
+        return Check("tables", "YELLOW", f"there are no SQL tables: {context.no_tables}")
+    assert context.sql is not None
+    return Check("tables", "GREEN", f"each user has SQL tables of their own, in {context.sql.dialect}")
 
 
 def _program(context: AdminContext) -> Check:

@@ -249,7 +249,8 @@ class App:
         `webhook`: whose delivery woke it. Raises ModelUnavailable for a model that cannot be opened: it is not silently
         a recorder."""
         agent, models = own.agent, self.generation.models
-        client = models.client(agent.model)
+        client, tool_context = models.client(agent.model), self.context(caller, acting=acting)
+        tools = self.generation.tools()
         return AgentContext(
             agent=agent,
             settings=own.settings,
@@ -258,9 +259,9 @@ class App:
             client=client,
             summarizer=client if agent.summarizer.model is None else models.client(agent.summarizer.model),
             budgets=self.budgets,
-            tool_context=self.context(caller, acting=acting),
+            tool_context=tool_context,
             seconds=self.settings.run_seconds,
-            tools=self.generation.tools(),
+            tools=tools if tool_context.no_tables is None else tools.without_tables(),
             confirm_seconds=self.settings.confirm_seconds,
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from runtime.identity.caller import Forbidden
 from runtime.tables.errors import ReadOnlyStatement
+from runtime.tables.storage import used_percent
 from runtime.tools.context import Context
 from runtime.tools.tables.access import tables_of
 from runtime.tools.tables.statement import seems_to_read
@@ -62,5 +63,5 @@ async def agent_memory_schema(context: Context) -> SqlSchema:
             for table in tables
         ],
         total_storage_bytes=stored.bytes,
-        quota_used_percent=round(100 * stored.bytes / quota.storage, 1) if quota.storage else 100.0,
+        quota_used_percent=used_percent(stored, quota),
     )

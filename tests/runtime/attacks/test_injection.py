@@ -94,6 +94,8 @@ PARAMETERS = {
     "agent_conversation_list": ("agent", "subject", "limit", "cursor", "user"),
     "agent_conversation_show": ("conversation_id", "agent", "user"),
     "agent_list": ("user",),
+    "agent_memory_schema": (),
+    "agent_memory_sql": ("query", "params"),
     "agent_memory_search": ("query", "tags", "limit", "agent", "subject"),
     "agents.cancel": ("run", "user"),
     "agents.context": ("agent", "thread", "user"),
@@ -162,6 +164,10 @@ PARAMETERS = {
     "standing_approval_list": ("agent", "user"),
     "standing_approval_revoke": ("standing_id",),
     "summarize": ("time_range", "project_id", "tags", "model", "collection"),
+    "tables.insert": ("table", "columns", "rows", "user"),
+    "tables.page": ("table", "after", "user"),
+    "tables.run": ("query", "params", "user"),
+    "tables.schema": ("user",),
     "threads.delete": ("thread", "force", "user"),
     "threads.list": ("agent", "kind", "limit", "cursor", "user"),
     "threads.messages": ("thread", "after", "before", "limit", "user"),
@@ -197,8 +203,10 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
     "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "memory_id": ID,
     "conversation_id": ID,
-    "item_id": f"msg_{ID.replace('-', '')}_0_0",
     "items": [],
+    "table": "x",
+    "columns": ["x"],
+    "rows": [["x"]],
     "label": "human",
     "value": "x",
     "content": "x",
@@ -210,7 +218,7 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
 def structure(daemon: Daemon) -> dict[str, int]:
     """Return the number of rows of each table that no query may change."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
-    changing |= {"items", "item_parts", "blocks", "block_versions", "threads"}
+    changing |= {"items", "item_parts", "blocks", "block_versions", "threads", "user_storage"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 
 

@@ -65,7 +65,7 @@ def scripted(root: Path, answer: Answering) -> Iterator[list[str]]:
                     head += connection.recv(65536)
                 asked.append(head.split()[1].decode().removeprefix("/v1/"))
                 answer(connection, asked[-1], f"{ROOT_HEADER}: {Root(root).identity}\r\n".encode())
-                if may_be_repeated(asked[-1]):
+                if may_be_repeated(asked[-1], {}):
                     lock.close()
 
     thread = threading.Thread(target=serve)
@@ -171,9 +171,11 @@ def test_every_operation_says_whether_it_looks_at_indexes_and_may_be_done_twice(
     for name in ("webhook_list", "webhooks.list", "tokens.create", "webhook_create"):
         assert not looks_at_indexes(name)
     for name in ("memory_write", "webhook_create", "tokens.create", "deliveries.redeliver", "webhook_rotate_secret"):
-        assert not may_be_repeated(name)
+        assert not may_be_repeated(name, {})
     for name in ("memory_search", "memory_import", "memory_reindex", "webhooks.list"):
-        assert may_be_repeated(name)
+        assert may_be_repeated(name, {})
+    assert may_be_repeated("tables.run", {"query": "SELECT 1"})
+    assert not may_be_repeated("tables.run", {"query": "DELETE FROM t"})
 
 
 def error_in(command: click.Command, told: dict[str, Any]) -> SymbiontError:

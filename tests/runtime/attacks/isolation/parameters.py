@@ -44,7 +44,19 @@ PLAIN: Final = frozenset(
         *("after", "agent", "all_tags", "always", "author", "by", "collection", "compaction_threshold", "confidence"),
         *("content", "cursor", "day", "decided", "dimension", "dry_run", "enabled", "force", "gates", "git_commit"),
         *("input", "insecure_allow_unverified", "is_active", "items", "label", "limit", "line", "max_tokens"),
-        *("max_words", "memory", "memory_type", "metadata", "model", "name", "new", "old", "order", "overlap"),
+        *(
+            "max_words",
+            "memory",
+            "memory_type",
+            "metadata",
+            "model",
+            "name",
+            "new",
+            "old",
+            "order",
+            "overlap",
+            "params",
+        ),
         *("preferences", "provider", "query", "query_text", "reason", "replace", "risk_tier", "score_threshold"),
         *("session_id", "since", "source_memory", "sources", "strategy", "system_prompt", "tags_all", "target"),
         *("task", "text", "time_range", "title", "tokens", "type", "until", "value", "version", "wait"),
@@ -56,6 +68,8 @@ looked at by itself, and so is the number of an event."""
 
 def base_of(tool: Tool) -> dict[str, Any]:
     """Return valid parameters of a tool, which find everything that its caller may find."""
+    if tool.name == "agent_memory_sql":
+        return {"query": "SELECT note FROM notes ORDER BY note"}
     given = dict(tool.example or {})
     if given.get("agent"):
         given["agent"] = "reviewer"

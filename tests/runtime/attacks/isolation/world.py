@@ -136,6 +136,8 @@ class World:
             self.made("agent_block_edit", **block, value=WORD, version=version)
         self.made("agent_config_edit", agent="reviewer", preferences={"likes": WORD})
         self.made("agent_config_edit", agent="planner", enabled=False)
+        self.made("agent_memory_sql", query="CREATE TABLE notes (note TEXT)")
+        self.made("agent_memory_sql", query="INSERT INTO notes VALUES (?)", params=[WORD])
         thread = self.made("agent_conversation_create", agent="reviewer", title=WORD)["conversation_id"]
         self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", subject=SUBJECT)
         turn = self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", thread=thread)
