@@ -1,4 +1,4 @@
-"""What a statement looks like. A wrong guess is harmless: what seems to read is run so that it cannot change anything."""
+"""What a statement looks like. A wrong guess is harmless: what seems to read is run so that it changes nothing."""
 
 from __future__ import annotations
 
