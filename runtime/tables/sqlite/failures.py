@@ -1,0 +1,54 @@
+"""Errors of SQLite in words that the author of a statement can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import apsw
+
+from runtime.tables.sqlite.messages import Failed, Reason
+
+_PARAMETERS: Final = (
+    "texts are in single quotes, names in double quotes; best pass values as parameters: "
+    'INSERT INTO notes (text) VALUES (?) with params ["it\'s"]'
+)
+_NAME: Final = re.compile(r"no such (table|column): (?:main\.)?(.+?)(?: - should this be a string literal.*)?$")
+_NO_COLUMN: Final = re.compile(r"table .+ has no (column) named (.+)")
+_SYNTAX: Final = re.compile(r'near "|unrecognized token|incomplete input|string literal')
+_RESTORE: Final = "restore it from a backup"
+_CASES: Final[tuple[tuple[type[Exception], Reason, str | None, str | None], ...]] = (
+    (apsw.InterruptError, "statement", "the statement took longer than 5 seconds", "add an index, a WHERE or a LIMIT"),
+    (apsw.TooBigError, "statement", "a row or a value has more than 65,536 bytes", "keep rows and values smaller"),
+    (apsw.NoMemError, "statement", "the statement needs too much memory", "sort or group fewer rows"),
+    (MemoryError, "statement", "the statement needs too much memory", "sort or group fewer rows"),
+    (apsw.ConstraintError, "statement", None, "INSERT … ON CONFLICT can update or leave the row that is there"),
+    (apsw.FullError, "disk", "the disk is full", "free some space"),
+    (apsw.IOError, "disk", "the disk failed", "check the disk and the system's log"),
+    (apsw.CorruptError, "file", "is damaged, or sealed with another key", _RESTORE),
+    (apsw.NotADBError, "file", "is damaged, or sealed with another key", _RESTORE),
+    (apsw.CantOpenError, "file", "cannot be opened", "check the permissions of its folder"),
+    (apsw.ReadOnlyError, "file", "cannot be written", "check its permissions"),
+    (apsw.BusyError, "file", "is used by another program", "stop it first"),
+    (UnicodeDecodeError, "statement", "a text of the result is not valid UTF-8", "select hex(column)"),
+    (OverflowError, "statement", "an integer has more than 64 bits", "pass it as text"),
+    (apsw.BindingsError, "statement", None, _PARAMETERS),
+    (apsw.Error, "statement", None, None),
+    (OSError, "disk", None, "check the disk and the system's log"),
+    (Exception, "statement", None, None),
+)
+"""The reason, the message (None: that of the error) and the hint for each kind of error; the first that fits."""
+
+
+def described(error: Exception, refusal: str | None, known: Callable[[str], list[str]]) -> Failed:
+    """Return what is wrong. `refusal`: what the authorizer refused. `known`: returns the names of a kind."""
+    message = str(error)
+    if refusal is not None:
+        return Failed("statement", refusal)
+    if found := _NAME.match(message) or _NO_COLUMN.match(message):
+        if found[2].startswith('"'):
+            return Failed("statement", f"there is no column {found[2]}", _PARAMETERS)
+        return Failed("table" if found[1] == "table" else "column", found[2], known=known(found[1]))
+    _, reason, text, hint = next(case for case in _CASES if isinstance(error, case[0]))
+    return Failed(reason, text or message, _PARAMETERS if hint is None and _SYNTAX.search(message) else hint)

@@ -1,0 +1,134 @@
+"""The tables in a file: their names, columns and rows."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+import msgspec
+
+from runtime.tables.sqlite.authorizer import RESERVED_NAMES, is_reserved
+from runtime.tables.sqlite.connection import SealedConnection
+from runtime.tables.sqlite.messages import Column, Described, Failed, Page, ReadPage
+from runtime.tables.sqlite.rows import ResultRows
+from runtime.tables.sqlite.statement import Refused, refused
+
+_OF_SQLITE: Final = "sqlite_"
+_STORED: Final = str | int | float | bytes | None
+"""Values of a key."""
+
+
+def quoted(name: str) -> str:
+    """Return a name as a statement has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def names(file: SealedConnection) -> list[str]:
+    """Return the names of all tables."""
+    found = file.own("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    return [name for (name,) in found if not name.startswith(_OF_SQLITE)]
+
+
+def known(file: SealedConnection, what: str) -> list[str]:
+    """Return the names of all tables, or of all columns."""
+    found = names(file)
+    return found if what == "table" else sorted({row[1] for table in found for row in _columns(file, table)})
+
+
+def count(file: SealedConnection, table: str) -> int:
+    """Return the number of rows of a table."""
+    ((found,),) = file.own(f"SELECT count(*) FROM {quoted(table)}")  # noqa: S608 - a quoted name
+    return int(found)
+
+
+def check_names(file: SealedConnection) -> None:
+    """Raise Refused if there is something else than tables and indexes, or a reserved name: the authorizer does not see
+    the new name of ALTER TABLE … RENAME."""
+    for kind, name, root, sql in file.own("SELECT type, name, rootpage, sql FROM sqlite_schema"):
+        if kind not in ("table", "index") or not root:
+            raise refused(f"a {kind} is not allowed", "there are only tables and indexes")
+        made_by_sqlite = name == "sqlite_sequence" or (kind == "index" and sql is None)
+        if not made_by_sqlite and is_reserved(name):
+            raise refused(f"the name {name} is reserved", RESERVED_NAMES)
+
+
+def describe(file: SealedConnection) -> list[Described]:
+    """Return all tables by name."""
+    found = []
+    for name in names(file):
+        keyed = _is_keyed(file, name)
+        columns = [
+            # The number of a row is never null.
+            Column(column, kind, not (not_null or (key and (keyed or kind.upper() == "INTEGER"))))
+            for _, column, kind, not_null, _, key, _ in _columns(file, name)
+        ]
+        found.append(Described(name, columns, count(file, name)))
+    return found
+
+
+def page(file: SealedConnection, asked: ReadPage) -> Page:
+    """Return rows of a table, in the order of its key. Raises Refused."""
+    found = names(file)
+    same = [name for name in found if name.lower() == asked.table.lower()]
+    table = asked.table if asked.table in found else same[0] if same else None
+    if table is None:
+        raise Refused(Failed("table", asked.table, known=found))
+    keys = _keys(file, table)
+    listed = ", ".join(keys)
+    after = _read_place(asked.after, len(keys))
+    where = f" WHERE ({listed}) > ({', '.join('?' * len(keys))})" if after else ""
+    columns: list[str] = []
+
+    def begin(cursor: Any, *_: object) -> bool:
+        columns.extend(each[0] for each in cursor.description)
+        return True
+
+    cursor = file.raw.cursor()
+    cursor.exec_trace = begin
+    rows = ResultRows(asked.limit)
+    last: tuple[Any, ...] = ()
+    query = f"SELECT {listed}, * FROM {quoted(table)}{where} ORDER BY {listed}"  # noqa: S608 - quoted names
+    for row in cursor.execute(query, after):
+        if not rows.add(row[len(keys) :]):
+            break
+        last = row[: len(keys)]
+    cursor.close(True)
+    return Page(columns[len(keys) :], rows.rows, _written_place(last) if rows.truncated else None)
+
+
+def _columns(file: SealedConnection, table: str) -> list[Any]:
+    """Return number, name, type, not null, default, place in the key, and kind of each column."""
+    return file.own(f"PRAGMA table_xinfo({quoted(table)})")
+
+
+def _keys(file: SealedConnection, table: str) -> list[str]:
+    """Return what orders the rows of a table: the columns of its key, or the number of a row."""
+    columns = _columns(file, table)
+    if _is_keyed(file, table):
+        return [quoted(each[1]) for each in sorted(columns, key=lambda each: int(each[5])) if each[5]]
+    taken = {each[1].lower() for each in columns}
+    free = next((name for name in ("rowid", "_rowid_", "oid") if name not in taken), None)
+    if free is None:
+        raise refused(f"{table} has columns called rowid, _rowid_ and oid", "rename one of them")
+    return [free]
+
+
+def _is_keyed(file: SealedConnection, table: str) -> bool:
+    """True for a table WITHOUT ROWID."""
+    return any(row[4] for row in file.own(f"PRAGMA table_list({quoted(table)})") if row[0] == "main")
+
+
+def _read_place(after: str | None, keys: int) -> list[Any]:
+    if after is None:
+        return []
+    try:
+        place = msgspec.msgpack.decode(base64.urlsafe_b64decode(after))
+    except (ValueError, msgspec.DecodeError):
+        place = None
+    if not isinstance(place, list) or len(place) != keys or not all(isinstance(each, _STORED) for each in place):
+        raise refused("`after` is not from a page of this table", "begin without it")
+    return place
+
+
+def _written_place(last: tuple[Any, ...]) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(last)).decode()

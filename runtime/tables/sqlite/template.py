@@ -1,0 +1,111 @@
+"""The process that all workers are forked from: `python -m runtime.tables.sqlite.template`, with a socket to the daemon
+as standard input. It has loaded SQLite and this package, and has nothing of any user.
+
+Each message of the daemon is five bytes: `F` with the socket of the new worker, or `K` and the process to kill. Each
+answer is five bytes: `F` and the process that was forked (0: none), or `X` and a process that has ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import Final, NoReturn
+
+# Forked workers share what is loaded here.
+from runtime.tables.sqlite import worker
+
+MESSAGE_BYTES: Final = 5
+_SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG, prctl(2)
+_SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE
+_SET_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS
+
+
+def message(kind: bytes, number: int = 0) -> bytes:
+    """Return a message."""
+    return kind + number.to_bytes(MESSAGE_BYTES - 1, "big")
+
+
+def main() -> None:
+    """Serve until the daemon closes the socket, and end with all workers."""
+    channel = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    gc.collect()
+    gc.freeze()
+    woken, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if hasattr(os, "pipe2") else os.pipe()
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    workers: set[int] = set()
+    while True:
+        ready, _, _ = select.select([channel.fileno(), woken], [], [])
+        if woken in ready:
+            os.read(woken, 1 << 12)
+            for ended in _ended():
+                workers.discard(ended)
+                channel.sendall(message(b"X", ended))
+        if channel.fileno() in ready:
+            content, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 1)
+            if len(content) < MESSAGE_BYTES:
+                break
+            if content[:1] == b"F":
+                number = _forked(channel, descriptors)
+                workers.add(number)
+                channel.sendall(message(b"F", number))
+            elif (number := int.from_bytes(content[1:], "big")) in workers:
+                os.kill(number, signal.SIGKILL)
+    for number in workers:
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+def _ended() -> list[int]:
+    found = []
+    with suppress(ChildProcessError):
+        while ended := os.waitpid(-1, os.WNOHANG)[0]:
+            found.append(ended)
+    return found
+
+
+def _forked(channel: socket.socket, descriptors: list[int]) -> int:
+    """Fork a worker for the socket, and return its process; 0 if that is not possible."""
+    parent = os.getpid()
+    try:
+        number = os.fork()
+    except OSError:
+        number = 0
+    else:
+        if number == 0:
+            _become(channel, descriptors[0], parent)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return number
+
+
+def _become(channel: socket.socket, descriptor: int, parent: int) -> NoReturn:
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if sys.platform == "linux":
+            libc = ctypes.CDLL(None)
+            libc.prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+            libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+            # Keys are in this memory: no process of the same user of the system may look at it.
+            libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+        if os.getppid() == parent:
+            channel.close()
+            served = os.dup2(descriptor, 3)
+            os.closerange(4, 1 << 10)
+            worker.serve(socket.socket(fileno=served))
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

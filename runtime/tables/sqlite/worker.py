@@ -1,0 +1,125 @@
+"""The process of one user's file: it answers the messages of the daemon, one after the other, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from runtime.tables.sqlite.failures import described
+from runtime.tables.sqlite.messages import (
+    Answer,
+    Close,
+    Commit,
+    Committing,
+    Copy,
+    Describe,
+    Done,
+    Failed,
+    FromWorker,
+    Open,
+    ReadPage,
+    Run,
+    Size,
+    TooLong,
+    ToWorker,
+    encode,
+    receive,
+)
+from runtime.tables.sqlite.statement import Refused
+from runtime.tables.sqlite.user_file import UserFile
+
+_HEAP_BYTES: Final = 48 * 1024 * 1024
+"""Maximum memory of SQLite."""
+_ADDRESS_BYTES: Final = 192 * 1024 * 1024
+"""Maximum address space beyond what the template has."""
+_DESCRIPTORS: Final = 32
+_CPU_SECONDS: Final = 90
+"""Maximum seconds of the processor for one message: the last defence, if nobody kills the process."""
+
+
+def serve(channel: socket.socket) -> None:
+    """Serve until the daemon closes the socket."""
+    _limit()
+    file: UserFile | None = None
+    while True:
+        try:
+            asked = receive(channel)
+        except EOFError:
+            break
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = int(used.ru_utime + used.ru_stime) + _CPU_SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+        if isinstance(asked, Close):
+            break
+        answer: Answer
+        try:
+            if isinstance(asked, Open):
+                file = UserFile(Path(asked.path), asked.key, known=asked.known)
+                answer = Done(file.size)
+            else:
+                assert file is not None
+                answer = _answered(file, asked, channel)
+        except Refused as refusal:
+            answer = refusal.failed
+        except (apsw.Error, OSError, MemoryError, UnicodeDecodeError) as error:
+            answer = described(error, None, lambda _: [])
+        _send(channel, answer)
+    if file is not None:
+        file.close()
+
+
+def _answered(file: UserFile, asked: ToWorker, channel: socket.socket) -> Answer:
+    match asked:
+        case Run():
+            return file.run(asked, partial(_commit, channel))
+        case Describe():
+            return file.describe()
+        case ReadPage():
+            return file.page(asked)
+        case Copy():
+            file.copy(Path(asked.path), asked.key)
+            return Done(file.size)
+    return Failed("failed", "this message is not known")
+
+
+def _commit(channel: socket.socket, size: Size, asks: bool) -> None:
+    """Say that a change is about to be committed. If it asks, wait for the answer. Raises Refused if that is no."""
+    _send(channel, Committing(size, asks))
+    if not asks:
+        return
+    answer = receive(channel)
+    if not isinstance(answer, Commit) or not answer.allowed:
+        raise Refused(Failed("bytes", ""))
+
+
+def _send(channel: socket.socket, message: FromWorker) -> None:
+    try:
+        content = encode(message)
+    except TooLong:
+        content = encode(Failed("failed", "the answer is too long"))
+    channel.sendall(content)
+
+
+def _limit() -> None:
+    """Take away what this process does not need."""
+    os.umask(0o077)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    apsw.hard_heap_limit(_HEAP_BYTES)
+    for kind, value in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, _DESCRIPTORS),
+        (resource.RLIMIT_NPROC, 0),
+    ):
+        resource.setrlimit(kind, (value, value))
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + _ADDRESS_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
