@@ -24,7 +24,7 @@ def print_result(answer: Mapping[str, Any]) -> None:
     """Print the result of a statement: its rows, or how many it changed. NULL is dim, numbers are to the right."""
     columns, rows = answer["columns"], answer["rows"]
     if not columns:
-        click.echo(f"{counted(answer['affected_rows'], 'row')} changed")
+        click.echo(f"done; {counted(answer['affected_rows'], 'row')} changed")
         return
     values = [[row[name] for name in columns] for row in rows]
     if values:

@@ -7,6 +7,7 @@ from pathlib import Path
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.tables.sql_database import SqlDatabase
+from runtime.tables.sqlite.database import SqliteTables
 from runtime.tables.storage import UserStorage
 
 
@@ -15,6 +16,6 @@ def open_sql_database(database: Database, state: Path, storage: UserStorage, clo
     first used. `state`: the state folder of the root."""
     match database.kind:
         case "sqlite":
-            return None
+            return SqliteTables(database, state, storage)
         case "postgresql":
             return None

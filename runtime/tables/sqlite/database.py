@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import structlog
 
@@ -16,9 +17,10 @@ from runtime.crypto import KeyForgotten, Unsealable
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.suggestions import unknown_name
-from runtime.tables.errors import StatementError, TablesUnavailable
+from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
 from runtime.tables.quota import Quota, rows_exceeded, storage_exceeded, tables_exceeded
 from runtime.tables.sql_database import (
+    MOST_IMPORT_SECONDS,
     MOST_ROWS,
     MOST_SECONDS,
     ColumnInfo,
@@ -27,10 +29,11 @@ from runtime.tables.sql_database import (
     StatementResult,
     TableInfo,
     TablePage,
+    Value,
 )
 from runtime.tables.sqlite import messages
 from runtime.tables.sqlite.files import TableFile, TableFiles
-from runtime.tables.sqlite.messages import Answer, Failed, ToWorker
+from runtime.tables.sqlite.messages import Answer, Blob, Failed, Scalar, ToWorker
 from runtime.tables.sqlite.parameters import bound, checked_text
 from runtime.tables.sqlite.processes import Late, Template, Worker
 from runtime.tables.storage import UserStorage
@@ -93,15 +96,22 @@ class SqliteTables:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
-    async def run(self, user_id: str, statement: str, parameters: Parameters, quota: Quota) -> StatementResult:
-        """Run one statement in a transaction of its own."""
-        return await self._run(user_id, statement, [parameters], quota, result=True)
+    @property
+    def problem(self) -> str | None:
+        """None: there are always tables."""
+        return None
+
+    async def run(
+        self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
+    ) -> StatementResult:
+        """See `SqlDatabase`."""
+        return await self._run(user_id, statement, [parameters], quota, MOST_SECONDS, read_only=read_only)
 
     async def run_for_each(
         self, user_id: str, statement: str, rows: Sequence[Parameters], quota: Quota
     ) -> StatementResult:
         """Run one statement with each of these parameters, in one transaction; for imports."""
-        return await self._run(user_id, statement, rows, quota, result=False)
+        return await self._run(user_id, statement, rows, quota, MOST_IMPORT_SECONDS, result=False)
 
     async def tables(self, user_id: str) -> Sequence[TableInfo]:
         """Return the user's tables by name; none if the user has none."""
@@ -123,7 +133,8 @@ class SqliteTables:
         asked = messages.ReadPage(checked_text(table, "the name of the table"), after, max(1, min(limit, MOST_ROWS)))
         answer = await self._ask(user_id, asked, MOST_SECONDS + MARGIN_SECONDS)
         assert isinstance(answer, messages.Page)
-        return TablePage(answer.columns, answer.rows, answer.after)
+        rows = [[_json_value(each) for each in row] for row in answer.rows]
+        return TablePage(answer.columns, rows, answer.after)
 
     async def size(self, user_id: str) -> int:
         """Return the bytes that the user's tables take."""
@@ -161,16 +172,30 @@ class SqliteTables:
     # Calls
 
     async def _run(
-        self, user_id: str, statement: str, rows: Sequence[Parameters], quota: Quota, *, result: bool
+        self,
+        user_id: str,
+        statement: str,
+        rows: Sequence[Parameters],
+        quota: Quota,
+        seconds: float,
+        *,
+        result: bool = True,
+        read_only: bool = False,
     ) -> StatementResult:
         limits = messages.Limits(quota.tables, quota.rows, quota.storage)
         asked = messages.Run(
-            checked_text(statement, "the statement"), [bound(each) for each in rows], limits, result=result
+            checked_text(statement, "the statement"),
+            [bound(each) for each in rows],
+            limits,
+            seconds,
+            result=result,
+            read_only=read_only,
         )
-        answer = await self._ask(user_id, asked, MOST_SECONDS + MARGIN_SECONDS, quota)
+        answer = await self._ask(user_id, asked, seconds + MARGIN_SECONDS, quota)
         assert isinstance(answer, messages.Ran)
         self._storage.touch(user_id)
-        return StatementResult(answer.columns, answer.rows, answer.affected_rows, answer.truncated)
+        rows = cast("list[list[Value]]", answer.rows)
+        return StatementResult(answer.columns, rows, answer.affected_rows, answer.truncated)
 
     async def _ask(self, user_id: str, message: ToWorker, seconds: float, quota: Quota | None = None) -> Answer:
         """Return the answer of the user's worker. Raises what its failures mean."""
@@ -186,7 +211,10 @@ class SqliteTables:
                 hint="add an index, a WHERE or a LIMIT",
             ) from None
         if isinstance(answer, Failed):
-            raise await self._failure(user_id, answer, quota)
+            failure = await self._failure(user_id, answer, quota)
+            if isinstance(failure, StatementError | QuotaExceeded):
+                failure.row = answer.row
+            raise failure
         return answer
 
     async def _shielded(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -373,6 +401,8 @@ class SqliteTables:
 
     async def _failure(self, user_id: str, failed: Failed, quota: Quota | None) -> SymbiontError:
         match failed.reason:
+            case "changes":
+                return ReadOnlyStatement(failed.message, hint=failed.hint)
             case "statement":
                 return StatementError(failed.message, hint=failed.hint)
             case "table" | "column":
@@ -387,6 +417,10 @@ class SqliteTables:
                 log.error("tables_unusable", user_id=user_id, reason=failed.message)
                 return TablesUnavailable(f"the file of your tables {failed.message}", hint=failed.hint)
         return TablesUnavailable(f"{failed.message}; nothing was changed", hint=failed.hint)
+
+
+def _json_value(value: Scalar) -> Value:
+    return {"base64": base64.b64encode(value.content).decode()} if isinstance(value, Blob) else value
 
 
 def _clear(folder: Path, names: set[str]) -> None:

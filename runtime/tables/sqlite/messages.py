@@ -12,7 +12,14 @@ LENGTH_BYTES: Final = 4
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Maximum bytes of a message, in both directions."""
 
-Scalar: TypeAlias = str | int | float | None
+
+class Blob(Struct, frozen=True, array_like=True):
+    """A blob."""
+
+    content: bytes
+
+
+Scalar: TypeAlias = str | int | float | Blob | None
 """What is bound to a parameter, and a value of a result."""
 Bound: TypeAlias = list[Scalar] | dict[str, Scalar]
 """Values for `?`, or for `:name`."""
@@ -35,12 +42,15 @@ class Limits(Struct, frozen=True, array_like=True):
 
 
 class Run(Struct, frozen=True, tag=True):
-    """Run a statement with each of these parameters, in one transaction. `result`: return the rows of the first."""
+    """Run a statement with each of these parameters, in one transaction of at most so many seconds. `result`: return
+    the rows of the first. `read_only`: refuse one that may change something."""
 
     statement: str
     parameters: list[Bound]
     limits: Limits
+    seconds: float
     result: bool = True
+    read_only: bool = False
 
 
 class Describe(Struct, frozen=True, tag=True):
@@ -132,13 +142,16 @@ class Done(Struct, frozen=True, tag=True):
     size: Size
 
 
-Reason: TypeAlias = Literal["statement", "table", "column", "tables", "rows", "bytes", "disk", "file", "failed"]
+Reason: TypeAlias = Literal[
+    "statement", "changes", "table", "column", "tables", "rows", "bytes", "disk", "file", "failed"
+]
 
 
 class Failed(Struct, frozen=True, tag=True):
     """Nothing was changed. `reason`: what the caller can correct, of which a wrong name of a table or column; a limit
     of the user, of tables, rows of a table, or bytes; a full or failing disk; a file that is not what it should be;
-    anything else.
+    anything else. `changes`: it may change something, and was to
+    be run only if it does not. `row`: position of the parameters that failed, if there are several.
 
     For a wrong name, `message` is the name and `known` are those that exist. For a limit of rows, `message` is the
     table; `count`: what there is of what is limited.
@@ -149,6 +162,7 @@ class Failed(Struct, frozen=True, tag=True):
     hint: str | None = None
     known: list[str] = []
     count: int = 0
+    row: int | None = None
 
 
 ToWorker: TypeAlias = Open | Run | Describe | ReadPage | Copy | Commit | Close

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,14 +10,15 @@ import msgspec
 
 from runtime.tables.errors import StatementError
 from runtime.tables.sql_database import Parameters, Value
-from runtime.tables.sqlite.messages import Bound, Scalar
+from runtime.tables.sqlite.messages import Blob, Bound, Scalar
 
 _INTEGERS: Final = range(-(2**63), 2**63)
 _json: Final = msgspec.json.Encoder()
 
 
 def bound(parameters: Parameters) -> Bound:
-    """Return the values. True and false are 1 and 0, arrays and objects their JSON. Raises StatementError."""
+    """Return the values. True and false are 1 and 0, `{"base64": "…"}` is a blob, other arrays and objects are their
+    JSON. Raises StatementError."""
     if isinstance(parameters, Mapping):
         return {
             checked_text(name, "a name in params"): _scalar(value, f":{name}") for name, value in parameters.items()
@@ -52,8 +54,22 @@ def _scalar(value: Value, place: str) -> Scalar:
         case str():
             return checked_text(value, place)
         case dict() | list():
-            try:
-                return _json.encode(value).decode()
-            except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
-                raise StatementError(f"{place} cannot be written as JSON", hint="pass it as text") from None
+            return _blob(value, place) or _json_text(value, place)
     raise StatementError(f"{place} is no JSON value")
+
+
+def _blob(value: Value, place: str) -> Blob | None:
+    """Return the blob that an object is; None for another one."""
+    if not isinstance(value, dict) or value.keys() != {"base64"} or not isinstance(coded := value["base64"], str):
+        return None
+    try:
+        return Blob(base64.b64decode(coded, validate=True))
+    except ValueError:
+        raise StatementError(f"{place} is not base64") from None
+
+
+def _json_text(value: Value, place: str) -> str:
+    try:
+        return _json.encode(value).decode()
+    except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
+        raise StatementError(f"{place} cannot be written as JSON", hint="pass it as text") from None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from runtime.tables.sqlite.messages import Scalar
+from runtime.tables.sqlite.messages import Blob, Scalar
 from runtime.tables.sqlite.statement import refused
 
 MOST_ROWS: Final = 1000
@@ -20,9 +20,11 @@ _json: Final = msgspec.json.Encoder()
 class ResultRows:
     """The first rows of a result. `truncated`: there were more."""
 
-    def __init__(self, limit: int = MOST_ROWS) -> None:
+    def __init__(self, limit: int = MOST_ROWS, *, blobs: bool = False) -> None:
+        """`blobs`: keep them as they are, instead of their base64."""
         self.rows: list[list[Scalar]] = []
         self.truncated = False
+        self._blobs = blobs
         self._limit = min(limit, MOST_ROWS)
         self._bytes = 2
 
@@ -31,8 +33,9 @@ class ResultRows:
         if self.truncated or len(self.rows) == self._limit:
             self.truncated = True
             return False
-        values = [json_value(each) for each in row]
-        self._bytes += len(_json.encode(values)) + 1
+        self._bytes += len(_json.encode(values := [json_value(each) for each in row])) + 1
+        if self._blobs:
+            values = [Blob(each) if isinstance(each, bytes) else value for each, value in zip(row, values, strict=True)]
         if self._bytes > MOST_BYTES:
             if not self.rows:
                 raise refused(f"one row has more than {MOST_BYTES:,} bytes", "select fewer columns")

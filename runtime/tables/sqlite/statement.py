@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from runtime.tables.sqlite.messages import Bound, Failed
+from runtime.tables.sqlite.messages import Blob, Bound, Failed, Scalar
 
 MOST_BYTES: Final = 20_000
 """Maximum bytes of a statement."""
@@ -98,7 +98,7 @@ class Statement(NamedTuple):
                 )
             if unknown := sorted(set(parameters) - wanted):
                 raise refused(f"the statement has no :{unknown[0]}, which params contains", _named(wanted))
-            return dict(parameters)
+            return {name: _bound(value) for name, value in parameters.items()}
         if self.names and parameters:
             raise refused("the statement has :name, but params is a list", "make params an object with a key for each")
         if self.names:
@@ -108,7 +108,11 @@ class Statement(NamedTuple):
         if len(parameters) != self.positions:
             given = f"{len(parameters)} value{'' if len(parameters) == 1 else 's'}"
             raise refused(f"the statement has {self.positions} ?, but params has {given}")
-        return list(parameters)
+        return [_bound(value) for value in parameters]
+
+
+def _bound(value: Scalar) -> object:
+    return value.content if isinstance(value, Blob) else value
 
 
 def read(text: str) -> Statement:

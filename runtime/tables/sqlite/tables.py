@@ -85,7 +85,7 @@ def page(file: SealedConnection, asked: ReadPage) -> Page:
 
     cursor = file.raw.cursor()
     cursor.exec_trace = begin
-    rows = ResultRows(asked.limit)
+    rows = ResultRows(asked.limit, blobs=True)
     last: tuple[Any, ...] = ()
     query = f"SELECT {listed}, * FROM {quoted(table)}{where} ORDER BY {listed}"  # noqa: S608 - quoted names
     for row in cursor.execute(query, after):

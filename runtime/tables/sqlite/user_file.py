@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import apsw
+import msgspec
 
 from runtime.tables.sqlite import tables
 from runtime.tables.sqlite.connection import SealedConnection
@@ -54,7 +55,9 @@ class UserFile:
         if asked.limits.bytes != self._limit:
             self._file.limit(asked.limits.bytes)
             self._limit = asked.limits.bytes
-        self._file.deadline = time.monotonic() + MOST_SECONDS
+        self._file.deadline = time.monotonic() + asked.seconds
+        if asked.read_only and not self._only_reads(statement):
+            raise Refused(Failed("changes", "the statement may change something"))
         if statement.reads:
             ran = self._run_all(statement, values, asked.limits)
         else:
@@ -101,12 +104,40 @@ class UserFile:
         self.size = size
         return ran
 
+    def _only_reads(self, statement: Statement) -> bool:
+        """Return True if SQLite finds nothing in the statement that changes something."""
+        if statement.reads or statement.verb != "WITH":
+            return statement.reads
+        readonly: list[bool] = []
+
+        def look(cursor: apsw.Cursor, *_: object) -> bool:
+            readonly.append(cursor.is_readonly)
+            return False
+
+        cursor = self._file.raw.cursor()
+        cursor.exec_trace = look
+        self._file.allowed.begin(statement.verb)
+        try:
+            with self._file.judged():
+                cursor.execute(statement.text, can_cache=False)
+        except apsw.ExecTraceAbort:
+            pass
+        except apsw.Error as error:
+            raise Refused(self._failed(error)) from None
+        finally:
+            cursor.close(True)
+        return all(readonly)
+
     def _run_all(self, statement: Statement, values: list[Values], limits: Limits) -> Ran:
         """Run a statement with each of the values; the result has the rows of the first."""
         first = Ran([], [], 0, False)
         affected = 0
         for number, each in enumerate(values):
-            ran = self._run(statement, each, limits)
+            try:
+                ran = self._run(statement, each, limits)
+            except Refused as refusal:
+                refusal.failed = msgspec.structs.replace(refusal.failed, row=number)
+                raise
             affected += ran.affected_rows
             if number == 0:
                 first = ran
