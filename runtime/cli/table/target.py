@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from runtime.suggestions import unknown_name
 
-Kind = Literal["integer", "real", "text", "blob", "boolean", "json", "any"]
-"""What a column takes. `any`: the value says what it is."""
+Kind = Literal["integer", "real", "number", "text", "blob", "boolean", "json", "any"]
+"""What a column takes. `number`: integers and others. `any`: the value says what it is."""
 
 _POSTGRESQL: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("smallint", "integer", "bigint", "int2", "int4", "int8"), "integer"),
@@ -22,6 +22,7 @@ TYPES: Final[Mapping[str, Mapping[Kind, str]]] = {
     "sqlite": {
         "integer": "INTEGER",
         "real": "REAL",
+        "number": "NUMERIC",
         "text": "TEXT",
         "blob": "BLOB",
         "boolean": "INTEGER",
@@ -30,6 +31,7 @@ TYPES: Final[Mapping[str, Mapping[Kind, str]]] = {
     "postgresql": {
         "integer": "BIGINT",
         "real": "DOUBLE PRECISION",
+        "number": "NUMERIC",
         "text": "TEXT",
         "blob": "BYTEA",
         "boolean": "BOOLEAN",

@@ -54,7 +54,7 @@ def common_kind(one: Kind | None, other: Kind | None) -> Kind | None:
         return one
     if one is None:
         return other
-    return "real" if {one, other} == {"integer", "real"} else "text"
+    return "number" if {one, other} <= {"integer", "real", "number"} else "text"
 
 
 def cell_value(cell: Cell, kind: Kind) -> Any:
@@ -63,7 +63,7 @@ def cell_value(cell: Cell, kind: Kind) -> Any:
     if not cell.quoted:
         if not text:
             return None
-        if (blob := BLOB.fullmatch(text)) is not None and kind in {"blob", "any", "text", "integer", "real"}:
+        if (blob := BLOB.fullmatch(text)) is not None and kind in {"blob", "any", "text", "integer", "real", "number"}:
             return {"base64": base64.b64encode(bytes.fromhex(blob[1])).decode()}
     if kind == "json":
         try:

@@ -117,7 +117,8 @@ def test_what_an_object_does_not_have_is_null_and_lists_are_json() -> None:
     ("cells", "kind"),
     [
         (["1", "-5", ""], "integer"),
-        (["1", "2.5"], "real"),
+        (["1", "2.5", "3"], "number"),
+        (["1.0", "2.5"], "real"),
         (["1", "007"], "text"),
         (["1", '"2"'], "text"),
         (["9223372036854775808"], "text"),
