@@ -102,5 +102,8 @@ class SqlDatabase(Protocol):
     async def drop(self, user_id: str) -> None:
         """Delete all tables of a user, and what belongs to them. Nothing happens if there are none."""
 
+    async def renew_keys(self) -> None:
+        """Renew what opens the tables of each user whose key was rotated since it was made. Called often."""
+
     async def close(self) -> None:
         """Close everything that is open. The last call."""

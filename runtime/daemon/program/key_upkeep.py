@@ -67,6 +67,8 @@ class KeyUpkeep:
             await asyncio.to_thread(last_program.reseal, app.root, keys)
         async with app.pinned() as generation:
             await reseal_indexes(keys, (memory.indexer for memory in generation.opened))
+        if app.sql is not None:
+            await app.sql.renew_keys()
         await app.master_key.resealing.look()
 
     async def follow(self) -> None:

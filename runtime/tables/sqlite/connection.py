@@ -22,6 +22,7 @@ MOST_ROW_BYTES: Final = 64 * 1024
 """As in `runtime.tables.sql_database`, which this process does not load."""
 PAGE_BYTES: Final = 4096
 _MOST_PAGES: Final = 0xFFFFFFFE
+_SPARE_PAGES: Final = 64
 _FREED_PAGES: Final = 2560
 """Pages that closing a file gives back to the disk, at most."""
 _CACHE_KIB: Final = 1000
@@ -128,8 +129,10 @@ class SealedConnection:
             raise
 
     def limit(self, size: int) -> None:
-        """Let the file grow up to so many bytes. One that is larger keeps its size."""
-        self.own(f"PRAGMA max_page_count={min(max(size // PAGE_BYTES, 1), _MOST_PAGES)}")
+        """Let the file grow up to so many bytes, or what it has if that is more; and a little, because a change may take
+        pages before it frees others."""
+        ((pages,),) = self.own("PRAGMA page_count")
+        self.own(f"PRAGMA max_page_count={min(max(size // PAGE_BYTES, pages) + _SPARE_PAGES, _MOST_PAGES)}")
 
     def used(self) -> int:
         """Return the bytes that are in use, with what the open transaction changed."""

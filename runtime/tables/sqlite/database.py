@@ -15,6 +15,7 @@ import structlog
 
 from runtime.crypto import KeyForgotten, Unsealable
 from runtime.database.connection import Database
+from runtime.database.keys.tables import VERSION
 from runtime.errors import SymbiontError
 from runtime.suggestions import unknown_name
 from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
@@ -92,7 +93,7 @@ class SqliteTables:
         self._freed = asyncio.Event()
         self._preparing = asyncio.Lock()
         self._is_prepared = False
-        self._renewed: object = None
+        self._renewed: str | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
@@ -146,9 +147,8 @@ class SqliteTables:
 
     async def renew_keys(self) -> None:
         """Give a new key to each file whose user's key was rotated since it was made."""
-        version = (self._keys.current, self._keys.retired)
-        found = [(key.holder, key.key_id) for keys in version for key in keys]
-        if found == self._renewed:
+        version = self._keys.facts.get(VERSION, "")
+        if version == self._renewed:
             return
         problems = 0
         for user_id in await self._files.of_earlier_keys():
@@ -158,7 +158,7 @@ class SqliteTables:
                 problems += 1
                 log.warning("tables_keep_their_key", user_id=user_id, reason=error.line())
         if not problems:
-            self._renewed = found
+            self._renewed = version
 
     async def close(self) -> None:
         """Close everything that is open. The last call."""

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from runtime.crypto import PREFIX_BYTES
+from runtime.crypto import PREFIX_BYTES, KeyForgotten, Unsealable
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import user_storage
@@ -103,9 +103,14 @@ class TableFiles:
         query = select(user_storage.c.user_id, *(user_storage.c[name] for name in (*_COLUMNS, "table_count")))
         async with self._database.read() as connection:
             rows = (await connection.execute(query.where(user_storage.c.name.is_not(None)))).all()
-        keys = self._database.keys
-        known = [row for row in rows if keys.knows(row.user_id)]
-        return [row.user_id for row in known if self._opened(row.user_id, row).maker != keys.ensure(row.user_id).prefix]
+        return [row.user_id for row in rows if self._is_of_earlier_key(row)]
+
+    def _is_of_earlier_key(self, row: Any) -> bool:
+        try:
+            return self._opened(row.user_id, row).maker != self._database.keys.ensure(row.user_id).prefix
+        except (Unsealable, KeyForgotten):
+            # Nobody can open this file.
+            return False
 
     def _opened(self, user_id: str, row: Any) -> TableFile:
         content = self._seal.open(bytes(row.secret), row="", user_id=user_id, version=row.secret_version)

@@ -174,6 +174,16 @@ _to_worker: Final = msgspec.msgpack.Decoder(ToWorker)
 _from_worker: Final = msgspec.msgpack.Decoder(FromWorker)
 
 
+CONTROL_BYTES: Final = 5
+"""Of a message to and from the template: `F` to fork a worker, `K` to kill one; `F` for one that was forked, `X` for
+one that has ended; and the number of the process (0: none)."""
+
+
+def control(kind: bytes, number: int = 0) -> bytes:
+    """Return a message to or from the template."""
+    return kind + number.to_bytes(CONTROL_BYTES - 1, "big")
+
+
 class TooLong(Exception):  # noqa: N818 - named for what is wrong
     """A message has more than `MOST_BYTES`."""
 

@@ -19,8 +19,6 @@ from runtime.tables.errors import TablesUnavailable
 from runtime.tables.sqlite import messages
 from runtime.tables.sqlite.messages import Answer, Committing, FromWorker, Size, ToWorker
 
-MESSAGE_BYTES: Final = 5
-"""Of a message to and from the template: a letter and a number."""
 COMMIT_SECONDS: Final = 60.0
 """Maximum seconds until a change is on disk."""
 _FORK_SECONDS: Final = 20.0
@@ -135,7 +133,7 @@ class Template:
         try:
             async with self._forking, asyncio.timeout(_FORK_SECONDS):
                 channel = await self._started()
-                socket.send_fds(channel, [_message(b"F")], [theirs.fileno()])
+                socket.send_fds(channel, [messages.control(b"F")], [theirs.fileno()])
                 number = await self._forked.get()
             if not number:
                 raise TablesUnavailable("no worker for your tables can be started", hint="too many processes run")
@@ -163,7 +161,7 @@ class Template:
         """Kill a worker. Nothing happens if it has ended."""
         if number in self._running and self._channel is not None:
             with suppress(OSError):
-                self._channel.send(_message(b"K", number))
+                self._channel.send(messages.control(b"K", number))
 
     async def close(self) -> None:
         """End the process, and with it every worker."""
@@ -218,8 +216,12 @@ class Template:
         with suppress(OSError):
             while content := await loop.sock_recv(channel, 1 << 12):
                 rest += content
-                while len(rest) >= MESSAGE_BYTES:
-                    kind, number, rest = rest[:1], int.from_bytes(rest[1:MESSAGE_BYTES], "big"), rest[MESSAGE_BYTES:]
+                while len(rest) >= messages.CONTROL_BYTES:
+                    kind, number, rest = (
+                        rest[:1],
+                        int.from_bytes(rest[1 : messages.CONTROL_BYTES], "big"),
+                        rest[messages.CONTROL_BYTES :],
+                    )
                     if kind == b"F":
                         if number:
                             self._running[number] = asyncio.Event()
@@ -237,10 +239,6 @@ class Template:
             event.set()
         self._running.clear()
         self._forked.put_nowait(0)
-
-
-def _message(kind: bytes, number: int = 0) -> bytes:
-    return kind + number.to_bytes(MESSAGE_BYTES - 1, "big")
 
 
 def _environment() -> dict[str, str]:

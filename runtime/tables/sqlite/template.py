@@ -1,8 +1,7 @@
 """The process that all workers are forked from: `python -m runtime.tables.sqlite.template`, with a socket to the daemon
 as standard input. It has loaded SQLite and this package, and has nothing of any user.
 
-Each message of the daemon is five bytes: `F` with the socket of the new worker, or `K` and the process to kill. Each
-answer is five bytes: `F` and the process that was forked (0: none), or `X` and a process that has ended.
+The messages are those of `runtime.tables.sqlite.messages.control`; `F` comes with the socket of the new worker.
 """
 
 from __future__ import annotations
@@ -19,16 +18,11 @@ from typing import Final, NoReturn
 
 # Forked workers share what is loaded here.
 from runtime.tables.sqlite import worker
+from runtime.tables.sqlite.messages import CONTROL_BYTES, control
 
-MESSAGE_BYTES: Final = 5
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG, prctl(2)
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE
 _SET_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS
-
-
-def message(kind: bytes, number: int = 0) -> bytes:
-    """Return a message."""
-    return kind + number.to_bytes(MESSAGE_BYTES - 1, "big")
 
 
 def main() -> None:
@@ -48,15 +42,15 @@ def main() -> None:
             os.read(woken, 1 << 12)
             for ended in _ended():
                 workers.discard(ended)
-                channel.sendall(message(b"X", ended))
+                channel.sendall(control(b"X", ended))
         if channel.fileno() in ready:
-            content, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 1)
-            if len(content) < MESSAGE_BYTES:
+            content, descriptors, _, _ = socket.recv_fds(channel, CONTROL_BYTES, 1)
+            if len(content) < CONTROL_BYTES:
                 break
             if content[:1] == b"F":
                 number = _forked(channel, descriptors)
                 workers.add(number)
-                channel.sendall(message(b"F", number))
+                channel.sendall(control(b"F", number))
             elif (number := int.from_bytes(content[1:], "big")) in workers:
                 os.kill(number, signal.SIGKILL)
     for number in workers:

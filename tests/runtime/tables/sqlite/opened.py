@@ -1,0 +1,134 @@
+"""Tables of users on SQLite, opened for tests."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from runtime.clock import SYSTEM
+from runtime.crypto import MasterKey
+from runtime.database.connection import Database
+from runtime.identity.user_settings import UserSettingsStore
+from runtime.tables.quota import TIERS, Quota
+from runtime.tables.sql_database import Parameters, StatementResult
+from runtime.tables.sqlite.database import SqliteTables
+from runtime.tables.sqlite.messages import Failed, Limits, Ran, Run
+from runtime.tables.sqlite.statement import Refused
+from runtime.tables.sqlite.user_file import UserFile
+from runtime.tables.storage import UserStorage
+from tests.databases import migrated
+
+KEY = bytes(range(32))
+FREE = TIERS["free"]
+
+
+class OpenFile:
+    """The file of one user in this process: without a worker, a test takes milliseconds."""
+
+    def __init__(self, folder: Path, limits: Limits = Limits(5, 10_000, 25_000_000)) -> None:  # noqa: B008 - frozen
+        self.path = folder / "one.db"
+        self.limits = limits
+        self.sizes: list[tuple[int, bool]] = []
+        self.file = UserFile(self.path, KEY, known=False)
+
+    def run(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = (), **limits: Any) -> Ran:
+        """Run a statement. Raises Refused."""
+        given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+        allowed = Limits(*(limits.get(name, getattr(self.limits, name)) for name in ("tables", "rows", "bytes")))
+        return self.file.run(Run(statement, [given], allowed), lambda size, asks: self.sizes.append((size.bytes, asks)))
+
+    def refused(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = (), **limits: Any) -> Failed:
+        """Return why a statement is refused."""
+        try:
+            ran = self.run(statement, parameters, **limits)
+        except Refused as refusal:
+            return refusal.failed
+        raise AssertionError(f"{statement} returned {ran}")
+
+    def value(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
+        """Return the only value of a result."""
+        ((value,),) = self.run(statement, parameters).rows
+        return value
+
+
+class OpenTables:
+    """The tables of all users. `folder`: the state folder."""
+
+    def __init__(self, folder: Path, database: Database, tables: SqliteTables, storage: UserStorage) -> None:
+        self.folder = folder
+        self.database = database
+        self.tables = tables
+        self.storage = storage
+
+    async def run(
+        self, statement: str, parameters: Parameters = (), *, user_id: str = "owner", quota: Quota = FREE
+    ) -> StatementResult:
+        """Run a statement for a user."""
+        return await self.tables.run(user_id, statement, parameters, quota)
+
+    async def value(self, statement: str, parameters: Parameters = (), *, user_id: str = "owner") -> Any:
+        """Return the only value of a result."""
+        ((value,),) = (await self.run(statement, parameters, user_id=user_id)).rows
+        return value
+
+    def files(self) -> list[Path]:
+        """Return the files of tables, without their logs."""
+        return sorted((self.folder / "tables").glob("*.db"))
+
+    def workers(self) -> dict[int, Path]:
+        """Return the processes that have a file open, by the file."""
+        found = {}
+        for process in children(os.getpid()):
+            for worker in children(process):
+                for name in open_files(worker):
+                    if name.suffix == ".db":
+                        found[worker] = name
+        return found
+
+
+def children(process: int) -> list[int]:
+    """Return the processes whose parent is this one."""
+    return [number for number in _processes() if _parent(number) == process]
+
+
+def open_files(process: int) -> list[Path]:
+    """Return the files that a process has open."""
+    found = []
+    try:
+        for each in Path(f"/proc/{process}/fd").iterdir():
+            found.append(Path(os.readlink(each)))
+    except OSError:
+        return found
+    return found
+
+
+def _processes() -> list[int]:
+    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]
+
+
+def _parent(process: int) -> int:
+    try:
+        found = re.search(r"^PPid:\s*(\d+)", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+@asynccontextmanager
+async def opened(folder: Path, **options: Any) -> AsyncIterator[OpenTables]:
+    """Open a database and its tables in a folder, new or not."""
+    path = folder / "symbiont.db"
+    database = await Database.open(path if path.exists() else migrated(path), MasterKey(bytes(32)))
+    try:
+        storage = UserStorage(database, SYSTEM, UserSettingsStore(database, SYSTEM), TIERS, "free")
+        tables = SqliteTables(database, folder, storage, **options)
+        try:
+            yield OpenTables(folder, database, tables, storage)
+        finally:
+            await tables.close()
+    finally:
+        await database.close()
