@@ -36,7 +36,7 @@ from runtime.tables.sqlite import messages
 from runtime.tables.sqlite.files import TableFile, TableFiles
 from runtime.tables.sqlite.messages import Answer, Blob, Failed, Scalar, ToWorker
 from runtime.tables.sqlite.parameters import bound, checked_text
-from runtime.tables.sqlite.processes import Late, Template, Worker
+from runtime.tables.sqlite.processes import Late, NotReceived, Template, Worker
 from runtime.tables.storage import UserStorage
 
 Result = TypeVar("Result")
@@ -228,10 +228,13 @@ class SqliteTables:
         return await asyncio.shield(task)
 
     async def _exchange(self, user_id: str, message: ToWorker, seconds: float, quota: Quota | None) -> Answer:
+        note = partial(self._note, user_id, quota)
         async with self._held(user_id) as file:
-            worker = file.worker if file.worker is not None and file.worker.alive else await self._opened(user_id, file)
-            note = partial(self._note, user_id, quota)
-            return await worker.ask(message, seconds, note)
+            try:
+                return await (await self._worker(user_id, file)).ask(message, seconds, note)
+            except NotReceived:
+                # It had ended since the last call.
+                return await (await self._worker(user_id, file)).ask(message, seconds, note)
 
     async def _note(self, user_id: str, quota: Quota | None, size: messages.Size) -> None:
         async with self._storage.growing(user_id):
@@ -293,11 +296,15 @@ class SqliteTables:
 
     # Opening
 
-    async def _opened(self, user_id: str, file: _OpenFile) -> Worker:
-        await self._prepare()
+    async def _worker(self, user_id: str, file: _OpenFile) -> Worker:
+        """Return the worker of a file that is held; it is opened if it is not open."""
+        if file.worker is not None and file.worker.alive:
+            return file.worker
         if file.worker is not None:
+            await file.worker.kill()
             file.worker = None
             self._slots -= 1
+        await self._prepare()
         try:
             stored = await self._files.find(user_id) or await self._files.add(user_id)
         except (Unsealable, KeyForgotten) as error:
@@ -370,7 +377,7 @@ class SqliteTables:
             old = await self._files.find(user_id)
             if old is None:
                 return
-            worker = file.worker if file.worker is not None and file.worker.alive else await self._opened(user_id, file)
+            worker = await self._worker(user_id, file)
             new = self._files.new(user_id)
             try:
                 answer = await worker.ask(messages.Copy(str(self._path(new.name)), new.key), _COPY_SECONDS)

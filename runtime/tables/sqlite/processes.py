@@ -48,6 +48,10 @@ class Late(TablesUnavailable):
     """The worker was killed, because it did not answer in time."""
 
 
+class NotReceived(TablesUnavailable):
+    """The worker ended before it read the message."""
+
+
 class Worker:
     """A process with the file of one user. Send one message at a time."""
 
@@ -67,14 +71,16 @@ class Worker:
         """Return the answer. `on_growth` is asked before a change of the size is committed; what it raises is raised
         after the change was taken back.
 
-        Raises Late after `seconds`, and TablesUnavailable if the process ends; then it has ended, and nothing has
-        changed, unless the error is `maybe_done`. If this is cancelled, the process is unusable.
+        Raises Late after `seconds`, and NotReceived or TablesUnavailable if the process ends; then it has ended, and
+        nothing has changed, unless the error is `maybe_done`. TooLong: nothing was sent. If this is cancelled, the
+        process is unusable.
         """
+        content = messages.encode(message)
         is_committing = False
         refusal: SymbiontError | None = None
         try:
             async with asyncio.timeout(seconds) as limit:
-                self._writer.write(messages.encode(message))
+                self._writer.write(content)
                 while isinstance(answer := await self._receive(), Committing):
                     limit.reschedule(asyncio.get_running_loop().time() + COMMIT_SECONDS)
                     if answer.asks:
@@ -86,8 +92,10 @@ class Worker:
             return answer
         except TimeoutError:
             failed: TablesUnavailable = Late("the worker of your tables did not answer in time")
-        except _DISCONNECTED:
-            failed = TablesUnavailable("the worker of your tables ended before it answered", hint="try again")
+        except _DISCONNECTED as error:
+            # A socket is reset, or broken, only if the process ended before it read all that was sent.
+            kind = NotReceived if isinstance(error, OSError) and not is_committing else TablesUnavailable
+            failed = kind("the worker of your tables ended before it answered", hint="try again")
         await self.kill()
         failed.maybe_done = is_committing
         raise failed
