@@ -37,6 +37,7 @@ _LIMITS: Final = (
     (apsw.SQLITE_LIMIT_SQL_LENGTH, MOST_BYTES),
     (apsw.SQLITE_LIMIT_COLUMN, 200),
     (apsw.SQLITE_LIMIT_EXPR_DEPTH, 50),
+    (apsw.SQLITE_LIMIT_PARSER_DEPTH, 250),
     (apsw.SQLITE_LIMIT_COMPOUND_SELECT, 10),
     (apsw.SQLITE_LIMIT_VDBE_OP, 50_000),
     (apsw.SQLITE_LIMIT_FUNCTION_ARG, 64),
@@ -129,8 +130,8 @@ class SealedConnection:
             raise
 
     def limit(self, size: int) -> None:
-        """Let the file grow up to so many bytes, or what it has if that is more; and a little, because a change may take
-        pages before it frees others."""
+        """Let the file grow up to so many bytes, or what it has if that is more; and a little, because a change may
+        take pages before it frees others."""
         ((pages,),) = self.own("PRAGMA page_count")
         self.own(f"PRAGMA max_page_count={min(max(size // PAGE_BYTES, pages) + _SPARE_PAGES, _MOST_PAGES)}")
 

@@ -116,7 +116,7 @@ class SqliteTables:
 
     async def tables(self, user_id: str) -> Sequence[TableInfo]:
         """Return the user's tables by name; none if the user has none."""
-        if await self._files.find(user_id) is None:
+        if await self._stored(user_id) is None:
             return []
         answer = await self._ask(user_id, messages.Describe(), _OPEN_SECONDS)
         assert isinstance(answer, messages.Tables)
@@ -129,7 +129,7 @@ class SqliteTables:
 
     async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
         """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page."""
-        if await self._files.find(user_id) is None:
+        if await self._stored(user_id) is None:
             raise unknown_name("table", table, [], StatementError)
         asked = messages.ReadPage(checked_text(table, "the name of the table"), after, max(1, min(limit, MOST_ROWS)))
         answer = await self._ask(user_id, asked, MOST_SECONDS + MARGIN_SECONDS)
@@ -305,10 +305,7 @@ class SqliteTables:
             file.worker = None
             self._slots -= 1
         await self._prepare()
-        try:
-            stored = await self._files.find(user_id) or await self._files.add(user_id)
-        except (Unsealable, KeyForgotten) as error:
-            raise TablesUnavailable(f"the key of your tables cannot be read: {error}") from None
+        stored = await self._stored(user_id) or await self._files.add(user_id)
         await self._take_slot()
         try:
             worker = await self._template.fork()
@@ -329,6 +326,12 @@ class SqliteTables:
             raise
         file.worker = worker
         return worker
+
+    async def _stored(self, user_id: str) -> TableFile | None:
+        try:
+            return await self._files.find(user_id)
+        except (Unsealable, KeyForgotten) as error:
+            raise TablesUnavailable(f"the key of your tables cannot be read: {error}") from None
 
     async def _take_slot(self) -> None:
         """Wait until another file may be open. The one that was used longest ago is closed for it."""
@@ -374,7 +377,7 @@ class SqliteTables:
     async def _renew(self, user_id: str) -> None:
         """Copy the file of a user to one with a new key, and use that."""
         async with self._held(user_id) as file:
-            old = await self._files.find(user_id)
+            old = await self._stored(user_id)
             if old is None:
                 return
             worker = await self._worker(user_id, file)

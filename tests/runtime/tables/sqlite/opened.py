@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +98,8 @@ def children(process: int) -> list[int]:
 def open_files(process: int) -> list[Path]:
     """Return the files that a process has open."""
     found = []
-    try:
-        for each in Path(f"/proc/{process}/fd").iterdir():
-            found.append(Path(os.readlink(each)))
-    except OSError:
-        return found
+    with suppress(OSError):
+        found += [each.readlink() for each in Path(f"/proc/{process}/fd").iterdir()]
     return found
 
 

@@ -321,7 +321,7 @@ async def test_a_worker_has_nothing_of_the_daemon_or_of_another_user(sql: OpenTa
     for user_id in ("owner", ada):
         await sql.run("CREATE TABLE notes (text)", user_id=user_id)
     for worker, path in sql.workers().items():
-        descriptors = [os.readlink(each) for each in Path(f"/proc/{worker}/fd").iterdir()]
+        descriptors = [str(each.readlink()) for each in Path(f"/proc/{worker}/fd").iterdir()]
         files = [each for each in descriptors if not each.startswith(("socket:", "/dev/null"))]
         assert sorted(files) == [str(path), f"{path}-wal"]
         assert len([each for each in descriptors if each.startswith("socket:")]) == 1

@@ -23,7 +23,8 @@ def file(tmp_path: Path) -> Iterator[OpenFile]:
 
 def rows_of(file: OpenFile, number: int) -> None:
     file.run(
-        "INSERT INTO orders (item) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) SELECT i FROM n",
+        "INSERT INTO orders (item) "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) SELECT i FROM n",
         [number],
     )
 
