@@ -300,7 +300,7 @@ EXHAUSTING: Final[tuple[Attempt, ...]] = (
     "SELECT text FROM notes WHERE text LIKE '" + "%a" * 300 + "'",
     "SELECT text FROM notes WHERE text GLOB '" + "*a" * 300 + "'",
     "INSERT INTO notes (text) VALUES (zeroblob(65536))",
-    "INSERT INTO notes (id) WITH RECURSIVE n(i) AS (SELECT 9 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT i FROM n",
+    "INSERT INTO notes (id) WITH RECURSIVE n(i) AS (SELECT 9 UNION ALL SELECT i + 1 FROM n LIMIT 2e4) SELECT i FROM n",
     "CREATE TABLE a (x)",
     "SELECT x'" + "0" * 19_000,
     "SELECT CAST(x'ff' AS TEXT) AS a",

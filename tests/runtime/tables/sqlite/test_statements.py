@@ -240,7 +240,7 @@ def test_a_table_beyond_the_limit_is_refused(file: OpenFile) -> None:
     "statement",
     [
         "INSERT INTO orders (item) SELECT item FROM orders",
-        "INSERT INTO orders (id, item) SELECT id + 4, item FROM orders WHERE true ON CONFLICT (id) DO UPDATE SET item = 'x'",
+        "INSERT INTO orders (id, item) SELECT id + 4, 'y' FROM orders WHERE true ON CONFLICT DO UPDATE SET item = 'x'",
         "REPLACE INTO orders (id, item) SELECT id + 4, item FROM orders",
         "WITH c AS (SELECT * FROM orders) INSERT INTO orders (item) SELECT item FROM c RETURNING id",
     ],
