@@ -56,10 +56,8 @@ class UserFile:
             self._file.limit(asked.limits.bytes)
             self._limit = asked.limits.bytes
         self._file.deadline = time.monotonic() + asked.seconds
-        if asked.read_only and not self._only_reads(statement):
-            raise Refused(Failed("changes", "the statement may change something"))
-        if statement.reads:
-            ran = self._run_all(statement, values, asked.limits)
+        if statement.reads or asked.read_only:
+            ran = self._run_all(statement, values, asked.limits, only_reads=True)
         else:
             ran = self._change(statement, values, asked.limits, committing)
         return ran if asked.result else Ran([], [], ran.affected_rows, False)
@@ -89,6 +87,7 @@ class UserFile:
             with self._file.transaction():
                 ran = self._run_all(statement, values, limits)
                 if statement.defines:
+                    self._rows.clear()
                     self._look()
                     tables.check_names(self._file)
                 size = self._measured()
@@ -104,37 +103,14 @@ class UserFile:
         self.size = size
         return ran
 
-    def _only_reads(self, statement: Statement) -> bool:
-        """Return True if SQLite finds nothing in the statement that changes something."""
-        if statement.reads or statement.verb != "WITH":
-            return statement.reads
-        readonly: list[bool] = []
-
-        def look(cursor: apsw.Cursor, *_: object) -> bool:
-            readonly.append(cursor.is_readonly)
-            return False
-
-        cursor = self._file.raw.cursor()
-        cursor.exec_trace = look
-        self._file.allowed.begin(statement.verb)
-        try:
-            with self._file.judged():
-                cursor.execute(statement.text, can_cache=False)
-        except apsw.ExecTraceAbort:
-            pass
-        except apsw.Error as error:
-            raise Refused(self._failed(error)) from None
-        finally:
-            cursor.close(True)
-        return all(readonly)
-
-    def _run_all(self, statement: Statement, values: list[Values], limits: Limits) -> Ran:
-        """Run a statement with each of the values; the result has the rows of the first."""
+    def _run_all(self, statement: Statement, values: list[Values], limits: Limits, *, only_reads: bool = False) -> Ran:
+        """Run a statement with each of the values; the result has the rows of the first. `only_reads`: refuse one that
+        may change something."""
         first = Ran([], [], 0, False)
         affected = 0
         for number, each in enumerate(values):
             try:
-                ran = self._run(statement, each, limits)
+                ran = self._run(statement, each, limits, only_reads=only_reads)
             except Refused as refusal:
                 refusal.failed = msgspec.structs.replace(refusal.failed, row=number)
                 raise
@@ -143,7 +119,7 @@ class UserFile:
                 first = ran
         return Ran(first.columns, first.rows, affected, first.truncated)
 
-    def _run(self, statement: Statement, values: Values, limits: Limits) -> Ran:
+    def _run(self, statement: Statement, values: Values, limits: Limits, *, only_reads: bool) -> Ran:
         """Run a statement once."""
         allowed = self._file.allowed
         columns: list[list[str]] = []
@@ -155,7 +131,11 @@ class UserFile:
             if cursor.has_vdbe:
                 if columns:
                     raise refused("only one statement may be given", "call once for each")
-                columns.append(_columns(cursor, statement))
+                if cursor.is_explain:
+                    raise refused("EXPLAIN is not allowed")
+                if only_reads and not cursor.is_readonly:
+                    raise Refused(Failed("changes", "the statement may change something"))
+                columns.append(_columns(cursor))
                 before.update(self._counted(limits))
             return True
 
@@ -166,7 +146,7 @@ class UserFile:
         try:
             with self._file.judged():
                 for row in cursor.execute(statement.text, values, can_cache=False):
-                    if not found.add(row) and statement.reads:
+                    if not found.add(row) and only_reads:
                         break
         except (apsw.Error, UnicodeDecodeError, ValueError, OverflowError, TypeError, MemoryError) as error:
             raise Refused(self._failed(error)) from None
@@ -204,7 +184,7 @@ class UserFile:
                 self._rows[table] = tables.count(self._file, table)
                 if self._rows[table] > max(limits.rows, count):
                     raise _TooManyRows(table)
-        if not before:
+        if limits.rows is None:
             self._rows.clear()
 
     def _check_size(self, size: Size, limits: Limits) -> None:
@@ -222,11 +202,8 @@ class UserFile:
         self._file.allowed.know(tables.names(self._file))
 
 
-def _columns(cursor: apsw.Cursor, statement: Statement) -> list[str]:
-    """Return the names of the result's columns. Raises Refused if two are the same, and for what is no statement of its
-    kind."""
-    if cursor.is_explain or (statement.reads and not cursor.is_readonly):
-        raise refused(f"this {statement.verb} is not allowed")
+def _columns(cursor: apsw.Cursor) -> list[str]:
+    """Return the names of the result's columns. Raises Refused if two are the same."""
     columns = [each[0] for each in cursor.description or ()]
     twice = next((name for at, name in enumerate(columns) if name in columns[:at]), None)
     if twice is not None:

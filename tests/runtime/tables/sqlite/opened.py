@@ -35,11 +35,21 @@ class OpenFile:
         self.sizes: list[tuple[int, bool]] = []
         self.file = UserFile(self.path, KEY, known=False)
 
-    def run(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = (), **limits: Any) -> Ran:
+    def run(
+        self,
+        statement: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        read_only: bool = False,
+        **limits: Any,
+    ) -> Ran:
         """Run a statement. Raises Refused."""
         given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
         allowed = Limits(*(limits.get(name, getattr(self.limits, name)) for name in ("tables", "rows", "bytes")))
-        return self.file.run(Run(statement, [given], allowed), lambda size, asks: self.sizes.append((size.bytes, asks)))
+        return self.file.run(
+            Run(statement, [given], allowed, 5.0, read_only=read_only),
+            lambda size, asks: self.sizes.append((size.bytes, asks)),
+        )
 
     def refused(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = (), **limits: Any) -> Failed:
         """Return why a statement is refused."""

@@ -256,6 +256,32 @@ def test_rows_beyond_the_limit_are_refused_and_none_is_kept(file: OpenFile, stat
     file.run("INSERT INTO orders (item) VALUES ('c')", rows=10)
 
 
+def test_rows_are_counted_also_after_tables_were_exchanged_and_without_a_limit(file: OpenFile) -> None:
+    file.run("CREATE TABLE b (n)")
+    file.run("INSERT INTO b VALUES (1)", rows=10)
+    rows_of(file, 10)
+    file.run("DROP TABLE b", rows=10)
+    file.run("ALTER TABLE orders RENAME TO b", rows=10)
+    assert file.refused("INSERT INTO b (item) VALUES ('x')", rows=10).count == 10
+    file.run("DELETE FROM b WHERE id > 5", rows=10)
+    file.run("INSERT INTO b (item) VALUES ('x')", rows=10)
+    file.run("INSERT INTO b (item) SELECT item FROM b", rows=None)
+    assert file.refused("INSERT INTO b (item) VALUES ('x')", rows=10).count == 12
+
+
+def test_what_may_only_read_is_refused_before_it_changes_anything(file: OpenFile) -> None:
+    assert file.run("WITH c AS (SELECT ? AS a) SELECT a FROM c", [7], read_only=True).rows == [[7]]
+    for statement in (
+        "INSERT INTO orders (item) VALUES ('x')",
+        "WITH c AS (SELECT 'x' AS a) INSERT INTO orders (item) SELECT a FROM c",
+        "WITH c AS (SELECT 1) DELETE FROM orders RETURNING id",
+        "CREATE TABLE IF NOT EXISTS orders2 (a)",
+        "DROP TABLE orders",
+    ):
+        assert file.refused(statement, read_only=True).reason == "changes"
+    assert file.value("SELECT count(*) AS n FROM orders") == 0
+
+
 def test_beyond_the_limit_of_rows_what_adds_none_is_allowed(file: OpenFile) -> None:
     rows_of(file, 20)
     file.run("INSERT INTO orders (id, item) VALUES (1, 'x') ON CONFLICT DO UPDATE SET item = excluded.item", rows=10)
@@ -289,7 +315,7 @@ def test_a_change_of_size_waits_for_permission_and_one_that_is_refused_is_taken_
     assert file.sizes[-1][1] is True
     before = file.file.size
     with pytest.raises(Refused):
-        file.file.run(Run("DELETE FROM orders", [[]], Limits(5, 10, 10_000_000)), refuse)
+        file.file.run(Run("DELETE FROM orders", [[]], Limits(5, 10, 10_000_000), 5.0), refuse)
     assert file.file.size == before
     assert file.value("SELECT count(*) AS n FROM orders") == 2
 
