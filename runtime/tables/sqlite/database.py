@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
+import msgspec
 import structlog
 
 from runtime.crypto import KeyForgotten, Unsealable
@@ -54,6 +55,7 @@ _OPEN_SECONDS: Final = 60.0
 _WAIT_SECONDS: Final = 30.0
 _CLOSE_SECONDS: Final = 5.0
 _COPY_SECONDS: Final = 900.0
+_LONGEST_MESSAGE: Final = 500
 
 
 class _OpenFile:
@@ -410,6 +412,7 @@ class SqliteTables:
     # Failures
 
     async def _failure(self, user_id: str, failed: Failed, quota: Quota | None) -> SymbiontError:
+        failed = msgspec.structs.replace(failed, message=_line(failed.message))
         match failed.reason:
             case "changes":
                 return ReadOnlyStatement(failed.message, hint=failed.hint)
@@ -427,6 +430,11 @@ class SqliteTables:
                 log.error("tables_unusable", user_id=user_id, reason=failed.message)
                 return TablesUnavailable(f"the file of your tables {failed.message}", hint=failed.hint)
         return TablesUnavailable(f"{failed.message}; nothing was changed", hint=failed.hint)
+
+
+def _line(text: str) -> str:
+    """Return a text as one short line: names in it may have any characters."""
+    return "".join(each if each.isprintable() else " " for each in text[:_LONGEST_MESSAGE])
 
 
 def _json_value(value: Scalar) -> Value:

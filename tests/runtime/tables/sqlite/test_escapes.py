@@ -57,11 +57,13 @@ class Attacked:
     async def attempt(self, attempt: Attempt) -> SymbiontError | None:
         """Run an attempt; return its error. Anything that is no error of this product fails the test."""
         statement, parameters = attempt if isinstance(attempt, tuple) else (attempt, [])
+        failure = None
         try:
             await self.sql.run(self._named(statement), self._named(parameters), quota=QUOTA)
         except SymbiontError as error:
-            return error
-        return None
+            failure = error
+        assert failure is None or failure.line().isprintable()
+        return failure
 
     async def check(self) -> None:
         """Assert that nothing but the owner's tables has changed, and that these can be used."""
