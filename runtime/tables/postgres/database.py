@@ -1,0 +1,472 @@
+"""The SQL tables of all users in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+import asyncpg
+
+from runtime.database.connection import Database
+from runtime.errors import SymbiontError
+from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
+from runtime.tables.postgres import measuring
+from runtime.tables.postgres.connections import UserConnection, UserConnections
+from runtime.tables.postgres.errors import (
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    no_column,
+    no_table,
+    too_long,
+    translated,
+)
+from runtime.tables.postgres.logins import Login, Logins, StorageRows
+from runtime.tables.postgres.measuring import Measured, quoted
+from runtime.tables.postgres.placeholders import numbered, tokens_of
+from runtime.tables.postgres.roles import Roles
+from runtime.tables.postgres.sizes import SHORT_PARAMETER
+from runtime.tables.postgres.statement import Checked, check
+from runtime.tables.postgres.values import from_postgres, to_postgres
+from runtime.tables.postgres.allowed import RESULTS
+from runtime.tables.quota import Quota
+from runtime.tables.sql_database import (
+    MOST_BYTES,
+    MOST_ROW_BYTES,
+    MOST_ROWS,
+    MOST_SECONDS,
+    Dialect,
+    Parameters,
+    StatementResult,
+    TableInfo,
+    TablePage,
+    Value,
+)
+
+Result = TypeVar("Result")
+
+WATCH_SECONDS: Final = 1.0
+"""Seconds beyond MOST_SECONDS, after which a statement that the server did not cancel loses its connection."""
+_FETCHED_BYTES: Final = 8_000_000
+"""Maximum bytes of the rows that are fetched at a time."""
+_KEPT_STATEMENTS: Final = 300
+_KEPT_LOGINS: Final = 10_000
+_RECLAIMED: Final = 200
+"""Deleted rows after which their space is reclaimed at once."""
+_PLACE: Final = re.compile(r"\(\d{1,10},\d{1,5}\)", re.ASCII)
+
+
+class TableStorage(StorageRows, Protocol):
+    """Counts what users store."""
+
+    def growing(self, user_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold the storage of a user while it may grow."""
+
+    async def note_tables(self, user_id: str, count: int, size: int, quota: Quota | None = None) -> None:
+        """Store how many tables a user has, and their bytes; with a quota, only if there is room. Raises
+        QuotaExceeded."""
+
+
+class _Statement(NamedTuple):
+    """A statement with its parameters, one list for each time that it runs."""
+
+    checked: Checked
+    rows: Sequence[Sequence[Value]]
+
+
+class PostgresTables:
+    """`SqlDatabase` on PostgreSQL. See `runtime.tables.postgres`."""
+
+    dialect: Dialect = "postgresql"
+
+    def __init__(self, database: Database, url: str, storage: TableStorage) -> None:
+        """`url`: of `database`. Opens nothing."""
+        self._roles = Roles(database)
+        self._logins = Logins(database, storage)
+        self._storage = storage
+        self._connections = UserConnections(url)
+        self._known: OrderedDict[str, Login] = OrderedDict()
+        self._checked: OrderedDict[tuple[str, int, bool], Checked] = OrderedDict()
+        self._noted: set[str] = set()
+
+    async def unavailable(self) -> str | None:
+        """Return in one line why no user can have tables; None: they can. Raises `TablesUnavailable`."""
+        return await self._roles.reason()
+
+    async def run(self, user_id: str, statement: str, parameters: Parameters, quota: Quota) -> StatementResult:
+        """See `SqlDatabase.run`."""
+        return await self._run(user_id, self._prepared(statement, [parameters]), quota)
+
+    async def run_for_each(
+        self, user_id: str, statement: str, rows: Sequence[Parameters], quota: Quota
+    ) -> StatementResult:
+        """See `SqlDatabase.run_for_each`."""
+        if not rows:
+            return StatementResult((), (), 0, truncated=False)
+        prepared = self._prepared(statement, rows)
+        if prepared.checked.kind not in ("insert", "update", "delete"):
+            raise StatementError("only INSERT, UPDATE and DELETE run for many rows")
+        return await self._run(user_id, prepared, quota)
+
+    async def tables(self, user_id: str) -> Sequence[TableInfo]:
+        """See `SqlDatabase.tables`."""
+
+        async def read(connection: UserConnection) -> Sequence[TableInfo]:
+            found = []
+            for name, columns in (await measuring.columns_of_tables(connection)).items():
+                count = await connection.raw.fetchval(f"SELECT pg_catalog.count(*) FROM {quoted(name)}")
+                found.append(TableInfo(name, columns, count))
+            return found
+
+        return await self._reading(user_id, read, ())
+
+    async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
+        """See `SqlDatabase.page`."""
+        if after is not None and not _PLACE.fullmatch(after):
+            raise StatementError("after: not the place of a page")
+
+        async def read(connection: UserConnection) -> TablePage:
+            known = await measuring.columns_of_tables(connection)
+            if table not in known:
+                raise no_table(table, list(known))
+            names = [column.name for column in known[table]]
+            # A row keeps its place until it is changed.
+            chosen = ", ".join(["t.ctid::pg_catalog.text", *(f"t.{quoted(name)}" for name in names)])
+            where = f" WHERE t.ctid > '{after}'::pg_catalog.tid" if after else ""
+            sql = f"SELECT {chosen} FROM {quoted(table)} AS t{where} ORDER BY t.ctid LIMIT {int(limit) + 1}"
+            rows, size, more = [], 0, False
+            async with connection.raw.transaction(readonly=True):
+                statement = await connection.raw.prepare(sql)
+                kinds = [_kind(each.type) for each in statement.get_attributes()]
+                async for row in statement.cursor(prefetch=50):
+                    values = [from_postgres(value, kind) for value, kind in zip(row, kinds, strict=True)]
+                    size += _size_of(values)
+                    if len(rows) == limit or (rows and size > MOST_BYTES):
+                        more = True
+                        break
+                    rows.append(values)
+            last = str(rows[-1][0]) if more else None
+            return TablePage(names, [row[1:] for row in rows], last)
+
+        empty = TablePage((), (), None)
+        found = await self._reading(user_id, read, empty)
+        if found is empty:
+            raise no_table(table, ())
+        return found
+
+    async def size(self, user_id: str) -> int:
+        """See `SqlDatabase.size`."""
+        measured = await self._reading(user_id, measuring.measure, Measured(0, 0))
+        return measured.bytes
+
+    async def drop(self, user_id: str) -> None:
+        """See `SqlDatabase.drop`."""
+        name = await self._logins.name(user_id)
+        self._known.pop(user_id, None)
+        if name is None:
+            return
+        await self._connections.forget(name)
+        await self._roles.drop(name)
+        # Last, so that an end of the process in between leaves the name for the next try.
+        await self._logins.forget(user_id, name)
+
+    async def close(self) -> None:
+        """See `SqlDatabase.close`."""
+        await self._connections.close()
+
+    def _prepared(self, statement: str, rows: Sequence[Parameters]) -> _Statement:
+        """Check a statement and its parameters. Raises StatementError."""
+        first = numbered(statement, rows[0])
+        values = [_in_order(row, first.names, first.count) for row in rows]
+        short = all(_is_short(value) for row in values for value in row)
+        key = (first.statement, first.count, short)
+        checked = self._checked.get(key)
+        if checked is None:
+            checked = check(first.statement, first.count, SHORT_PARAMETER if short else MOST_ROW_BYTES)
+            self._checked[key] = checked
+            if len(self._checked) > _KEPT_STATEMENTS:
+                self._checked.popitem(last=False)
+        return _Statement(checked, values)
+
+    async def _run(self, user_id: str, statement: _Statement, quota: Quota) -> StatementResult:
+        if statement.checked.kind == "read":
+            return await self._connected(user_id, lambda connection: _read(connection, statement))
+        async with self._storage.growing(user_id):
+            return await self._connected(
+                user_id, lambda connection: self._change(user_id, connection, statement, quota)
+            )
+
+    async def _change(
+        self, user_id: str, connection: UserConnection, statement: _Statement, quota: Quota
+    ) -> StatementResult:
+        checked, raw = statement.checked, connection.raw
+        transaction = raw.transaction()
+        await transaction.start()
+        try:
+            await measuring.lock(connection)
+            before = await measuring.measure(connection)
+            result = await _rows(connection, statement)
+            after = await measuring.measure(connection)
+            await _check_counts(connection, checked, before, after, result, quota)
+            if after.bytes > before.bytes or user_id not in self._noted:
+                grown = after.bytes > before.bytes
+                await self._storage.note_tables(user_id, after.tables, after.bytes, quota if grown else None)
+        except BaseException as error:
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                if not raw.is_closed() and not isinstance(error, (asyncio.CancelledError, TimeoutError)):
+                    await transaction.rollback()
+            if isinstance(error, QuotaExceeded):
+                await self._reclaim(user_id, connection, checked.table)
+            raise
+        try:
+            await transaction.commit()
+        except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError, OSError) as error:
+            lost = TablesUnavailable("the connection to PostgreSQL was lost while the change was stored")
+            lost.maybe_done = True
+            raise lost from error
+        if checked.kind in ("define", "drop"):
+            connection.forget_prepared()
+        if checked.kind == "delete" and result.affected_rows >= _RECLAIMED:
+            await self._reclaim(user_id, connection, checked.table)
+        elif after.bytes < before.bytes:
+            await self._storage.note_tables(user_id, after.tables, after.bytes)
+        self._noted.add(user_id)
+        return result
+
+    async def _reclaim(self, user_id: str, connection: UserConnection, table: str | None) -> None:
+        """Return the space of deleted rows, and of those that a rollback has left. A failure leaves it to autovacuum."""
+        with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, SymbiontError):
+            if table is not None:
+                await connection.raw.execute(f"VACUUM {quoted(table)}")
+            after = await measuring.measure(connection)
+            await self._storage.note_tables(user_id, after.tables, after.bytes)
+
+    async def _reading(
+        self, user_id: str, work: Callable[[UserConnection], Awaitable[Result]], nothing: Result
+    ) -> Result:
+        """Run `work`; return `nothing` for a user without tables."""
+        if user_id not in self._known and await self._logins.find(user_id) is None:
+            return nothing
+        return await self._connected(user_id, work)
+
+    async def _connected(self, user_id: str, work: Callable[[UserConnection], Awaitable[Result]]) -> Result:
+        """Run `work` with a connection of the user. Everything of asyncpg is translated."""
+        async with self._connection(user_id) as connection:
+            try:
+                async with asyncio.timeout(MOST_SECONDS + WATCH_SECONDS):
+                    return await work(connection)
+            except TimeoutError:
+                await self._abandon(connection)
+                raise too_long() from None
+            except asyncio.CancelledError:
+                await self._abandon(connection)
+                raise
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError, OverflowError) as error:
+                raise await _explained(connection, error) from error
+
+    async def _abandon(self, connection: UserConnection) -> None:
+        """Drop a connection that does not answer, and end its process on the server, as far as it can be ended."""
+        connection.raw.terminate()
+        with suppress(SymbiontError, TimeoutError):
+            async with asyncio.timeout(WATCH_SECONDS):
+                await self._roles.terminate(connection.login.name, connection.process)
+
+    @asynccontextmanager
+    async def _connection(self, user_id: str) -> AsyncIterator[UserConnection]:
+        login = self._known.get(user_id) or await self._login(user_id)
+        taken = self._connections.of(login)
+        try:
+            connection = await taken.__aenter__()
+        except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidPasswordError):
+            # The role is gone, such as after the database was restored, or has another password.
+            login = await self._login(user_id, anew=True)
+            taken = self._connections.of(login)
+            try:
+                connection = await taken.__aenter__()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                raise translated(error) from error
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise translated(error) from error
+        try:
+            yield connection
+        finally:
+            await taken.__aexit__(None, None, None)
+
+    async def _login(self, user_id: str, *, anew: bool = False) -> Login:
+        login = await self._logins.find(user_id)
+        if login is None or anew:
+            pool = await self._roles.pool()
+            login = await self._logins.claim(user_id, self._roles.new_name, pool)
+            await self._roles.make(login)
+        self._known[user_id] = login
+        if len(self._known) > _KEPT_LOGINS:
+            self._known.popitem(last=False)
+        return login
+
+
+async def _read(connection: UserConnection, statement: _Statement) -> StatementResult:
+    most = statement.checked.most_rows
+    if most is not None and most * statement.checked.row_bytes <= _FETCHED_BYTES:
+        return await _rows(connection, statement)  # no statement that reads can change anything
+    async with connection.raw.transaction(readonly=True):
+        return await _rows(connection, statement)
+
+
+async def _rows(connection: UserConnection, statement: _Statement) -> StatementResult:
+    """Run the statement for all its parameters, and return the result of all together."""
+    checked = statement.checked
+    prepared = await connection.prepare(checked.sql)
+    names, kinds = _columns(prepared, checked)
+    types = [_kind(each) for each in prepared.get_parameters()]
+    rows: list[list[Value]] = []
+    size = affected = 0
+    truncated = False
+    for parameters in statement.rows:
+        values = [
+            to_postgres(value, kind, at) for at, (value, kind) in enumerate(zip(parameters, types, strict=True), 1)
+        ]
+        async for batch in _batches(prepared, values, checked):
+            for row in batch:
+                if checked.counted:
+                    _check_row(row[-1])
+                affected += 1
+                if truncated or not names:
+                    continue
+                converted = [from_postgres(row[at], kind) for at, kind in enumerate(kinds)]
+                size += _size_of(converted)
+                truncated = len(rows) == MOST_ROWS or size > MOST_BYTES
+                if not truncated:
+                    rows.append(converted)
+            if truncated and checked.kind == "read":
+                break
+        if checked.kind == "delete" and not names:
+            affected += _affected(prepared.get_statusmsg())
+    return StatementResult(names, rows, 0 if checked.kind in ("read", "define", "drop") else affected, truncated)
+
+
+async def _batches(prepared: Any, values: Sequence[Any], checked: Checked) -> AsyncIterator[Sequence[Any]]:
+    """Yield the rows of a result, no more at a time than fit into _FETCHED_BYTES."""
+    returns = bool(prepared.get_attributes())
+    if not returns or (checked.most_rows is not None and checked.most_rows * checked.row_bytes <= _FETCHED_BYTES):
+        yield await prepared.fetch(*values)
+        return
+    most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES // max(1, checked.row_bytes)))
+    cursor = await prepared.cursor(*values)
+    while True:
+        batch = await cursor.fetch(most)
+        yield batch
+        if len(batch) < most:
+            return
+
+
+def _columns(prepared: Any, checked: Checked) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names and the types of the columns of a result. Raises StatementError for names that are there twice,
+    and for types that are no values."""
+    attributes = prepared.get_attributes()
+    if checked.counted:
+        attributes = attributes[:-1]
+    names = [each.name for each in attributes]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise StatementError(
+            f"two columns of the result are called {repeated[0]}", hint=f"name them: {repeated[0]} AS other_name"
+        )
+    kinds = [_kind(each.type) for each in attributes]
+    for name, kind in zip(names, kinds, strict=True):
+        if kind not in RESULTS:
+            raise StatementError(f"the column {name} has the type {kind}, which is no value", hint="name its columns")
+    return names, kinds
+
+
+def _kind(kind: Any) -> str:
+    return f"{kind.name[:-2]}[]" if kind.name.endswith("[]") else str(kind.name)
+
+
+def _check_row(size: int | None) -> None:
+    if size is not None and size > MOST_ROW_BYTES:
+        raise StatementError(
+            f"a row would take {size:,} bytes", hint=f"a row has at most {MOST_ROW_BYTES:,}; divide the text into rows"
+        )
+
+
+async def _check_counts(
+    connection: UserConnection,
+    checked: Checked,
+    before: Measured,
+    after: Measured,
+    result: StatementResult,
+    quota: Quota,
+) -> None:
+    if checked.kind == "define":
+        await measuring.check_definitions(connection)
+    if quota.tables is not None and after.tables > max(quota.tables, before.tables):
+        raise QuotaExceeded(
+            f"{quota.tables} tables may exist, {before.tables} are used, 0 are free", hint="drop a table first"
+        )
+    if quota.rows is not None and checked.kind == "insert" and result.affected_rows:
+        assert checked.table is not None
+        count = await measuring.rows_beyond(connection, checked.table, quota.rows, after.bytes)
+        if count is not None:
+            earlier = count - result.affected_rows
+            raise QuotaExceeded(
+                f"{quota.rows:,} rows may be in a table, {earlier:,} are in {checked.table},"
+                f" {max(0, quota.rows - earlier):,} are free",
+                hint="delete rows first",
+            )
+
+
+async def _explained(connection: UserConnection, error: BaseException) -> SymbiontError:
+    """Return the error with the nearest of the user's own tables or columns, if a name is wrong."""
+    known = translated(error)
+    code = getattr(error, "sqlstate", None)
+    if code not in (UNDEFINED_TABLE, UNDEFINED_COLUMN) or connection.raw.is_closed():
+        return known
+    with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, SymbiontError):
+        name = _name_at(error)
+        tables = await measuring.columns_of_tables(connection)
+        if code == UNDEFINED_TABLE:
+            return no_table(name, list(tables))
+        columns = [column for each in tables.values() for column in each]
+        return no_column(name, columns)
+    return known
+
+
+def _name_at(error: Any) -> str:
+    """Return the name that an error is about, by its position: messages may be in any language."""
+    position = int(error.position) - 1
+    tokens = [token for token in tokens_of(error.query) if token.start >= position]
+    names = tokens[:1]
+    while len(tokens) > 2 and tokens[1].text == ".":
+        tokens = tokens[2:]
+        names = tokens[:1]
+    return names[0].text.strip('"')
+
+
+def _in_order(row: Parameters, names: Sequence[str] | None, count: int) -> Sequence[Value]:
+    if isinstance(row, Mapping):
+        missing = [name for name in names or () if name not in row]
+        if missing:
+            raise StatementError(f"params has no value for :{missing[0]}")
+        return [row[name] for name in names or ()]
+    if names is not None or len(row) != count:
+        raise StatementError(f"each row needs {count} values, and one has {len(row)}")
+    return row
+
+
+def _is_short(value: Value) -> bool:
+    if isinstance(value, str):
+        return len(value) * 4 <= SHORT_PARAMETER or len(value.encode(errors="replace")) <= SHORT_PARAMETER
+    return not isinstance(value, (list, dict)) or len(json.dumps(value)) <= SHORT_PARAMETER
+
+
+def _size_of(values: Sequence[Value]) -> int:
+    return len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")) + 1
+
+
+def _affected(status: str | None) -> int:
+    number = (status or "").rpartition(" ")[2]
+    return int(number) if number.isdigit() else 0

@@ -1,0 +1,227 @@
+"""The schema and the login role of each user, made and dropped by the daemon's own role.
+
+The schema belongs to the daemon, so that it can be dropped whatever is in it; the user's role may use it and create
+tables in it, and has rights on nothing else. The daemon is a member of the role, which is never a member of the daemon's.
+Either the daemon may create roles (CREATEROLE), or it has a pool of prepared ones; see `grants`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import asyncpg
+import structlog
+
+from runtime.database.connection import Database
+from runtime.tables.postgres.errors import translated
+from runtime.tables.postgres.logins import Login
+
+OLDEST: Final = 13
+"""Oldest version of PostgreSQL."""
+MOST_CONNECTIONS: Final = 6
+"""Maximum connections of a user's role, of all daemons together, with those that do not answer."""
+_SECONDS: Final = 10
+"""Maximum seconds of a statement here."""
+_BATCH: Final = 50
+"""Tables that are dropped in one transaction: each takes several of the server's locks."""
+_TEMPORARY_BYTES: Final = "256MB"
+_log = structlog.get_logger("symbiont.tables")
+
+
+class Roles:
+    """Makes and drops roles and schemas. Its methods raise `TablesUnavailable` if PostgreSQL does not respond."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.prefix = f"symbi_{database.id[:8]}_"
+        """How the names of this database's roles begin; roles belong to the whole server."""
+
+    def new_name(self) -> str:
+        """Return a new name for a role and its schema."""
+        return f"{self.prefix}{secrets.token_hex(8)}"
+
+    async def reason(self) -> str | None:
+        """Return in one line why users cannot have tables; None: they can."""
+        async with self._connected() as connection:
+            if connection.get_server_version().major < OLDEST:
+                return f"SQL tables need PostgreSQL {OLDEST} or newer"
+            creates_schemas = await connection.fetchval(
+                "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')"
+            )
+            if creates_schemas and (await _creates_roles(connection) or await self._pool(connection)):
+                return None
+            lacking = "create schemas" if not creates_schemas else "create roles, and has no prepared ones"
+            return f"the role of the database may not {lacking}: run the SQL that `symbi database grant-sql` prints"
+
+    async def pool(self) -> Sequence[str] | None:
+        """Return the names of prepared roles; None if roles can be created."""
+        async with self._connected() as connection:
+            return None if await _creates_roles(connection) else await self._pool(connection)
+
+    async def make(self, login: Login) -> None:
+        """Make the role and the schema of a login unless they exist, and set its password."""
+        name = _quoted(login.name)
+        async with self._connected() as connection, connection.transaction():
+            await _lock(connection, login.name)
+            if not await _exists(connection, login.name):
+                await connection.execute(
+                    f"CREATE ROLE {name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS"
+                    f" CONNECTION LIMIT {MOST_CONNECTIONS}"
+                )
+                await connection.execute(f"GRANT {name} TO CURRENT_USER")
+            await self._set_password(connection, login.name, scram_verifier(login.password))
+            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
+            await connection.execute(f"REVOKE ALL ON SCHEMA {name} FROM PUBLIC")
+            await connection.execute(f"GRANT USAGE, CREATE ON SCHEMA {name} TO {name}")
+            await self._optional(connection, login.name)
+
+    async def drop(self, name: str) -> None:
+        """Drop the schema and the role, and all that belongs to the role; a prepared role stays for another user."""
+        async with self._connected() as connection:
+            if await _exists(connection, name):
+                async with connection.transaction():
+                    await _lock(connection, name)
+                    await self._set_password(connection, name, None)
+                await connection.fetch(
+                    "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = $1",
+                    name,
+                )
+            await self._drop_tables(connection, name)
+            async with connection.transaction():
+                await _lock(connection, name)
+                await connection.execute(f"DROP SCHEMA IF EXISTS {_quoted(name)} CASCADE")
+                if await _exists(connection, name):
+                    await self._drop_role(connection, name)
+
+    async def terminate(self, name: str, process: int) -> None:
+        """End a connection of a role that does not answer, by its process on the server."""
+        async with self._connected() as connection:
+            await connection.fetch(
+                "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity"
+                " WHERE pid = $1 AND usename = $2",
+                process,
+                name,
+            )
+
+    async def _drop_tables(self, connection: Any, name: str) -> None:
+        while names := await connection.fetch(
+            "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE n.nspname = $1 AND c.relkind = 'r' LIMIT $2",
+            name,
+            _BATCH,
+        ):
+            tables = ", ".join(f"{_quoted(name)}.{_quoted(each['relname'])}" for each in names)
+            await connection.execute(f"DROP TABLE IF EXISTS {tables} CASCADE")
+
+    async def _drop_role(self, connection: Any, name: str) -> None:
+        await connection.execute(f"SET LOCAL ROLE {_quoted(name)}")
+        await connection.execute(f"DROP OWNED BY {_quoted(name)}")
+        await connection.execute("RESET ROLE")
+        database = _quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
+        await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {_quoted(name)}")
+        if self._is_prepared(name) or not await _creates_roles(connection):
+            return
+        try:
+            async with connection.transaction():
+                await connection.execute(f"DROP ROLE {_quoted(name)}")
+        except asyncpg.DependentObjectsStillExistError:
+            # A copy of this database on the same server has the same names. The role can no longer log in.
+            _log.warning("role_kept", role=name, reason="another database of this server has objects of it")
+
+    @staticmethod
+    async def _set_password(connection: Any, name: str, verifier: str | None) -> None:
+        # As the role itself, which needs no right of the daemon but to be a member of it.
+        await connection.execute(f"SET LOCAL ROLE {_quoted(name)}")
+        password = "NULL" if verifier is None else f"'{verifier}'"
+        await connection.execute(f"ALTER ROLE {_quoted(name)} PASSWORD {password}")
+        await connection.execute("RESET ROLE")
+
+    async def _optional(self, connection: Any, name: str) -> None:
+        """Do what only the owner of the database, or a role with more rights, can do."""
+        database = _quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
+        owns = await connection.fetchval(
+            "SELECT pg_catalog.pg_has_role(datdba, 'USAGE') FROM pg_catalog.pg_database"
+            " WHERE datname = pg_catalog.current_database()"
+        )
+        statements = [f"ALTER ROLE {_quoted(name)} SET temp_file_limit = '{_TEMPORARY_BYTES}'"]
+        if owns:
+            statements += [
+                f"GRANT CONNECT ON DATABASE {database} TO {_quoted(name)}",
+                f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC",
+            ]
+        for statement in statements:
+            await _try(connection, statement)
+
+    async def _pool(self, connection: Any) -> Sequence[str]:
+        rows = await connection.fetch(
+            "SELECT rolname FROM pg_catalog.pg_roles WHERE pg_catalog.starts_with(rolname, $1) AND rolcanlogin"
+            " AND NOT rolsuper AND pg_catalog.pg_has_role(oid, 'MEMBER') ORDER BY rolname",
+            f"{self.prefix}{PREPARED}",
+        )
+        return [row["rolname"] for row in rows]
+
+    def _is_prepared(self, name: str) -> bool:
+        return name.startswith(f"{self.prefix}{PREPARED}")
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Any]:
+        connection = None
+        try:
+            connection = await self._database.session()
+            await connection.execute(
+                f"SET statement_timeout = '{_SECONDS}s'; SET lock_timeout = '{_SECONDS // 2}s';"
+                " SET search_path = pg_catalog"
+            )
+            yield connection
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise translated(error) from error
+        finally:
+            if connection is not None:
+                connection.terminate()
+
+
+PREPARED: Final = "pool_"
+"""How the names of prepared roles go on after the prefix."""
+
+
+def scram_verifier(password: str) -> str:
+    """Return what PostgreSQL stores of a password (RFC 5803), so that the password is in no log of the server."""
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 4096)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    server = hmac.digest(salted, b"Server Key", "sha256")
+    salt_text, stored_text, server_text = (base64.b64encode(each).decode() for each in (salt, stored, server))
+    return f"SCRAM-SHA-256$4096:{salt_text}${stored_text}:{server_text}"
+
+
+async def _try(connection: Any, statement: str) -> None:
+    """Run what may be beyond the rights of the daemon's role."""
+    with suppress(asyncpg.InsufficientPrivilegeError):
+        async with connection.transaction():
+            await connection.execute(statement)
+
+
+async def _creates_roles(connection: Any) -> bool:
+    return bool(
+        await connection.fetchval(
+            "SELECT rolcreaterole OR rolsuper FROM pg_catalog.pg_roles WHERE rolname = CURRENT_USER"
+        )
+    )
+
+
+async def _exists(connection: Any, name: str) -> bool:
+    return bool(await connection.fetchval("SELECT true FROM pg_catalog.pg_roles WHERE rolname = $1", name))
+
+
+async def _lock(connection: Any, name: str) -> None:
+    await connection.fetchval("SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))", name)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,447 @@
+"""Bounds of what a statement may produce, computed from its parse tree before it runs.
+
+PostgreSQL has no limit of memory for a role, and one call of a function ends only when its result is complete: a
+statement that doubles a text thirty times is neither cancelled nor refused. A stored value has at most MOST_ROW_BYTES;
+from there each expression gets an upper bound, and a statement with an expression beyond MOST_VALUE is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from runtime.tables.errors import StatementError
+from runtime.tables.postgres.allowed import COMPARING, COSTLY, FUNCTIONS
+from runtime.tables.sql_database import MOST_ROW_BYTES
+
+MOST_VALUE: Final = 32 * 1024 * 1024
+"""Maximum bytes of a value during a statement."""
+MOST_COMPARED: Final = 500_000_000
+"""Maximum product of the sizes of a text and of what is looked for in it."""
+MOST_LIMIT: Final = 1000
+"""Maximum LIMIT of what an aggregate such as string_agg collects."""
+MOST_COUNT: Final = 10_000
+"""Maximum of a count: of lpad, repeat, generate_series."""
+SHORT_PARAMETER: Final = 4096
+"""Bytes up to which a parameter is taken for short."""
+NUMBER: Final = 150_000
+"""Maximum characters of a NUMERIC."""
+SMALL: Final = 64
+_RECURSIVE: Final = 4 * 1024 * 1024
+"""Bytes to which a text may grow in a recursive query until its time is over, when each round adds one value."""
+
+
+class Scope(NamedTuple):
+    """What surrounds an expression: the bound of its columns, the bounds of the queries in WITH, the maximum number of
+    rows that an aggregate sees (None: no bound), and whether it is in a subquery of an expression."""
+
+    column: int = MOST_ROW_BYTES
+    ctes: Mapping[str, int] = MappingProxyType({})
+    rows: int | None = None
+    nested: bool = False
+
+
+class Sizes:
+    """Computes bounds. `parameter`: the maximum bytes of a parameter. Raises StatementError beyond them."""
+
+    def __init__(self, parameter: int) -> None:
+        self._parameter = parameter
+
+    def statement(self, node: Any) -> int:
+        """Check a statement; return the bound of a row of its result, in bytes."""
+        kind = type(node).__name__
+        if kind == "SelectStmt":
+            largest = self.select(node, Scope())
+            return _width(node, largest)
+        scope = Scope(ctes=self._with(node, Scope()))
+        if getattr(node, "selectStmt", None) is not None:
+            self.select(node.selectStmt, scope)
+        column = self._from(
+            (*(getattr(node, "fromClause", None) or ()), *(getattr(node, "usingClause", None) or ())), scope
+        )
+        scope = scope._replace(column=max(MOST_ROW_BYTES, column))
+        for name, child in fields(node):
+            if name not in ("selectStmt", "withClause", "fromClause", "usingClause", "returningClause"):
+                self._any(child, scope)
+        returning = getattr(node, "returningClause", None)
+        if returning is None:
+            return SMALL
+        return sum(self.expression(target.val, scope) for target in returning.exprs)
+
+    def select(self, node: Any, scope: Scope) -> int:
+        """Return the bound of each column of a query."""
+        scope = scope._replace(ctes=self._with(node, scope))
+        if node.larg is not None:
+            largest = max(self.select(node.larg, scope), self.select(node.rarg, scope))
+            self._rest(node, scope._replace(column=max(scope.column, largest), rows=None))
+            return largest
+        rows = _rows_of(node)
+        inner = scope._replace(column=max(scope.column, self._from(node.fromClause or (), scope)), rows=rows)
+        values = [self.expression(each, inner) for row in node.valuesLists or () for each in row]
+        targets = [self.expression(target.val, inner) for target in node.targetList or ()]
+        self._rest(node, inner)
+        return max((*values, *targets), default=0)
+
+    def expression(self, node: Any, scope: Scope) -> int:
+        """Return the bound of an expression in bytes. Raises StatementError if it is too large."""
+        bound = self._bound(node, scope)
+        if bound > MOST_VALUE:
+            raise StatementError(
+                f"a value of this statement could grow beyond {MOST_VALUE // 1024 // 1024} MiB",
+                hint="shorten what is combined, such as left(column, 1000)",
+            )
+        return bound
+
+    def _bound(self, node: Any, scope: Scope) -> int:
+        if node is None:
+            return 0
+        if isinstance(node, tuple):
+            return sum(self.expression(each, scope) for each in node)
+        match type(node).__name__:
+            case "A_Const":
+                return SMALL if node.isnull else _constant(node.val)
+            case "ParamRef":
+                return self._parameter
+            case "ColumnRef":
+                return scope.column
+            case "A_Expr":
+                return self._operator(node, scope)
+            case "FuncCall":
+                return self._function(node, scope)
+            case "TypeCast":
+                return self._cast(node, scope)
+            case "SubLink":
+                return self._subquery(node, scope)
+            case "CaseExpr":
+                parts = [self.expression(when.result, scope) for when in node.args]
+                self._any((node.arg, *(when.expr for when in node.args)), scope)
+                return max((*parts, self.expression(node.defresult, scope)))
+            case "CoalesceExpr" | "MinMaxExpr":
+                return max(self.expression(each, scope) for each in node.args)
+            case "A_ArrayExpr":
+                elements = node.elements or ()
+                return sum(self.expression(each, scope) + 8 for each in elements) + SMALL
+            case "RowExpr":
+                return sum(self.expression(each, scope) + 8 for each in node.args or ())
+            case "A_Indirection":
+                self._any(node.indirection, scope)
+                return self.expression(node.arg, scope)
+            case "MultiAssignRef":
+                return self.expression(node.source, scope)
+            case "SelectStmt":
+                return self.select(node, scope)
+            case _:
+                self._children(node, scope)
+                return SMALL
+
+    def _operator(self, node: Any, scope: Scope) -> int:
+        left, right = self.expression(node.lexpr, scope), self.expression(node.rexpr, scope)
+        kind, name = node.kind.name, node.name[0].sval
+        if name in COMPARING:
+            _compared(name if "LIKE" not in kind else "LIKE", left, right)
+            return SMALL
+        if kind == "AEXPR_NULLIF":
+            return left
+        if kind != "AEXPR_OP":
+            return SMALL
+        if name == "||":
+            return left + right
+        if name in COSTLY or name in "+-":
+            return max(left, right, NUMBER) if name == "-" else NUMBER
+        return left if name.startswith(("-", "#")) else SMALL
+
+    def _cast(self, node: Any, scope: Scope) -> int:
+        size = self.expression(node.arg, scope)
+        name = node.typeName.names[-1].sval
+        if name in ("varchar", "bpchar") and node.typeName.typmods and not node.typeName.arrayBounds:
+            return min(size, 4 * int(node.typeName.typmods[0].val.ival))
+        return max(size, SMALL)
+
+    def _subquery(self, node: Any, scope: Scope) -> int:
+        self._any(node.testexpr, scope)
+        size = self.select(node.subselect, scope._replace(nested=True))
+        match node.subLinkType.name:
+            case "ARRAY_SUBLINK":
+                limit = _limit(node.subselect)
+                if limit is None:
+                    raise _collected("ARRAY(SELECT ...)", "ARRAY(SELECT name FROM items LIMIT 100)")
+                return limit * (size + 8)
+            case "EXPR_SUBLINK":
+                return size
+        return SMALL
+
+    def _function(self, node: Any, scope: Scope) -> int:
+        name = node.funcname[-1].sval
+        growth = FUNCTIONS[name]
+        arguments = node.args or ()
+        sizes = [self.expression(each, scope) for each in arguments]
+        order = [self.expression(each.node, scope) for each in node.agg_order or ()]
+        self._any((node.agg_filter, node.over), scope)
+        largest = max((*sizes, *order), default=0)
+        match growth:
+            case "small" | "float" | "series" | "pattern":
+                return 10 * SMALL if growth == "pattern" else SMALL
+            case "number":
+                return NUMBER
+            case "largest" | "translate":
+                return largest
+            case "sum":
+                glue = sizes[0] * len(sizes) if name == "concat_ws" and sizes else 0
+                return sum(sizes) + 16 * len(sizes) + glue
+            case "double":
+                return 2 * largest
+            case "cut":
+                length = _integer(arguments[-1]) if len(arguments) == (2 if name == "left" else 3) else None
+                return largest if length is None or length < 0 else min(largest, 4 * length)
+            case "pad":
+                return 4 * _counted(name, arguments, 1)
+            case "repeat":
+                return sizes[0] * _counted(name, arguments, 1)
+            case "replace":
+                return self._replaced(arguments, sizes)
+            case "find":
+                if len(sizes) > 1:
+                    _compared(name, *sizes[:2])
+                return largest
+            case "join":
+                return sizes[0] * (1 + _literal(name, arguments, 1)) if sizes else 0
+            case "split":
+                return 16 * largest
+            case "collect":
+                return self._collected(node, scope, sum(sizes))
+
+    def _replaced(self, arguments: Sequence[Any], sizes: Sequence[int]) -> int:
+        if len(arguments) != 3:
+            return MOST_ROW_BYTES
+        _compared("replace", *sizes[:2])
+        return sizes[0] * max(1, _literal("replace", arguments, 2))
+
+    def _collected(self, node: Any, scope: Scope, size: int) -> int:
+        name = node.funcname[-1].sval
+        # In a subquery of an expression its argument may belong to the query around it, which has other rows.
+        if scope.rows is None or scope.nested or node.over is not None:
+            example = f"SELECT {name}(name, ', ') FROM (SELECT name FROM items ORDER BY name LIMIT 100) AS few"
+            raise _collected(name, example if name == "string_agg" else example.replace("(name, ', ')", "(name)"))
+        return scope.rows * (size + 16)
+
+    def _with(self, node: Any, scope: Scope) -> Mapping[str, int]:
+        clause = getattr(node, "withClause", None)
+        if clause is None:
+            return scope.ctes
+        ctes = dict(scope.ctes)
+        names = {cte.ctename for cte in clause.ctes} if clause.recursive else frozenset()
+        for cte in clause.ctes:
+            inner = scope._replace(ctes=MappingProxyType({**ctes, **dict.fromkeys(names - set(ctes), MOST_ROW_BYTES)}))
+            if clause.recursive and _names_any(cte.ctequery, names):
+                _check_recursion(cte.ctequery, {*names, *ctes})
+                inner = inner._replace(ctes=MappingProxyType({**inner.ctes, **dict.fromkeys(names, _RECURSIVE)}))
+                ctes[cte.ctename] = max(self.select(cte.ctequery, inner), _RECURSIVE)
+            else:
+                ctes[cte.ctename] = self.select(cte.ctequery, inner)
+        return MappingProxyType(ctes)
+
+    def _from(self, items: Iterable[Any], scope: Scope) -> int:
+        """Return the bound of the columns of what is in FROM."""
+        column = 0
+        for item in items:
+            match type(item).__name__:
+                case "RangeVar":
+                    column = max(column, scope.ctes.get(item.relname, MOST_ROW_BYTES))
+                case "RangeSubselect":
+                    inner = scope._replace(nested=scope.nested or bool(item.lateral), column=self._outer(scope, column))
+                    column = max(column, self.select(item.subquery, inner))
+                case "RangeFunction":
+                    inner = scope._replace(nested=True, column=self._outer(scope, column))
+                    column = max(column, *(self.expression(each[0], inner) for each in item.functions))
+                case "JoinExpr":
+                    column = max(
+                        column, self._from((item.larg, item.rarg), scope._replace(column=max(scope.column, column)))
+                    )
+                    self._any(item.quals, scope._replace(column=max(scope.column, column), rows=None))
+        return column
+
+    @staticmethod
+    def _outer(scope: Scope, column: int) -> int:
+        return max(scope.column, column)
+
+    def _rest(self, node: Any, scope: Scope) -> None:
+        names = (
+            "distinctClause",
+            "whereClause",
+            "groupClause",
+            "havingClause",
+            "windowClause",
+            "sortClause",
+            "limitOffset",
+            "limitCount",
+        )
+        for name in names:
+            self._any(getattr(node, name), scope)
+
+    def _any(self, node: Any, scope: Scope) -> None:
+        """Check all expressions in a node or list."""
+        if isinstance(node, tuple):
+            for each in node:
+                self._any(each, scope)
+        elif type(node).__module__ == "pglast.ast":
+            self.expression(node, scope)
+
+    def _children(self, node: Any, scope: Scope) -> None:
+        for _, child in fields(node):
+            self._any(child, scope)
+
+
+def fields(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a node, and their values."""
+    for name in type(node).__slots__:
+        yield name, getattr(node, name)
+
+
+def nodes(node: Any) -> Iterator[Any]:
+    """Yield all nodes below a node or list, and itself."""
+    if isinstance(node, tuple):
+        for each in node:
+            yield from nodes(each)
+    elif type(node).__module__ == "pglast.ast":
+        yield node
+        for _, child in fields(node):
+            yield from nodes(child)
+
+
+def _constant(value: Any) -> int:
+    match type(value).__name__:
+        case "String":
+            return len(value.sval.encode())
+        case "Float":
+            return len(value.fval)
+    return SMALL
+
+
+def _integer(node: Any) -> int | None:
+    if type(node).__name__ == "A_Const" and type(node.val).__name__ == "Integer" and not node.isnull:
+        return int(node.val.ival)
+    return None
+
+
+def _limit(node: Any) -> int | None:
+    limit = _integer(node.limitCount)
+    return limit if limit is not None and 0 <= limit <= MOST_LIMIT else None
+
+
+def _rows_of(node: Any) -> int | None:
+    """Return the maximum rows of what is in FROM; None if there is no bound."""
+    items = node.fromClause or ()
+    if not items:
+        return 1
+    if len(items) != 1 or type(items[0]).__name__ != "RangeSubselect":
+        return None
+    inner = items[0].subquery
+    return len(inner.valuesLists) if inner.valuesLists else _limit(inner)
+
+
+def _counted(name: str, arguments: Sequence[Any], at: int) -> int:
+    count = _integer(arguments[at]) if len(arguments) > at else None
+    if count is None or count > MOST_COUNT:
+        raise StatementError(f"{name} needs a number up to {MOST_COUNT:,} as argument {at + 1}, not an expression")
+    return max(0, count)
+
+
+def _literal(name: str, arguments: Sequence[Any], at: int) -> int:
+    node = arguments[at] if len(arguments) > at else None
+    if type(node).__name__ != "A_Const":
+        raise StatementError(f"{name} needs a text in quotes as argument {at + 1}, not an expression")
+    return _constant(node.val)
+
+
+def _compared(what: str, text: int, part: int) -> None:
+    if text * part > MOST_COMPARED:
+        raise StatementError(
+            f"{what} could take too long: both sides may be long",
+            hint="shorten the one that is looked for, such as left(column, 1000), or use a shorter parameter",
+        )
+
+
+def _collected(name: str, example: str) -> StatementError:
+    return StatementError(
+        f"{name} collects values without a bound", hint=f"collect from a subquery with LIMIT: {example}"
+    )
+
+
+def _width(node: Any, largest: int) -> int:
+    """Return the bound of a row: columns of stored rows are together no longer than these, if each is named once."""
+    while node.larg is not None:
+        node = node.larg
+    relations = [each for each in nodes(node.fromClause or ()) if type(each).__name__ in ("RangeVar", "JoinExpr")]
+    names: set[str] = set()
+    width = MOST_ROW_BYTES * max(1, sum(type(each).__name__ == "RangeVar" for each in relations))
+    stored = largest <= MOST_ROW_BYTES
+    for target in node.targetList or (node.valuesLists[0] if node.valuesLists else ()):
+        value = target.val if type(target).__name__ == "ResTarget" else target
+        kind = type(value).__name__
+        text = repr(value.fields) if kind == "ColumnRef" else ""
+        if kind == "ColumnRef" and stored and text not in names:
+            names.add(text)
+        elif kind not in ("A_Const", "SQLValueFunction"):
+            width += largest
+    return width
+
+
+def _names_any(node: Any, names: Iterable[str]) -> bool:
+    wanted = set(names)
+    return any(type(each).__name__ == "RangeVar" and each.relname in wanted for each in nodes(node))
+
+
+def _check_recursion(query: Any, ctes: set[str]) -> None:
+    """Refuse a recursive query in which a value may double in each round."""
+    for node in nodes(query):
+        if type(node).__name__ in ("A_Expr", "FuncCall", "A_ArrayExpr", "RowExpr") and _grows(node):
+            if _values_in(node, _stored_names(query, ctes)) > 1:
+                raise StatementError(
+                    "a value may grow without a bound in a recursive query",
+                    hint="add only one value of the recursion: tree.path || '/' || items.name, with the names of"
+                    " the tables before those of the columns",
+                )
+
+
+def _grows(node: Any) -> bool:
+    match type(node).__name__:
+        case "A_Expr":
+            return bool(node.name[0].sval == "||")
+        case "FuncCall":
+            return FUNCTIONS[node.funcname[-1].sval] in ("sum", "replace", "repeat", "join", "double", "split", "pad")
+    return True
+
+
+def _stored_names(query: Any, ctes: set[str]) -> set[str]:
+    """Return the names by which a query calls tables, and nothing else."""
+    stored, others = set(), set(ctes)
+    for each in nodes(query):
+        kind = type(each).__name__
+        if kind == "RangeVar":
+            name = each.alias.aliasname if each.alias else each.relname
+            (others if each.relname in ctes else stored).add(name)
+        elif kind in ("RangeSubselect", "RangeFunction", "JoinExpr") and each.alias:
+            others.add(each.alias.aliasname)
+    return stored - others
+
+
+def _values_in(node: Any, stored: set[str]) -> int:
+    """Count the values in an expression that may come from the recursion."""
+    count = 0
+    for each in nodes(node):
+        kind = type(each).__name__
+        if kind == "ColumnRef":
+            qualified = len(each.fields) == 2 and each.fields[0].sval in stored
+            count += not qualified
+        elif kind in ("SubLink", "SelectStmt"):
+            count += 2
+        elif kind == "FuncCall" and FUNCTIONS[each.funcname[-1].sval] in (
+            "replace",
+            "repeat",
+            "join",
+            "double",
+            "split",
+        ):
+            count += 2
+    return count

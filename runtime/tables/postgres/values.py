@@ -1,0 +1,157 @@
+"""Converts JSON values to parameters of PostgreSQL, and its results to JSON values."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from runtime.tables.errors import StatementError
+from runtime.tables.sql_database import MOST_ROW_BYTES, Value
+
+AS_TEXT: Final = (
+    "date",
+    "time",
+    "timetz",
+    "timestamp",
+    "timestamptz",
+    "interval",
+    "numeric",
+    "uuid",
+    "json",
+    "jsonb",
+)
+"""Types that are exchanged in PostgreSQL's own text: Python has no year 10000, no infinite date, no NaN of its decimals."""
+_INTEGERS: Final[Mapping[str, int]] = MappingProxyType({"int2": 15, "int4": 31, "int8": 63})
+_NUMERIC: Final = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?|NaN", re.ASCII)
+_TEXTS: Final = frozenset({"text", "varchar", "bpchar", "unknown"})
+_ZONE: Final = re.compile(r"[+-]\d\d$", re.ASCII)
+
+
+def to_postgres(value: Value, kind: str, number: int) -> Any:
+    """Return a value for a parameter of the type `kind`, such as `int4` or `text[]`; `number` is its place in messages.
+
+    Raises StatementError.
+    """
+    if value is None:
+        return None
+    if kind.endswith("[]"):
+        if not isinstance(value, list):
+            raise _wrong(number, kind, "a list")
+        return [to_postgres(each, kind[:-2], number) for each in value]
+    converted = _converted(value, kind, number)
+    size = len(converted) if isinstance(converted, bytes) else _utf8(converted, number)
+    if size > MOST_ROW_BYTES:
+        raise StatementError(
+            f"parameter {number} has {size:,} bytes", hint=f"a value has at most {MOST_ROW_BYTES:,}; divide it"
+        )
+    return converted
+
+
+def _converted(value: Any, kind: str, number: int) -> Any:
+    if kind in _INTEGERS:
+        return _integer(value, kind, number)
+    if kind in ("float4", "float8"):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise _wrong(number, kind, "a number") from None
+    if kind == "bool":
+        return _truth(value, number)
+    if kind in ("json", "jsonb"):
+        return value if isinstance(value, str) and _is_document(value) else _json(value)
+    if kind in _TEXTS:
+        return value if isinstance(value, str) else _json(value)
+    if kind == "numeric":
+        text = value.strip() if isinstance(value, str) else "" if isinstance(value, bool) else str(value)
+        if not _NUMERIC.fullmatch(text):
+            raise _wrong(number, kind, "a number of at most 400 digits")
+        return text
+    if kind == "bytea":
+        try:
+            return base64.b64decode(value, validate=True)
+        except (TypeError, ValueError, binascii.Error):
+            raise _wrong(number, kind, "base64") from None
+    if kind in AS_TEXT:
+        if not isinstance(value, str):
+            raise _wrong(number, kind, "a text such as 2026-01-31T10:00:00Z")
+        return value
+    raise StatementError(f"parameter {number} has the type {kind}, which is not possible", hint="write ?::text")
+
+
+def _integer(value: Any, kind: str, number: int) -> int:
+    whole = value
+    if isinstance(value, float) and value.is_integer():
+        whole = int(value)
+    elif isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,19}\s*", value, re.ASCII):
+        whole = int(value)
+    if not isinstance(whole, int) or not -(1 << _INTEGERS[kind]) <= whole < 1 << _INTEGERS[kind]:
+        raise _wrong(number, kind, f"a whole number of at most {_INTEGERS[kind] + 1} bits")
+    return int(whole)
+
+
+def _truth(value: Any, number: int) -> bool:
+    known = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
+    truth = known.get(str(value).lower()) if isinstance(value, (str, int, bool)) else None
+    if truth is None:
+        raise _wrong(number, "bool", "true or false")
+    return truth
+
+
+def _is_document(text: str) -> bool:
+    """True for the text of a JSON object or list; other texts become JSON strings."""
+    return text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _utf8(value: Any, number: int) -> int:
+    if not isinstance(value, str):
+        return 8
+    if "\0" in value:
+        raise StatementError(f"parameter {number} contains a zero byte, which a text cannot")
+    try:
+        return len(value.encode())
+    except UnicodeEncodeError:
+        raise StatementError(f"parameter {number} is not valid Unicode") from None
+
+
+def _wrong(number: int, kind: str, expected: str) -> StatementError:
+    return StatementError(f"parameter {number} has the type {kind}, and its value is not {expected}")
+
+
+def from_postgres(value: Any, kind: str) -> Value:
+    """Return a value of a result as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [from_postgres(each, kind.removesuffix("[]")) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if kind in ("json", "jsonb"):
+        return _document(value)
+    if kind in ("timestamp", "timestamptz"):
+        text = str(value).replace(" ", "T", 1)
+        return f"{text}:00" if kind == "timestamptz" and _ZONE.search(text) else text
+    return value  # type: ignore[no-any-return]  # a number, a truth value or a text
+
+
+def _document(text: str) -> Value:
+    try:
+        return json.loads(text, parse_float=_finite)  # type: ignore[no-any-return]
+    except (ValueError, RecursionError):
+        return text
+
+
+def _finite(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
