@@ -118,6 +118,11 @@ class Database:
         return database
 
     @property
+    def location(self) -> DatabaseLocation:
+        """Return where it is, with the password."""
+        return self._location
+
+    @property
     def keys(self) -> KeyRing:
         """Return the keys of its users."""
         assert self._keys is not None

@@ -11,7 +11,7 @@ from runtime.tables.sqlite.database import SqliteTables
 from runtime.tables.storage import UserStorage
 
 
-def open_sql_database(database: Database, state: Path, storage: UserStorage, clock: Clock) -> SqlDatabase | None:
+async def open_sql_database(database: Database, state: Path, storage: UserStorage, clock: Clock) -> SqlDatabase | None:
     """Return the SQL tables of the users of `database`; None where there are none. What it needs is opened when it is
     first used. `state`: the state folder of the root."""
     match database.kind:

@@ -41,8 +41,8 @@ FUNCTIONS: Final[Mapping[str, Growth]] = MappingProxyType(
     {
         **_rows(
             "number",
-            "sum avg abs ceil ceiling floor round trunc sign mod div sin cos tan asin acos atan atan2 pi degrees radians"
-            " percentile_cont corr",
+            "sum avg abs ceil ceiling floor round trunc sign mod div sin cos tan asin acos atan atan2 pi degrees"
+            " radians percentile_cont corr",
         ),
         **_rows(
             "small",
@@ -91,15 +91,51 @@ STORED: Final = frozenset(FUNCTIONS) - {
 """Functions that may also be in defaults, checks, generated columns and indexes, which run with each later change."""
 
 IN_FROM: Final = frozenset(
-    "generate_series unnest jsonb_array_elements jsonb_array_elements_text json_array_elements jsonb_each"
-    " json_array_elements_text jsonb_each_text jsonb_object_keys".split()
+    [
+        "generate_series",
+        "unnest",
+        "jsonb_array_elements",
+        "jsonb_array_elements_text",
+        "json_array_elements",
+        "jsonb_each",
+        "json_array_elements_text",
+        "jsonb_each_text",
+        "jsonb_object_keys",
+    ]
 )
 """Functions that may be in FROM."""
 
-OPERATORS: Final = frozenset("+ - * / % = <> != < > <= >= || ~~ !~~ ~~* !~~* -> ->> #> #>> @> <@ &&".split())
-COSTLY: Final = frozenset("* / %".split())
+OPERATORS: Final = frozenset(
+    [
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "=",
+        "<>",
+        "!=",
+        "<",
+        ">",
+        "<=",
+        ">=",
+        "||",
+        "~~",
+        "!~~",
+        "~~*",
+        "!~~*",
+        "->",
+        "->>",
+        "#>",
+        "#>>",
+        "@>",
+        "<@",
+        "&&",
+    ]
+)
+COSTLY: Final = frozenset(["*", "/", "%"])
 """Operators whose time grows with the square of the digits of a NUMERIC."""
-COMPARING: Final = frozenset("~~ !~~ ~~* !~~* @> <@ &&".split())
+COMPARING: Final = frozenset(["~~", "!~~", "~~*", "!~~*", "@>", "<@", "&&"])
 """Operators that compare all of one side with all of the other."""
 
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
@@ -107,7 +143,9 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
         **{name: name for name in ("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar")},
         **{name: name for name in ("bpchar", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid")},
         **{name: name for name in ("json", "jsonb", "bytea", "smallserial", "serial", "bigserial")},
-        **{"serial2": "smallserial", "serial4": "serial", "serial8": "bigserial"},
+        "serial2": "smallserial",
+        "serial4": "serial",
+        "serial8": "bigserial",
     }
 )
 
@@ -128,9 +166,9 @@ OTHER_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 RESULTS: Final = frozenset(TYPES) | {f"{name}[]" for name in TYPES}
 """Types that a result may contain."""
 
-SYSTEM_COLUMNS: Final = frozenset("ctid xmin xmax cmin cmax tableoid oid".split())
+SYSTEM_COLUMNS: Final = frozenset(["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"])
 
-ACCESS_METHODS: Final = frozenset("btree hash gin".split())
+ACCESS_METHODS: Final = frozenset(["btree", "hash", "gin"])
 
 INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
     {

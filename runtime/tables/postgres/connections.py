@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from runtime.database.location import locate
+from runtime.database.location import DatabaseLocation
 from runtime.tables.errors import TablesUnavailable
 from runtime.tables.postgres.logins import Login
 from runtime.tables.postgres.values import AS_TEXT
@@ -55,8 +55,8 @@ class UserConnections:
     """Opens, keeps and closes the connections of all users. Of the idle ones the one is closed first that was used
     least recently."""
 
-    def __init__(self, url: str, *, most: int = MOST) -> None:
-        self._dsn = locate(url).dsn
+    def __init__(self, location: DatabaseLocation, *, most: int = MOST) -> None:
+        self._dsn = location.dsn
         self._most = most
         self._open = 0
         self._used: Counter[str] = Counter()
@@ -68,8 +68,8 @@ class UserConnections:
 
     @asynccontextmanager
     async def of(self, login: Login) -> AsyncIterator[UserConnection]:
-        """Yield a connection of a user, that nobody else uses meanwhile. Raises `TablesUnavailable` if none gets free in
-        time, and the errors of asyncpg if PostgreSQL refuses one."""
+        """Yield a connection of a user that nobody else uses meanwhile. Raises `TablesUnavailable` if none gets free
+        in time, and the errors of asyncpg if PostgreSQL refuses one."""
         try:
             async with asyncio.timeout(MOST_SECONDS):
                 connection = await self._take(login)

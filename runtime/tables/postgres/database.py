@@ -7,15 +7,16 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
 
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
+from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
 from runtime.tables.postgres import measuring
+from runtime.tables.postgres.allowed import RESULTS
 from runtime.tables.postgres.connections import UserConnection, UserConnections
 from runtime.tables.postgres.errors import (
     UNDEFINED_COLUMN,
@@ -25,15 +26,14 @@ from runtime.tables.postgres.errors import (
     too_long,
     translated,
 )
-from runtime.tables.postgres.logins import Login, Logins, StorageRows
+from runtime.tables.postgres.logins import Login, Logins
 from runtime.tables.postgres.measuring import Measured, quoted
 from runtime.tables.postgres.placeholders import numbered, tokens_of
 from runtime.tables.postgres.roles import Roles
 from runtime.tables.postgres.sizes import SHORT_PARAMETER
 from runtime.tables.postgres.statement import Checked, check
 from runtime.tables.postgres.values import from_postgres, to_postgres
-from runtime.tables.postgres.allowed import RESULTS
-from runtime.tables.quota import Quota
+from runtime.tables.quota import Quota, rows_exceeded, tables_exceeded
 from runtime.tables.sql_database import (
     MOST_BYTES,
     MOST_ROW_BYTES,
@@ -46,11 +46,14 @@ from runtime.tables.sql_database import (
     TablePage,
     Value,
 )
+from runtime.tables.storage import UserStorage
 
 Result = TypeVar("Result")
 
 WATCH_SECONDS: Final = 1.0
 """Seconds beyond MOST_SECONDS, after which a statement that the server did not cancel loses its connection."""
+LOOK_SECONDS: Final = 30.0
+"""Seconds after which it is looked again whether users can have tables."""
 _FETCHED_BYTES: Final = 8_000_000
 """Maximum bytes of the rows that are fetched at a time."""
 _KEPT_STATEMENTS: Final = 300
@@ -58,17 +61,6 @@ _KEPT_LOGINS: Final = 10_000
 _RECLAIMED: Final = 200
 """Deleted rows after which their space is reclaimed at once."""
 _PLACE: Final = re.compile(r"\(\d{1,10},\d{1,5}\)", re.ASCII)
-
-
-class TableStorage(StorageRows, Protocol):
-    """Counts what users store."""
-
-    def growing(self, user_id: str) -> AbstractAsyncContextManager[None]:
-        """Hold the storage of a user while it may grow."""
-
-    async def note_tables(self, user_id: str, count: int, size: int, quota: Quota | None = None) -> None:
-        """Store how many tables a user has, and their bytes; with a quota, only if there is room. Raises
-        QuotaExceeded."""
 
 
 class _Statement(NamedTuple):
@@ -83,23 +75,45 @@ class PostgresTables:
 
     dialect: Dialect = "postgresql"
 
-    def __init__(self, database: Database, url: str, storage: TableStorage) -> None:
-        """`url`: of `database`. Opens nothing."""
+    def __init__(self, database: Database, storage: UserStorage) -> None:
+        """Opens nothing; call `look` before anything else."""
         self._roles = Roles(database)
         self._logins = Logins(database, storage)
         self._storage = storage
-        self._connections = UserConnections(url)
+        self._connections = UserConnections(database.location)
         self._known: OrderedDict[str, Login] = OrderedDict()
         self._checked: OrderedDict[tuple[str, int, bool], Checked] = OrderedDict()
         self._noted: set[str] = set()
+        self._problem: str | None = None
+        self._looked_at = 0.0
+        self._looking: asyncio.Task[None] | None = None
 
-    async def unavailable(self) -> str | None:
-        """Return in one line why no user can have tables; None: they can. Raises `TablesUnavailable`."""
-        return await self._roles.reason()
+    @property
+    def problem(self) -> str | None:
+        """See `SqlDatabase.problem`. While there is one, it is looked again now and then: an administrator may give the
+        rights that are missing."""
+        if self._problem is not None and (self._looking is None or self._looking.done()):
+            with suppress(RuntimeError):  # of a caller without an event loop
+                if asyncio.get_running_loop().time() - self._looked_at > LOOK_SECONDS:
+                    self._looking = asyncio.create_task(self.look(), name="tables: look for rights")
+        return self._problem
 
-    async def run(self, user_id: str, statement: str, parameters: Parameters, quota: Quota) -> StatementResult:
+    async def look(self) -> None:
+        """Find out whether users can have tables here."""
+        self._looked_at = asyncio.get_running_loop().time()
+        try:
+            self._problem = await self._roles.reason()
+        except SymbiontError as error:
+            self._problem = error.line()
+
+    async def run(
+        self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
+    ) -> StatementResult:
         """See `SqlDatabase.run`."""
-        return await self._run(user_id, self._prepared(statement, [parameters]), quota)
+        prepared = self._prepared(statement, [parameters])
+        if read_only and prepared.checked.kind != "read":
+            raise ReadOnlyStatement("the statement changes something, and may only read", hint="write a SELECT")
+        return await self._run(user_id, prepared, quota)
 
     async def run_for_each(
         self, user_id: str, statement: str, rows: Sequence[Parameters], quota: Quota
@@ -118,7 +132,7 @@ class PostgresTables:
         async def read(connection: UserConnection) -> Sequence[TableInfo]:
             found = []
             for name, columns in (await measuring.columns_of_tables(connection)).items():
-                count = await connection.raw.fetchval(f"SELECT pg_catalog.count(*) FROM {quoted(name)}")
+                count = await connection.raw.fetchval(f"SELECT pg_catalog.count(*) FROM {quoted(name)}")  # noqa: S608
                 found.append(TableInfo(name, columns, count))
             return found
 
@@ -128,6 +142,7 @@ class PostgresTables:
         """See `SqlDatabase.page`."""
         if after is not None and not _PLACE.fullmatch(after):
             raise StatementError("after: not the place of a page")
+        most = max(1, min(limit, MOST_ROWS))
 
         async def read(connection: UserConnection) -> TablePage:
             known = await measuring.columns_of_tables(connection)
@@ -137,15 +152,16 @@ class PostgresTables:
             # A row keeps its place until it is changed.
             chosen = ", ".join(["t.ctid::pg_catalog.text", *(f"t.{quoted(name)}" for name in names)])
             where = f" WHERE t.ctid > '{after}'::pg_catalog.tid" if after else ""
-            sql = f"SELECT {chosen} FROM {quoted(table)} AS t{where} ORDER BY t.ctid LIMIT {int(limit) + 1}"
-            rows, size, more = [], 0, False
+            sql = f"SELECT {chosen} FROM {quoted(table)} AS t{where} ORDER BY t.ctid LIMIT {most + 1}"  # noqa: S608
+            rows: list[list[Value]] = []
+            size, more = 0, False
             async with connection.raw.transaction(readonly=True):
                 statement = await connection.raw.prepare(sql)
                 kinds = [_kind(each.type) for each in statement.get_attributes()]
                 async for row in statement.cursor(prefetch=50):
                     values = [from_postgres(value, kind) for value, kind in zip(row, kinds, strict=True)]
                     size += _size_of(values)
-                    if len(rows) == limit or (rows and size > MOST_BYTES):
+                    if len(rows) == most or (rows and size > MOST_BYTES):
                         more = True
                         break
                     rows.append(values)
@@ -160,12 +176,11 @@ class PostgresTables:
 
     async def size(self, user_id: str) -> int:
         """See `SqlDatabase.size`."""
-        measured = await self._reading(user_id, measuring.measure, Measured(0, 0))
-        return measured.bytes
+        return (await self._storage.stored(user_id)).table_bytes
 
     async def drop(self, user_id: str) -> None:
         """See `SqlDatabase.drop`."""
-        name = await self._logins.name(user_id)
+        name = (await self._storage.stored(user_id)).name
         self._known.pop(user_id, None)
         if name is None:
             return
@@ -181,18 +196,19 @@ class PostgresTables:
     def _prepared(self, statement: str, rows: Sequence[Parameters]) -> _Statement:
         """Check a statement and its parameters. Raises StatementError."""
         first = numbered(statement, rows[0])
-        values = [_in_order(row, first.names, first.count) for row in rows]
+        values = [_in_order(row, first.names, first.number, at) for at, row in enumerate(rows)]
         short = all(_is_short(value) for row in values for value in row)
-        key = (first.statement, first.count, short)
+        key = (first.statement, first.number, short)
         checked = self._checked.get(key)
         if checked is None:
-            checked = check(first.statement, first.count, SHORT_PARAMETER if short else MOST_ROW_BYTES)
+            checked = check(first.statement, first.number, SHORT_PARAMETER if short else MOST_ROW_BYTES)
             self._checked[key] = checked
             if len(self._checked) > _KEPT_STATEMENTS:
                 self._checked.popitem(last=False)
         return _Statement(checked, values)
 
     async def _run(self, user_id: str, statement: _Statement, quota: Quota) -> StatementResult:
+        self._storage.touch(user_id)
         if statement.checked.kind == "read":
             return await self._connected(user_id, lambda connection: _read(connection, statement))
         async with self._storage.growing(user_id):
@@ -238,7 +254,7 @@ class PostgresTables:
         return result
 
     async def _reclaim(self, user_id: str, connection: UserConnection, table: str | None) -> None:
-        """Return the space of deleted rows, and of those that a rollback has left. A failure leaves it to autovacuum."""
+        """Return the space of deleted rows, and of those that a rollback has left; else autovacuum does it later."""
         with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, SymbiontError):
             if table is not None:
                 await connection.raw.execute(f"VACUUM {quoted(table)}")
@@ -325,14 +341,12 @@ async def _rows(connection: UserConnection, statement: _Statement) -> StatementR
     rows: list[list[Value]] = []
     size = affected = 0
     truncated = False
-    for parameters in statement.rows:
-        values = [
-            to_postgres(value, kind, at) for at, (value, kind) in enumerate(zip(parameters, types, strict=True), 1)
-        ]
-        async for batch in _batches(prepared, values, checked):
+    for position, parameters in enumerate(statement.rows):
+        values = _bound(parameters, types, position)
+        async for batch in _batches(prepared, values, checked, position):
             for row in batch:
                 if checked.counted:
-                    _check_row(row[-1])
+                    _check_row(row[-1], position)
                 affected += 1
                 if truncated or not names:
                     continue
@@ -348,19 +362,25 @@ async def _rows(connection: UserConnection, statement: _Statement) -> StatementR
     return StatementResult(names, rows, 0 if checked.kind in ("read", "define", "drop") else affected, truncated)
 
 
-async def _batches(prepared: Any, values: Sequence[Any], checked: Checked) -> AsyncIterator[Sequence[Any]]:
+async def _batches(
+    prepared: Any, values: Sequence[Any], checked: Checked, position: int
+) -> AsyncIterator[Sequence[Any]]:
     """Yield the rows of a result, no more at a time than fit into _FETCHED_BYTES."""
     returns = bool(prepared.get_attributes())
-    if not returns or (checked.most_rows is not None and checked.most_rows * checked.row_bytes <= _FETCHED_BYTES):
-        yield await prepared.fetch(*values)
-        return
-    most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES // max(1, checked.row_bytes)))
-    cursor = await prepared.cursor(*values)
-    while True:
-        batch = await cursor.fetch(most)
-        yield batch
-        if len(batch) < most:
+    try:
+        if not returns or (checked.most_rows is not None and checked.most_rows * checked.row_bytes <= _FETCHED_BYTES):
+            yield await prepared.fetch(*values)
             return
+        cursor = await prepared.cursor(*values)
+        most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES // max(1, checked.row_bytes)))
+        while True:
+            batch = await cursor.fetch(most)
+            yield batch
+            if len(batch) < most:
+                return
+    except asyncpg.PostgresError as error:
+        error.row = position
+        raise
 
 
 def _columns(prepared: Any, checked: Checked) -> tuple[Sequence[str], Sequence[str]]:
@@ -386,11 +406,10 @@ def _kind(kind: Any) -> str:
     return f"{kind.name[:-2]}[]" if kind.name.endswith("[]") else str(kind.name)
 
 
-def _check_row(size: int | None) -> None:
+def _check_row(size: int | None, position: int) -> None:
     if size is not None and size > MOST_ROW_BYTES:
-        raise StatementError(
-            f"a row would take {size:,} bytes", hint=f"a row has at most {MOST_ROW_BYTES:,}; divide the text into rows"
-        )
+        hint = f"a row has at most {MOST_ROW_BYTES:,}; divide the text into rows"
+        raise _at(position, StatementError(f"a row would take {size:,} bytes", hint=hint))
 
 
 async def _check_counts(
@@ -404,19 +423,12 @@ async def _check_counts(
     if checked.kind == "define":
         await measuring.check_definitions(connection)
     if quota.tables is not None and after.tables > max(quota.tables, before.tables):
-        raise QuotaExceeded(
-            f"{quota.tables} tables may exist, {before.tables} are used, 0 are free", hint="drop a table first"
-        )
+        raise tables_exceeded(quota, before.tables)
     if quota.rows is not None and checked.kind == "insert" and result.affected_rows:
         assert checked.table is not None
         count = await measuring.rows_beyond(connection, checked.table, quota.rows, after.bytes)
         if count is not None:
-            earlier = count - result.affected_rows
-            raise QuotaExceeded(
-                f"{quota.rows:,} rows may be in a table, {earlier:,} are in {checked.table},"
-                f" {max(0, quota.rows - earlier):,} are free",
-                hint="delete rows first",
-            )
+            raise rows_exceeded(quota, checked.table, max(0, count - result.affected_rows))
 
 
 async def _explained(connection: UserConnection, error: BaseException) -> SymbiontError:
@@ -446,15 +458,29 @@ def _name_at(error: Any) -> str:
     return names[0].text.strip('"')
 
 
-def _in_order(row: Parameters, names: Sequence[str] | None, count: int) -> Sequence[Value]:
-    if isinstance(row, Mapping):
-        missing = [name for name in names or () if name not in row]
-        if missing:
-            raise StatementError(f"params has no value for :{missing[0]}")
-        return [row[name] for name in names or ()]
-    if names is not None or len(row) != count:
-        raise StatementError(f"each row needs {count} values, and one has {len(row)}")
-    return row
+def _in_order(row: Parameters, names: Sequence[str] | None, count: int, position: int) -> Sequence[Value]:
+    """Return the values in the order of the parameters; `position` is that of the row."""
+    named = isinstance(row, Mapping)
+    if named != (names is not None) or (not named and len(row) != count):
+        raise _at(position, StatementError(f"the statement has {count} parameters, and this row {len(row)} values"))
+    if not isinstance(row, Mapping):
+        return row
+    missing = [name for name in names or () if name not in row]
+    if missing:
+        raise _at(position, StatementError(f"params has no value for :{missing[0]}"))
+    return [row[name] for name in names or ()]
+
+
+def _bound(row: Sequence[Value], types: Sequence[str], position: int) -> Sequence[Any]:
+    try:
+        return [to_postgres(value, kind, at) for at, (value, kind) in enumerate(zip(row, types, strict=True), 1)]
+    except StatementError as error:
+        raise _at(position, error) from None
+
+
+def _at(position: int, error: StatementError) -> StatementError:
+    error.row = position
+    return error
 
 
 def _is_short(value: Value) -> bool:

@@ -12,7 +12,7 @@ import asyncpg
 
 from runtime.errors import SymbiontError
 from runtime.suggestions import unknown_name
-from runtime.tables.errors import StatementError, TablesUnavailable
+from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
 from runtime.tables.sql_database import MOST_SECONDS, ColumnInfo
 
 UNDEFINED_TABLE: Final = "42P01"
@@ -50,6 +50,13 @@ _WRONG: Final[Sequence[tuple[str, str | None]]] = (
 
 def translated(error: BaseException) -> SymbiontError:
     """Return the error to raise instead of one of asyncpg, of a socket, or of a timeout."""
+    known = _translated(error)
+    if isinstance(known, (StatementError, QuotaExceeded)) and known.row is None:
+        known.row = getattr(error, "row", None)
+    return known
+
+
+def _translated(error: BaseException) -> SymbiontError:
     if isinstance(error, SymbiontError):
         return error
     if isinstance(error, asyncpg.QueryCanceledError):

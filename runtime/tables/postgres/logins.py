@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, func, select, update
 
 from runtime.crypto import Unsealable
 from runtime.database.connection import Database
 from runtime.database.schema import user_storage
 from runtime.database.sealed import Seal
 from runtime.tables.errors import TablesUnavailable
+from runtime.tables.storage import UserStorage
 
 _POOL_LOCK: Final = 0x73796D6201
 """Advisory lock of who takes a role from the pool."""
@@ -28,17 +29,10 @@ class Login(NamedTuple):
         return f"Login({self.name})"
 
 
-class StorageRows(Protocol):
-    """Makes the row of a user in `user_storage`."""
-
-    def ensure(self, connection: Connection, user_id: str) -> object:
-        """Make the row if there is none, and lock it. Raises NotFound for a user who was removed."""
-
-
 class Logins:
     """Reads and writes the logins of all users. Its methods raise `Unavailable`."""
 
-    def __init__(self, database: Database, storage: StorageRows) -> None:
+    def __init__(self, database: Database, storage: UserStorage) -> None:
         self._database = database
         self._storage = storage
         self._seal = Seal(database.keys, user_storage.c.secret)
@@ -48,12 +42,6 @@ class Logins:
         await self._database.learn_keys(user_id)
         async with self._database.read() as connection:
             return await connection.run_sync(self._read, user_id)
-
-    async def name(self, user_id: str) -> str | None:
-        """Return the name of a user's role, also if its password cannot be read any more."""
-        async with self._database.read() as connection:
-            query = select(user_storage.c.name).where(user_storage.c.user_id == user_id)
-            return (await connection.execute(query)).scalar()
 
     async def claim(self, user_id: str, new_name: Callable[[], str], pool: Sequence[str] | None) -> Login:
         """Return the login of a user; a new one if there is none, or if its password cannot be read.
@@ -107,7 +95,7 @@ class Logins:
 
 
 def _free(connection: Connection, pool: Sequence[str]) -> str:
-    connection.execute(text(f"SELECT pg_advisory_xact_lock({_POOL_LOCK})"))
+    connection.execute(select(func.pg_advisory_xact_lock(_POOL_LOCK)))
     taken = set(connection.execute(select(user_storage.c.name).where(user_storage.c.name.is_not(None))).scalars())
     free = [name for name in pool if name not in taken]
     if not free:

@@ -16,25 +16,28 @@ MOST_INDEXES: Final = 20
 MOST_COLUMNS: Final = 200
 """Maxima of each table: checks and indexes run with each change, where nothing can cancel them."""
 
-_OF_SCHEMA: Final = "(SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)"
 _SIZES: Final = (
     "SELECT pg_catalog.count(*) FILTER (WHERE c.relkind = 'r'),"
     " coalesce(pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::pg_catalog.int8"
-    f" FROM pg_catalog.pg_class c WHERE c.relnamespace = {_OF_SCHEMA} AND c.relkind IN ('r', 'S')"
+    " FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'S') AND c.relnamespace ="
+    " (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)"
 )
 _CROWDED: Final = (
     "SELECT c.relname,"
     " (SELECT pg_catalog.count(*) FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'c')"
     " + (SELECT pg_catalog.count(*) FROM pg_catalog.pg_attribute a"
     " WHERE a.attrelid = c.oid AND a.attgenerated <> '') AS checks,"
-    " (SELECT pg_catalog.count(*) FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid) AS indexes, c.relnatts AS columns"
-    f" FROM pg_catalog.pg_class c WHERE c.relnamespace = {_OF_SCHEMA} AND c.relkind = 'r'"
+    " (SELECT pg_catalog.count(*) FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid) AS indexes,"
+    " c.relnatts AS columns"
+    " FROM pg_catalog.pg_class c WHERE c.relkind = 'r' AND c.relnamespace ="
+    " (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)"
 )
 _COLUMNS: Final = (
     "SELECT c.relname, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull"
     " FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_attribute a"
     " ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
-    f" WHERE c.relnamespace = {_OF_SCHEMA} AND c.relkind = 'r' ORDER BY c.relname, a.attnum"
+    " WHERE c.relkind = 'r' AND c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)"
+    " ORDER BY c.relname, a.attnum"
 )
 
 
@@ -67,7 +70,7 @@ async def rows_beyond(connection: UserConnection, table: str, most: int, size: i
     if size // 8192 * _ROWS_OF_PAGE <= most:
         return None
     statement = await connection.prepare(
-        f"SELECT pg_catalog.count(*) FROM {quoted(connection.login.name)}.{quoted(table)}"
+        f"SELECT pg_catalog.count(*) FROM {quoted(table)}"  # noqa: S608
     )
     count = int(await statement.fetchval())
     return count if count > most else None

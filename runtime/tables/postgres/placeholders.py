@@ -29,12 +29,12 @@ class Token(NamedTuple):
 
 
 class Numbered(NamedTuple):
-    """A statement with numbered parameters. `names`: of the parameters in their order, if they have names; `count`: the
-    number of parameters."""
+    """A statement with numbered parameters. `names`: of the parameters in their order, if they have names; `number`: of
+    parameters."""
 
     statement: str
     names: Sequence[str] | None
-    count: int
+    number: int
 
 
 def tokens_of(statement: str) -> Sequence[Token]:
@@ -91,8 +91,8 @@ def numbered(statement: str, parameters: Parameters) -> Numbered:
 
 
 def _placeholders(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str | None]]:
-    """Yield where placeholders are, and their names. The scanner takes `=?` for an operator; no operator with a question
-    mark is allowed."""
+    """Yield where placeholders are, and their names. The scanner takes `=?` for an operator; no operator with a
+    question mark is allowed."""
     for index, token in enumerate(tokens):
         if token.name == "Op":
             for offset, letter in enumerate(token.text):

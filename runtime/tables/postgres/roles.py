@@ -1,8 +1,8 @@
 """The schema and the login role of each user, made and dropped by the daemon's own role.
 
 The schema belongs to the daemon, so that it can be dropped whatever is in it; the user's role may use it and create
-tables in it, and has rights on nothing else. The daemon is a member of the role, which is never a member of the daemon's.
-Either the daemon may create roles (CREATEROLE), or it has a pool of prepared ones; see `grants`.
+tables in it, and has rights on nothing else. The daemon is a member of the role, never the other way round. Either the
+daemon may create roles (CREATEROLE), or it has a pool of prepared ones; see `grants`.
 """
 
 from __future__ import annotations

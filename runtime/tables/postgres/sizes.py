@@ -7,12 +7,12 @@ from there each expression gets an upper bound, and a statement with an expressi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runtime.tables.errors import StatementError
-from runtime.tables.postgres.allowed import COMPARING, COSTLY, FUNCTIONS
+from runtime.tables.postgres.allowed import COMPARING, COSTLY, FUNCTIONS, Growth
 from runtime.tables.sql_database import MOST_ROW_BYTES
 
 MOST_VALUE: Final = 32 * 1024 * 1024
@@ -98,44 +98,48 @@ class Sizes:
             return 0
         if isinstance(node, tuple):
             return sum(self.expression(each, scope) for each in node)
-        match type(node).__name__:
-            case "A_Const":
-                return SMALL if node.isnull else _constant(node.val)
-            case "ParamRef":
-                return self._parameter
-            case "ColumnRef":
-                return scope.column
-            case "A_Expr":
-                return self._operator(node, scope)
-            case "FuncCall":
-                return self._function(node, scope)
-            case "TypeCast":
-                return self._cast(node, scope)
-            case "SubLink":
-                return self._subquery(node, scope)
-            case "CaseExpr":
-                parts = [self.expression(when.result, scope) for when in node.args]
-                self._any((node.arg, *(when.expr for when in node.args)), scope)
-                return max((*parts, self.expression(node.defresult, scope)))
-            case "CoalesceExpr" | "MinMaxExpr":
-                return max(self.expression(each, scope) for each in node.args)
-            case "A_ArrayExpr":
-                elements = node.elements or ()
-                return sum(self.expression(each, scope) + 8 for each in elements) + SMALL
-            case "RowExpr":
-                return sum(self.expression(each, scope) + 8 for each in node.args or ())
-            case "A_Indirection":
-                self._any(node.indirection, scope)
-                return self.expression(node.arg, scope)
-            case "MultiAssignRef":
-                return self.expression(node.source, scope)
-            case "SelectStmt":
-                return self.select(node, scope)
-            case _:
-                self._children(node, scope)
-                return SMALL
+        rule = getattr(self, f"_of_{type(node).__name__.lower()}", None)
+        if rule is not None:
+            return int(rule(node, scope))
+        self._children(node, scope)
+        return SMALL
 
-    def _operator(self, node: Any, scope: Scope) -> int:
+    def _of_a_const(self, node: Any, _scope: Scope) -> int:
+        return SMALL if node.isnull else _constant(node.val)
+
+    def _of_paramref(self, _node: Any, _scope: Scope) -> int:
+        return self._parameter
+
+    def _of_columnref(self, _node: Any, scope: Scope) -> int:
+        return scope.column
+
+    def _of_caseexpr(self, node: Any, scope: Scope) -> int:
+        results = [self.expression(when.result, scope) for when in node.args]
+        self._any((node.arg, *(when.expr for when in node.args)), scope)
+        return max((*results, self.expression(node.defresult, scope)))
+
+    def _of_coalesceexpr(self, node: Any, scope: Scope) -> int:
+        return max(self.expression(each, scope) for each in node.args)
+
+    _of_minmaxexpr = _of_coalesceexpr
+
+    def _of_a_arrayexpr(self, node: Any, scope: Scope) -> int:
+        return sum(self.expression(each, scope) + 8 for each in node.elements or ()) + SMALL
+
+    def _of_rowexpr(self, node: Any, scope: Scope) -> int:
+        return sum(self.expression(each, scope) + 8 for each in node.args or ())
+
+    def _of_a_indirection(self, node: Any, scope: Scope) -> int:
+        self._any(node.indirection, scope)
+        return self.expression(node.arg, scope)
+
+    def _of_multiassignref(self, node: Any, scope: Scope) -> int:
+        return self.expression(node.source, scope)
+
+    def _of_selectstmt(self, node: Any, scope: Scope) -> int:
+        return self.select(node, scope)
+
+    def _of_a_expr(self, node: Any, scope: Scope) -> int:
         left, right = self.expression(node.lexpr, scope), self.expression(node.rexpr, scope)
         kind, name = node.kind.name, node.name[0].sval
         if name in COMPARING:
@@ -151,14 +155,14 @@ class Sizes:
             return max(left, right, NUMBER) if name == "-" else NUMBER
         return left if name.startswith(("-", "#")) else SMALL
 
-    def _cast(self, node: Any, scope: Scope) -> int:
+    def _of_typecast(self, node: Any, scope: Scope) -> int:
         size = self.expression(node.arg, scope)
         name = node.typeName.names[-1].sval
         if name in ("varchar", "bpchar") and node.typeName.typmods and not node.typeName.arrayBounds:
             return min(size, 4 * int(node.typeName.typmods[0].val.ival))
         return max(size, SMALL)
 
-    def _subquery(self, node: Any, scope: Scope) -> int:
+    def _of_sublink(self, node: Any, scope: Scope) -> int:
         self._any(node.testexpr, scope)
         size = self.select(node.subselect, scope._replace(nested=True))
         match node.subLinkType.name:
@@ -171,58 +175,25 @@ class Sizes:
                 return size
         return SMALL
 
-    def _function(self, node: Any, scope: Scope) -> int:
-        name = node.funcname[-1].sval
-        growth = FUNCTIONS[name]
-        arguments = node.args or ()
+    def _of_funccall(self, node: Any, scope: Scope) -> int:
+        name, arguments = node.funcname[-1].sval, node.args or ()
         sizes = [self.expression(each, scope) for each in arguments]
         order = [self.expression(each.node, scope) for each in node.agg_order or ()]
         self._any((node.agg_filter, node.over), scope)
-        largest = max((*sizes, *order), default=0)
-        match growth:
-            case "small" | "float" | "series" | "pattern":
-                return 10 * SMALL if growth == "pattern" else SMALL
-            case "number":
-                return NUMBER
-            case "largest" | "translate":
-                return largest
-            case "sum":
-                glue = sizes[0] * len(sizes) if name == "concat_ws" and sizes else 0
-                return sum(sizes) + 16 * len(sizes) + glue
-            case "double":
-                return 2 * largest
-            case "cut":
-                length = _integer(arguments[-1]) if len(arguments) == (2 if name == "left" else 3) else None
-                return largest if length is None or length < 0 else min(largest, 4 * length)
-            case "pad":
-                return 4 * _counted(name, arguments, 1)
-            case "repeat":
-                return sizes[0] * _counted(name, arguments, 1)
-            case "replace":
-                return self._replaced(arguments, sizes)
-            case "find":
-                if len(sizes) > 1:
-                    _compared(name, *sizes[:2])
-                return largest
-            case "join":
-                return sizes[0] * (1 + _literal(name, arguments, 1)) if sizes else 0
-            case "split":
-                return 16 * largest
-            case "collect":
-                return self._collected(node, scope, sum(sizes))
+        growth = FUNCTIONS[name]
+        if growth == "collect":
+            return self._collected(node, scope, sum(sizes))
+        if growth == "largest" or not sizes:
+            return max((*sizes, *order), default=0)
+        return _RESULTS[growth](name, arguments, sizes)
 
-    def _replaced(self, arguments: Sequence[Any], sizes: Sequence[int]) -> int:
-        if len(arguments) != 3:
-            return MOST_ROW_BYTES
-        _compared("replace", *sizes[:2])
-        return sizes[0] * max(1, _literal("replace", arguments, 2))
-
-    def _collected(self, node: Any, scope: Scope, size: int) -> int:
+    @staticmethod
+    def _collected(node: Any, scope: Scope, size: int) -> int:
         name = node.funcname[-1].sval
         # In a subquery of an expression its argument may belong to the query around it, which has other rows.
         if scope.rows is None or scope.nested or node.over is not None:
-            example = f"SELECT {name}(name, ', ') FROM (SELECT name FROM items ORDER BY name LIMIT 100) AS few"
-            raise _collected(name, example if name == "string_agg" else example.replace("(name, ', ')", "(name)"))
+            call = f"{name}(name, ', ')" if name == "string_agg" else f"{name}(name)"
+            raise _collected(name, f"{call} with FROM (SELECT name FROM items ORDER BY name LIMIT 100) AS few")
         return scope.rows * (size + 16)
 
     def _with(self, node: Any, scope: Scope) -> Mapping[str, int]:
@@ -253,7 +224,7 @@ class Sizes:
                     column = max(column, self.select(item.subquery, inner))
                 case "RangeFunction":
                     inner = scope._replace(nested=True, column=self._outer(scope, column))
-                    column = max(column, *(self.expression(each[0], inner) for each in item.functions))
+                    column = max((column, *(self.expression(each[0], inner) for each in item.functions)))
                 case "JoinExpr":
                     column = max(
                         column, self._from((item.larg, item.rarg), scope._replace(column=max(scope.column, column)))
@@ -318,8 +289,54 @@ def _constant(value: Any) -> int:
     return SMALL
 
 
+def _sum(name: str, _arguments: Sequence[Any], sizes: Sequence[int]) -> int:
+    glue = sizes[0] * len(sizes) if name == "concat_ws" and sizes else 0
+    return sum(sizes) + 16 * len(sizes) + glue
+
+
+def _cut(name: str, arguments: Sequence[Any], sizes: Sequence[int]) -> int:
+    length = _integer(arguments[-1]) if len(arguments) == (2 if name == "left" else 3) else None
+    return sizes[0] if length is None or length < 0 else min(sizes[0], 4 * length)
+
+
+def _replaced(name: str, arguments: Sequence[Any], sizes: Sequence[int]) -> int:
+    if len(sizes) != 3:
+        return MOST_ROW_BYTES
+    _compared(name, *sizes[:2])
+    return sizes[0] * max(1, _literal(name, arguments, 2))
+
+
+def _found(name: str, _arguments: Sequence[Any], sizes: Sequence[int]) -> int:
+    if len(sizes) > 1:
+        _compared(name, *sizes[:2])
+    return sizes[0]
+
+
+_Rule = Callable[[str, Sequence[Any], Sequence[int]], int]
+
+_RESULTS: Final[Mapping[Growth, _Rule]] = MappingProxyType(
+    {
+        "small": lambda _name, _arguments, _sizes: SMALL,
+        "float": lambda _name, _arguments, _sizes: SMALL,
+        "series": lambda _name, _arguments, _sizes: SMALL,
+        "pattern": lambda _name, _arguments, _sizes: 20 * SMALL,
+        "number": lambda _name, _arguments, _sizes: NUMBER,
+        "translate": lambda _name, _arguments, sizes: sizes[0],
+        "sum": _sum,
+        "double": lambda _name, _arguments, sizes: 2 * max(sizes, default=0),
+        "cut": _cut,
+        "pad": lambda name, arguments, _sizes: 4 * _counted(name, arguments, 1),
+        "repeat": lambda name, arguments, sizes: sizes[0] * _counted(name, arguments, 1),
+        "replace": _replaced,
+        "find": _found,
+        "join": lambda name, arguments, sizes: sizes[0] * (1 + _literal(name, arguments, 1)),
+        "split": lambda _name, _arguments, sizes: 16 * max(sizes),
+    }
+)
+
+
 def _integer(node: Any) -> int | None:
-    if type(node).__name__ == "A_Const" and type(node.val).__name__ == "Integer" and not node.isnull:
+    if node is not None and type(node).__name__ == "A_Const" and type(node.val).__name__ == "Integer":
         return int(node.val.ival)
     return None
 
@@ -349,7 +366,7 @@ def _counted(name: str, arguments: Sequence[Any], at: int) -> int:
 
 def _literal(name: str, arguments: Sequence[Any], at: int) -> int:
     node = arguments[at] if len(arguments) > at else None
-    if type(node).__name__ != "A_Const":
+    if node is None or type(node).__name__ != "A_Const":
         raise StatementError(f"{name} needs a text in quotes as argument {at + 1}, not an expression")
     return _constant(node.val)
 
@@ -363,9 +380,7 @@ def _compared(what: str, text: int, part: int) -> None:
 
 
 def _collected(name: str, example: str) -> StatementError:
-    return StatementError(
-        f"{name} collects values without a bound", hint=f"collect from a subquery with LIMIT: {example}"
-    )
+    return StatementError(f"{name} collects values without a bound", hint=f"collect from a LIMIT: {example}")
 
 
 def _width(node: Any, largest: int) -> int:
@@ -395,13 +410,12 @@ def _names_any(node: Any, names: Iterable[str]) -> bool:
 def _check_recursion(query: Any, ctes: set[str]) -> None:
     """Refuse a recursive query in which a value may double in each round."""
     for node in nodes(query):
-        if type(node).__name__ in ("A_Expr", "FuncCall", "A_ArrayExpr", "RowExpr") and _grows(node):
-            if _values_in(node, _stored_names(query, ctes)) > 1:
-                raise StatementError(
-                    "a value may grow without a bound in a recursive query",
-                    hint="add only one value of the recursion: tree.path || '/' || items.name, with the names of"
-                    " the tables before those of the columns",
-                )
+        if _grows(node) and _values_in(node, _stored_names(query, ctes)) > 1:
+            raise StatementError(
+                "a value may grow without a bound in a recursive query",
+                hint="add only one value of the recursion: tree.path || '/' || items.name, with the names of the"
+                " tables before those of the columns",
+            )
 
 
 def _grows(node: Any) -> bool:
@@ -409,13 +423,15 @@ def _grows(node: Any) -> bool:
         case "A_Expr":
             return bool(node.name[0].sval == "||")
         case "FuncCall":
-            return FUNCTIONS[node.funcname[-1].sval] in ("sum", "replace", "repeat", "join", "double", "split", "pad")
-    return True
+            return FUNCTIONS[node.funcname[-1].sval] in ("sum", "pad") or _multiplies(node)
+        case kind:
+            return kind in ("A_ArrayExpr", "RowExpr")
 
 
 def _stored_names(query: Any, ctes: set[str]) -> set[str]:
     """Return the names by which a query calls tables, and nothing else."""
-    stored, others = set(), set(ctes)
+    stored: set[str] = set()
+    others = set(ctes)
     for each in nodes(query):
         kind = type(each).__name__
         if kind == "RangeVar":
@@ -434,14 +450,11 @@ def _values_in(node: Any, stored: set[str]) -> int:
         if kind == "ColumnRef":
             qualified = len(each.fields) == 2 and each.fields[0].sval in stored
             count += not qualified
-        elif kind in ("SubLink", "SelectStmt"):
-            count += 2
-        elif kind == "FuncCall" and FUNCTIONS[each.funcname[-1].sval] in (
-            "replace",
-            "repeat",
-            "join",
-            "double",
-            "split",
-        ):
+        elif kind in ("SubLink", "SelectStmt") or _multiplies(each):
             count += 2
     return count
+
+
+def _multiplies(node: Any) -> bool:
+    growing = ("replace", "repeat", "join", "double", "split")
+    return type(node).__name__ == "FuncCall" and FUNCTIONS[node.funcname[-1].sval] in growing

@@ -1,7 +1,7 @@
 """Judges a statement by its parse tree, before PostgreSQL sees it.
 
-Every node, field, function, operator and type must be on a list (`nodes`, `allowed`); names have no schema, so they are
-found in the user's schema alone, because nothing in `pg_catalog` has a name that is allowed here.
+Every node, field, function, operator and type must be on a list (`nodes`, `allowed`). Names have no schema, so they are
+found in the user's schema alone: nothing in `pg_catalog` has a name that is allowed here.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _RETURNING: Final = "pg_catalog.octet_length(({}.*)::text)"
 
 class Checked(NamedTuple):
     """A statement that may run. `sql`: for PostgreSQL; `table`: that is changed; `counted`: the last column of its
-    result is the size of each changed row; `row_bytes`: the bound of a row of its result; `most_rows`: the maximum number
-    of rows, if it is known."""
+    result is the size of each changed row; `row_bytes`: the bound of a row of its result; `most_rows`: of the
+    result, if that is known."""
 
     sql: str
     kind: Kind
@@ -91,7 +91,7 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> Checked:
     if stored and parameters:
         raise StatementError("this statement has no parameters", hint="write the values as literals")
     row_bytes = Sizes(parameter_bytes).statement(root)
-    relation = getattr(root, "relation", None)
+    relation: Any = getattr(root, "relation", None)
     sql = _renamed_types(statement, root).rstrip()
     counted = kind in ("insert", "update")
     if counted:
@@ -109,7 +109,7 @@ def _most_rows(root: Any) -> int | None:
     if query.valuesLists:
         return len(query.valuesLists)
     limit = query.limitCount
-    if type(limit).__name__ == "A_Const" and type(limit.val).__name__ == "Integer" and not limit.isnull:
+    if limit is not None and type(limit).__name__ == "A_Const" and type(limit.val).__name__ == "Integer":
         return max(0, int(limit.val.ival))
     return None
 
@@ -175,7 +175,7 @@ class _Check:
             raise _refused(node)
         for name, value in fields(node):
             self._field(node, kind, name, value, allowed)
-        special = getattr(self, f"_{kind}", None)
+        special = getattr(self, f"_check_{kind.lower()}", None)
         if special is not None:
             special(node)
         for _, value in fields(node):
@@ -191,44 +191,44 @@ class _Check:
         elif name not in allowed and name not in PLACES and not _empty(value):
             raise _refused(node, name)
 
-    def _RangeVar(self, node: Any) -> None:
+    def _check_rangevar(self, node: Any) -> None:
         self._relations += 1
         if node.relpersistence != "p":
             raise StatementError("temporary and unlogged tables are not possible", hint="CREATE TABLE without it")
         _check_name(node.relname)
 
-    def _SelectStmt(self, node: Any) -> None:
+    def _check_selectstmt(self, node: Any) -> None:
         self._queries += 1
 
-    def _RangeFunction(self, node: Any) -> None:
-        for function, columns in node.functions:
+    def _check_rangefunction(self, node: Any) -> None:
+        for function, *columns in node.functions:
             name = _name_of(function)
-            if columns or name not in IN_FROM:
+            if any(columns) or name not in IN_FROM:
                 raise StatementError(
                     f"{name or 'this'} cannot be in FROM", hint=f"these can: {', '.join(sorted(IN_FROM))}"
                 )
 
-    def _ColumnRef(self, node: Any) -> None:
+    def _check_columnref(self, node: Any) -> None:
         if len(node.fields) > 2:
             raise _qualified()
         for field in node.fields:
             if type(field).__name__ == "String":
                 _check_name(field.sval)
 
-    def _ParamRef(self, node: Any) -> None:
+    def _check_paramref(self, node: Any) -> None:
         if not 1 <= node.number <= self._parameters:
             raise StatementError(f"there is no parameter ${node.number}")
 
-    def _A_Const(self, node: Any) -> None:
+    def _check_a_const(self, node: Any) -> None:
         if type(node.val).__name__ == "Float":
             digits, _, exponent = node.val.fval.lower().partition("e")
             if len(digits) > _MOST_DIGITS or len(exponent) > 4 or abs(int(exponent or 0)) > _MOST_DIGITS:
                 raise StatementError(f"a number has at most {_MOST_DIGITS} digits")
 
-    def _A_Expr(self, node: Any) -> None:
+    def _check_a_expr(self, node: Any) -> None:
         self._operator(node.name)
 
-    def _SubLink(self, node: Any) -> None:
+    def _check_sublink(self, node: Any) -> None:
         if node.operName:
             self._operator(node.operName)
             if node.operName[0].sval not in ("=", "<>", "!=", "<", ">", "<=", ">="):
@@ -245,15 +245,15 @@ class _Check:
             raise StatementError(f"the operator {name} is not possible", hint=hint)
         self._costly += name in COSTLY
 
-    def _SortBy(self, node: Any) -> None:
+    def _check_sortby(self, node: Any) -> None:
         if node.useOp:
             raise _qualified()
 
-    def _A_Indirection(self, node: Any) -> None:
+    def _check_a_indirection(self, node: Any) -> None:
         if any(type(each).__name__ != "A_Indices" for each in node.indirection):
             raise StatementError("(expression).name is not possible", hint="name the column with its table: t.name")
 
-    def _FuncCall(self, node: Any) -> None:
+    def _check_funccall(self, node: Any) -> None:
         syntax = node.funcformat.name == "COERCE_SQL_SYNTAX"
         if len(node.funcname) != (2 if syntax else 1):
             raise _qualified()
@@ -261,24 +261,12 @@ class _Check:
         if name not in FUNCTIONS or (self._stored and name not in STORED):
             raise _no_function(name, stored=name in FUNCTIONS)
         self._costly += name in ("mod", "div")
-        arguments = node.args or ()
-        growth = FUNCTIONS[name]
-        if growth == "float" and not all(map(_is_float, (*arguments, *(each.node for each in node.agg_order or ())))):
-            raise StatementError(f"{name} is possible for double precision", hint=f"write {name}(value::float8)")
-        if name == "substring" and len(arguments) > 1 and not _is_count(arguments[1]):
-            raise StatementError("substring with a pattern is not possible", hint="use substr(text, start, length)")
-        if growth == "series":
-            _check_series(arguments)
-        if growth == "pattern" and not _is_short_text(arguments[1:]):
-            raise StatementError(f"{name} needs a short text in quotes as format", hint=f"{name}(day, 'YYYY-MM-DD')")
-        if growth == "translate" and not _is_short_text(arguments[1:2]):
-            raise StatementError("translate needs short texts in quotes", hint="translate(name, 'abc', 'xyz')")
-        if growth in ("cut", "split", "join", "repeat", "find") and not arguments:
-            raise StatementError(f"{name} has no arguments")
+        _check_arguments(name, node)
 
-    def _TypeName(self, node: Any) -> None:
+    def _check_typename(self, node: Any) -> None:
         name = node.names[-1].sval
-        if len(node.names) > 2 or (len(node.names) == 2 and node.names[0].sval != "pg_catalog"):
+        schema = [each.sval for each in node.names[:-1]]
+        if schema not in ([], ["pg_catalog"]):
             raise _qualified()
         name = OTHER_TYPES.get(name, name) if len(node.names) == 1 else name
         if name not in TYPES:
@@ -292,32 +280,32 @@ class _Check:
             if modifier.val.ival > most:
                 raise StatementError(f"{name}({modifier.val.ival}) is too long", hint=f"at most {most:,}, or text")
 
-    def _ColumnDef(self, node: Any) -> None:
+    def _check_columndef(self, node: Any) -> None:
         if node.colname:  # none in ALTER COLUMN ... TYPE
             _check_name(node.colname)
 
-    def _CommonTableExpr(self, node: Any) -> None:
+    def _check_commontableexpr(self, node: Any) -> None:
         if type(node.ctequery).__name__ != "SelectStmt":
             raise StatementError("WITH contains only queries", hint="run the change as a statement of its own")
         _check_name(node.ctename)
 
-    def _Alias(self, node: Any) -> None:
+    def _check_alias(self, node: Any) -> None:
         _check_name(node.aliasname)
 
-    def _IndexStmt(self, node: Any) -> None:
+    def _check_indexstmt(self, node: Any) -> None:
         if node.idxname:
             _check_name(node.idxname)
         if (node.accessMethod or "btree") not in ACCESS_METHODS:
             raise StatementError(f"no index of kind {node.accessMethod}", hint="leave out USING")
 
-    def _AlterTableStmt(self, node: Any) -> None:
+    def _check_altertablestmt(self, node: Any) -> None:
         if len(node.cmds) > _MOST_RELATIONS:
             raise StatementError("ALTER TABLE changes too much at once", hint="divide it")
 
-    def _RenameStmt(self, node: Any) -> None:
+    def _check_renamestmt(self, node: Any) -> None:
         _check_name(node.newname)
 
-    def _DropStmt(self, node: Any) -> None:
+    def _check_dropstmt(self, node: Any) -> None:
         for names in node.objects:
             if len(names) != 1:
                 raise _qualified()
@@ -363,6 +351,20 @@ def _is_short_text(arguments: Sequence[Any]) -> bool:
         type(each).__name__ == "A_Const" and type(each.val).__name__ == "String" and len(each.val.sval) <= 100
         for each in arguments
     )
+
+
+def _check_arguments(name: str, node: Any) -> None:
+    arguments, growth = node.args or (), FUNCTIONS[name]
+    if growth == "float" and not all(map(_is_float, (*arguments, *(each.node for each in node.agg_order or ())))):
+        raise StatementError(f"{name} is possible for double precision", hint=f"write {name}(value::float8)")
+    if name == "substring" and len(arguments) > 1 and not _is_count(arguments[1]):
+        raise StatementError("substring with a pattern is not possible", hint="use substr(text, start, length)")
+    if growth == "series":
+        _check_series(arguments)
+    if growth == "pattern" and not _is_short_text(arguments[1:]):
+        raise StatementError(f"{name} needs a short text in quotes as format", hint=f"{name}(day, 'YYYY-MM-DD')")
+    if growth == "translate" and not _is_short_text(arguments[1:2]):
+        raise StatementError("translate needs short texts in quotes", hint="translate(name, 'abc', 'xyz')")
 
 
 def _check_series(arguments: Sequence[Any]) -> None:

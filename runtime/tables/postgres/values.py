@@ -7,7 +7,7 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,9 +26,10 @@ AS_TEXT: Final = (
     "json",
     "jsonb",
 )
-"""Types that are exchanged in PostgreSQL's own text: Python has no year 10000, no infinite date, no NaN of its decimals."""
+"""Types that are exchanged in PostgreSQL's own text: Python has no year 10000 and no infinite date."""
 _INTEGERS: Final[Mapping[str, int]] = MappingProxyType({"int2": 15, "int4": 31, "int8": 63})
 _NUMERIC: Final = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?|NaN", re.ASCII)
+_WHOLE: Final = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
 _TEXTS: Final = frozenset({"text", "varchar", "bpchar", "unknown"})
 _ZONE: Final = re.compile(r"[+-]\d\d$", re.ASCII)
 
@@ -56,51 +57,75 @@ def to_postgres(value: Value, kind: str, number: int) -> Any:
 def _converted(value: Any, kind: str, number: int) -> Any:
     if kind in _INTEGERS:
         return _integer(value, kind, number)
-    if kind in ("float4", "float8"):
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise _wrong(number, kind, "a number") from None
-    if kind == "bool":
-        return _truth(value, number)
-    if kind in ("json", "jsonb"):
-        return value if isinstance(value, str) and _is_document(value) else _json(value)
-    if kind in _TEXTS:
-        return value if isinstance(value, str) else _json(value)
-    if kind == "numeric":
-        text = value.strip() if isinstance(value, str) else "" if isinstance(value, bool) else str(value)
-        if not _NUMERIC.fullmatch(text):
-            raise _wrong(number, kind, "a number of at most 400 digits")
-        return text
-    if kind == "bytea":
-        try:
-            return base64.b64decode(value, validate=True)
-        except (TypeError, ValueError, binascii.Error):
-            raise _wrong(number, kind, "base64") from None
-    if kind in AS_TEXT:
-        if not isinstance(value, str):
-            raise _wrong(number, kind, "a text such as 2026-01-31T10:00:00Z")
-        return value
-    raise StatementError(f"parameter {number} has the type {kind}, which is not possible", hint="write ?::text")
+    convert = _CONVERSIONS.get(kind)
+    if convert is None:
+        raise StatementError(f"parameter {number} has the type {kind}, which is not possible", hint="write ?::text")
+    return convert(value, kind, number)
+
+
+def _float(value: Any, kind: str, number: int) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _wrong(number, kind, "a number") from None
+
+
+def _document_of(value: Any, _kind: str, _number: int) -> str:
+    return value if isinstance(value, str) and _is_document(value) else _json(value)
+
+
+def _text(value: Any, _kind: str, _number: int) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _numeric(value: Any, kind: str, number: int) -> str:
+    text = value.strip() if isinstance(value, str) else "" if isinstance(value, bool) else str(value)
+    if not _NUMERIC.fullmatch(text):
+        raise _wrong(number, kind, "a number of at most 400 digits")
+    return text
+
+
+def _bytes(value: Any, kind: str, number: int) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise _wrong(number, kind, "base64") from None
+
+
+def _moment(value: Any, kind: str, number: int) -> str:
+    if not isinstance(value, str):
+        raise _wrong(number, kind, "a text such as 2026-01-31T10:00:00Z")
+    return value
 
 
 def _integer(value: Any, kind: str, number: int) -> int:
     whole = value
-    if isinstance(value, float) and value.is_integer():
-        whole = int(value)
-    elif isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,19}\s*", value, re.ASCII):
+    if (isinstance(value, float) and value.is_integer()) or (isinstance(value, str) and _WHOLE.fullmatch(value)):
         whole = int(value)
     if not isinstance(whole, int) or not -(1 << _INTEGERS[kind]) <= whole < 1 << _INTEGERS[kind]:
         raise _wrong(number, kind, f"a whole number of at most {_INTEGERS[kind] + 1} bits")
     return int(whole)
 
 
-def _truth(value: Any, number: int) -> bool:
+def _truth(value: Any, _kind: str, number: int) -> bool:
     known = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
     truth = known.get(str(value).lower()) if isinstance(value, (str, int, bool)) else None
     if truth is None:
         raise _wrong(number, "bool", "true or false")
     return truth
+
+
+_CONVERSIONS: Final[Mapping[str, Callable[[Any, str, int], Any]]] = MappingProxyType(
+    {
+        **dict.fromkeys(AS_TEXT, _moment),
+        **dict.fromkeys(("float4", "float8"), _float),
+        **dict.fromkeys(("json", "jsonb"), _document_of),
+        **dict.fromkeys(_TEXTS, _text),
+        "bool": _truth,
+        "numeric": _numeric,
+        "bytea": _bytes,
+    }
+)
 
 
 def _is_document(text: str) -> bool:
