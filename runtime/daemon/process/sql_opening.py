@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.clock import Clock
 from runtime.database.connection import Database
+from runtime.tables.postgres.database import PostgresTables
 from runtime.tables.sql_database import SqlDatabase
 from runtime.tables.sqlite.database import SqliteTables
 from runtime.tables.storage import UserStorage
 
 
-async def open_sql_database(database: Database, state: Path, storage: UserStorage, clock: Clock) -> SqlDatabase | None:
-    """Return the SQL tables of the users of `database`; None where there are none. What it needs is opened when it is
-    first used. `state`: the state folder of the root."""
+async def open_sql_database(database: Database, state: Path, storage: UserStorage) -> SqlDatabase:
+    """Return the SQL tables of the users of `database`; its `problem` says why there are none. What it needs is opened
+    when it is first used. `state`: the state folder of the root."""
     match database.kind:
         case "sqlite":
             return SqliteTables(database, state, storage)
         case "postgresql":
-            return None
+            tables = PostgresTables(database, storage)
+            await tables.look()
+            return tables

@@ -114,7 +114,7 @@ class App:
             waits=self._waits_at_limit,
         )
         self.storage = UserStorage(database, clock, self.user_settings, settings.tiers, settings.tier)
-        self.sql = open_sql_database(database, root.state, self.storage, clock)
+        self.sql: SqlDatabase | None = None
         calls = CallContext(Services(clock), self._record_call, clock, self.budgets.reserve)
         self.pools = ResourcePools(calls=calls)
         self.generation = nothing_loaded()
@@ -170,6 +170,7 @@ class App:
             if database.upgraded:
                 log.warning("database_upgraded", what=database.upgraded)
             app = cls(root, settings, database, clock)
+            app.sql = await open_sql_database(database, root.state, app.storage)
             stack.callback(app.secrets.close)
             stack.push_async_callback(app._retire)
             yield app

@@ -60,6 +60,7 @@ _KEPT_STATEMENTS: Final = 300
 _KEPT_LOGINS: Final = 10_000
 _RECLAIMED: Final = 200
 """Deleted rows after which their space is reclaimed at once."""
+_QUOTED: Final = re.compile(r'"([^"]+)"|«\s*(.+?)\s*»')
 _PLACE: Final = re.compile(r"\(\d{1,10},\d{1,5}\)", re.ASCII)
 
 
@@ -437,8 +438,10 @@ async def _explained(connection: UserConnection, error: BaseException) -> Symbio
     code = getattr(error, "sqlstate", None)
     if code not in (UNDEFINED_TABLE, UNDEFINED_COLUMN) or connection.raw.is_closed():
         return known
+    name = _name_in(error)
+    if name is None:
+        return known
     with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, SymbiontError):
-        name = _name_at(error)
         tables = await measuring.columns_of_tables(connection)
         if code == UNDEFINED_TABLE:
             return no_table(name, list(tables))
@@ -447,15 +450,16 @@ async def _explained(connection: UserConnection, error: BaseException) -> Symbio
     return known
 
 
-def _name_at(error: Any) -> str:
-    """Return the name that an error is about, by its position: messages may be in any language."""
+def _name_in(error: Any) -> str | None:
+    """Return the name that an error is about: at its position, or between quotes, which no language leaves out."""
+    if error.position is None:
+        quoted_name = _QUOTED.search(str(error.args[0]))
+        return quoted_name and (quoted_name[1] or quoted_name[2])
     position = int(error.position) - 1
     tokens = [token for token in tokens_of(error.query) if token.start >= position]
-    names = tokens[:1]
     while len(tokens) > 2 and tokens[1].text == ".":
         tokens = tokens[2:]
-        names = tokens[:1]
-    return names[0].text.strip('"')
+    return tokens[0].text.strip('"') if tokens else None
 
 
 def _in_order(row: Parameters, names: Sequence[str] | None, count: int, position: int) -> Sequence[Value]:

@@ -280,6 +280,10 @@ class _Check:
             if modifier.val.ival > most:
                 raise StatementError(f"{name}({modifier.val.ival}) is too long", hint=f"at most {most:,}, or text")
 
+    def _check_restarget(self, node: Any) -> None:
+        if node.name:
+            _check_name(node.name)
+
     def _check_columndef(self, node: Any) -> None:
         if node.colname:  # none in ALTER COLUMN ... TYPE
             _check_name(node.colname)

@@ -1,0 +1,24 @@
+"""One PostgreSQL database of a plain owner for all tests here; each test has users of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.clocks import ManualClock
+from tests.runtime.tables.postgres.opened import Opened, Place, open_tables, owned_database
+
+
+@pytest.fixture(scope="session")
+def place(postgres: str) -> Iterator[Place]:
+    """A database whose owner may create roles, and is no superuser."""
+    with owned_database(postgres) as made:
+        yield made
+
+
+@pytest.fixture
+async def opened(place: Place, clock: ManualClock) -> AsyncIterator[Opened]:
+    """Open tables in that database, with two new users."""
+    async with open_tables(place.url, clock) as tables:
+        yield tables
