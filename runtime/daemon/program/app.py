@@ -59,6 +59,7 @@ from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
+from runtime.tables.sql_database import SqlDatabase
 from runtime.tables.storage import UserStorage
 from runtime.tool_groups import groups_of
 from runtime.tool_servers.approvals import Approvals

@@ -358,7 +358,8 @@ def _is_short_text(arguments: Sequence[Any]) -> bool:
 
 
 def _check_arguments(name: str, node: Any) -> None:
-    arguments, growth = node.args or (), FUNCTIONS[name]
+    arguments: Sequence[Any] = node.args or ()
+    growth = FUNCTIONS[name]
     if growth == "float" and not all(map(_is_float, (*arguments, *(each.node for each in node.agg_order or ())))):
         raise StatementError(f"{name} is possible for double precision", hint=f"write {name}(value::float8)")
     if name == "substring" and len(arguments) > 1 and not _is_count(arguments[1]):
