@@ -18,7 +18,7 @@ _PARTS: Final = (
     "SELECT string_agg(extname, '|') FROM pg_extension",
     "SELECT count(*) || '' FROM pg_locks WHERE locktype = 'advisory'",
     "SELECT count(*) || '' FROM pg_prepared_xacts",
-    "SELECT string_agg(n::text, '|' ORDER BY id) FROM "{other}".notes n",
+    "SELECT string_agg(n::text, '|' ORDER BY id) FROM {other}.notes n",
     "SELECT string_agg(u::text, '|' ORDER BY user_id) FROM public.user_storage u WHERE name <> '{own}'",
     "SELECT string_agg(u::text, '|' ORDER BY u::text) FROM public.users u",
     "SELECT string_agg(m::text, '|' ORDER BY m::text) FROM public.meta m",
