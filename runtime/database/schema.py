@@ -424,6 +424,7 @@ user_storage = Table(
     Column("table_bytes", BigInteger, nullable=False, server_default="0"),
     Column("kv_key", Sealed),  # with which names and tags of the key-value store are coded
     Column("kv_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("kv_version", BigInteger, nullable=False, server_default="0"),  # the newest version of any entry
     Column("created_at", BigInteger, nullable=False),
     Column("accessed_at", BigInteger, nullable=False),
 )
@@ -458,6 +459,17 @@ kv_tags = Table(
     sqlite_with_rowid=False,
 )
 """The tags of the key-value store."""
+
+kv_calls = Table(
+    "kv_calls",
+    metadata,
+    Column("run_id", String(36), ForeignKey("runs.id", name="fk_kv_calls_run", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(80), primary_key=True),  # of the call within its run, the same in every attempt
+    _user(),
+    Column("number", BigInteger, nullable=False),  # the version that it stored, or how many entries it deleted
+    sqlite_with_rowid=False,
+)
+"""What calls of agents changed in the key-value store, so that a repeated call changes nothing more."""
 
 tasks = Table(
     "tasks",

@@ -193,7 +193,7 @@ def _store_accesses(connection: Connection, accesses: Sequence[tuple[str, int]])
     return [None] * len(accesses)
 
 
-_ACCESSED: Final[Stage[tuple[str, int], None]] = Stage(10, _store_accesses)
+_ACCESSED: Final[Stage[tuple[str, int], None]] = Stage(11, _store_accesses)
 """After all others: they lock no row of `user_storage`."""
 
 

@@ -115,7 +115,7 @@ def _plainly(items: Sequence[Item]) -> Plain[Answer] | None:
     return Plain([*statements, *_adding("sqlite", _changes(ended))], [None] * len(ended))
 
 
-LEDGER: Final[Stage[Item, Answer]] = Stage(9, _apply, _plainly)
+LEDGER: Final[Stage[Item, Answer]] = Stage(10, _apply, _plainly)
 
 
 class _Book:

@@ -99,6 +99,7 @@ def upgrade() -> None:
         sa.Column("table_bytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("kv_key", sa.LargeBinary(), nullable=True),
         sa.Column("kv_bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("kv_version", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("accessed_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("user_id"),
@@ -113,6 +114,16 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_kv_tags_kv_id", "kv_tags", ["kv_id"], unique=False)
+    op.create_table(
+        "kv_calls",
+        sa.Column("run_id", sa.String(length=36), nullable=False),
+        sa.Column("key", sa.String(length=80), nullable=False),
+        sa.Column("user_id", sa.String(length=64), server_default="owner", nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_kv_calls_run", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("run_id", "key"),
+        sqlite_with_rowid=False,
+    )
     op.create_table(
         "task_changes",
         sa.Column("task_id", sa.String(length=36), nullable=False),

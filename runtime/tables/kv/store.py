@@ -1,0 +1,189 @@
+"""The key-value store of one user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from runtime.clock import Clock, milliseconds
+from runtime.database.connection import Database
+from runtime.database.schema import kv, kv_tags, user_storage
+from runtime.tables.kv.entry import (
+    Codes,
+    KvEntry,
+    KvSeals,
+    content_of,
+    counted_bytes,
+    entry_name,
+    entry_tags,
+    is_alive,
+    value_json,
+)
+from runtime.tables.kv.writes import KV_WRITES, CallOrigin, DeleteEntries, KvParts, SetEntry, chosen_by
+from runtime.tables.storage import UserStorage
+
+_AT_ONCE: Final = 64
+"""Rows that are read at once: at most 4 MiB."""
+_OUTPUT_BYTES: Final = 256
+"""Maximum bytes that an entry takes in a result besides its content: names of fields, times and its version."""
+
+
+class KvPage(NamedTuple):
+    """Entries in the order in which they were created. `after`: where the next page begins; None: this is the last."""
+
+    entries: Sequence[KvEntry]
+    after: str | None
+
+
+class StoredEntry(NamedTuple):
+    """What was stored. `bytes`: counted towards the storage of the user."""
+
+    name: str
+    tags: Sequence[str]
+    version: int
+    bytes: int
+
+
+class KvStore:
+    """The entries of one user. Raises InvalidEntry for a name, tag or value out of bounds, and `Unavailable`.
+
+    An entry that has expired does not exist any more, whether it was deleted already or not.
+    """
+
+    def __init__(self, database: Database, clock: Clock, storage: UserStorage, user_id: str) -> None:
+        self._database = database
+        self._clock = clock
+        self._storage = storage
+        self._user_id = user_id
+        self._seals = KvSeals(database.keys)
+
+    async def set(
+        self,
+        name: str,
+        value: Any,
+        tags: Sequence[str] = (),
+        *,
+        expires_at: int | None = None,
+        expected: int | None = None,
+        origin: CallOrigin | None = None,
+    ) -> StoredEntry:
+        """Store an entry in place of the one with this name, if any.
+
+        `expires_at`: Unix milliseconds. `expected`: the version that the entry has to have; 0: it must not exist.
+        `origin`: a call of an agent, which happens once however often it is repeated. Raises VersionConflict;
+        QuotaExceeded; `Superseded`; InvalidEntry for a time in the past; NotFound for a user who was removed.
+        """
+        name, tags, encoded = entry_name(name), entry_tags(tags), value_json(value)
+        await self._database.learn_keys(self._user_id)
+        write = SetEntry(
+            parts=self._parts,
+            user_id=self._user_id,
+            name=name,
+            tags=tags,
+            value=encoded,
+            expires_at=expires_at,
+            expected=expected,
+            quota=await self._storage.quota(self._user_id),
+            origin=origin,
+            at=milliseconds(self._clock),
+        )
+        version = await self._database.commits.store(KV_WRITES, write)
+        return StoredEntry(name, tags, version, counted_bytes(content_of(name, tags, encoded), tags))
+
+    async def delete(
+        self, name: str | None = None, tags: Sequence[str] = (), *, origin: CallOrigin | None = None
+    ) -> int:
+        """Delete the entry with this name, or those with all of these tags, or both; return their number. `origin`: see
+        `set`. Raises ValueError without name and tags; `Superseded`; NotFound for a user who was removed."""
+        if name is None and not tags:
+            raise ValueError("neither a name nor tags choose what to delete")
+        write = DeleteEntries(
+            parts=self._parts,
+            user_id=self._user_id,
+            name=None if name is None else entry_name(name),
+            tags=entry_tags(tags),
+            origin=origin,
+            at=milliseconds(self._clock),
+        )
+        await self._database.learn_keys(self._user_id)
+        return await self._database.commits.store(KV_WRITES, write)
+
+    async def get(self, name: str) -> KvEntry | None:
+        """Return the entry with this name; None if there is none."""
+        name = entry_name(name)
+        await self._begin()
+        async with self._database.read() as connection:
+            codes = await self._codes(connection)
+            if codes is None:
+                return None
+            query = select(kv).where(chosen_by(codes, self._user_id, name, ()), is_alive(milliseconds(self._clock)))
+            row = (await connection.execute(query)).first()
+            return None if row is None else self._seals.open(row, self._user_id)
+
+    async def page(
+        self, tags: Sequence[str] = (), *, after: str = "", limit: int | None = None, most_bytes: int
+    ) -> KvPage:
+        """Return entries with all of these tags: at most `limit`, and as many as take at most `most_bytes` as JSON, but
+        at least one. An entry that exists all the time is on exactly one page, whatever changes in between."""
+        tags = entry_tags(tags)
+        await self._begin()
+        async with self._database.read() as connection:
+            codes = await self._codes(connection)
+            if codes is None:
+                return KvPage((), None)
+            return await self._read(connection, codes, tags, after, limit, most_bytes)
+
+    async def count(self) -> int:
+        """Return the number of entries."""
+        query = select(func.count()).select_from(kv).where(kv.c.user_id == self._user_id)
+        async with self._database.read() as connection:
+            return int((await connection.execute(query.where(is_alive(milliseconds(self._clock))))).scalar_one())
+
+    @property
+    def _parts(self) -> KvParts:
+        return KvParts(self._storage, self._seals, self._clock)
+
+    async def _begin(self) -> None:
+        await self._database.learn_keys(self._user_id)
+        self._storage.touch(self._user_id)
+
+    async def _codes(self, connection: AsyncConnection) -> Codes | None:
+        query = select(user_storage.c.kv_key).where(user_storage.c.user_id == self._user_id)
+        sealed = (await connection.execute(query)).scalar()
+        return None if sealed is None else self._seals.codes(sealed, self._user_id)
+
+    async def _read(
+        self,
+        connection: AsyncConnection,
+        codes: Codes,
+        tags: Sequence[str],
+        after: str,
+        limit: int | None,
+        most_bytes: int,
+    ) -> KvPage:
+        entries: list[KvEntry] = []
+        size = 0
+        while True:
+            wanted = _AT_ONCE if limit is None else min(_AT_ONCE, limit - len(entries) + 1)
+            rows = (await connection.execute(self._query(codes, tags, after, wanted))).all()
+            for row in rows:
+                size += len(row.content) + _OUTPUT_BYTES
+                if len(entries) == limit or (entries and size > most_bytes):
+                    return KvPage(entries, after)
+                entries.append(self._seals.open(row, self._user_id))
+                after = row.id
+            if len(rows) < wanted:
+                return KvPage(entries, None)
+
+    def _query(self, codes: Codes, tags: Sequence[str], after: str, limit: int) -> Any:
+        query = select(kv).where(is_alive(milliseconds(self._clock))).limit(limit)
+        if not tags:
+            return query.where(kv.c.user_id == self._user_id, kv.c.id > after).order_by(kv.c.id)
+        # The rows of one tag are read in their order, and each of them is looked at.
+        first, *others = tags
+        query = query.join(kv_tags, kv_tags.c.kv_id == kv.c.id)
+        mine = (kv_tags.c.user_id == self._user_id, kv_tags.c.code == codes.tag(first), kv_tags.c.kv_id > after)
+        return query.where(*mine, chosen_by(codes, self._user_id, None, others)).order_by(kv_tags.c.kv_id)

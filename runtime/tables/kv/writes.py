@@ -1,0 +1,267 @@
+"""The writes of the key-value store, applied in transactions of the group commit.
+
+A write locks the row of its user in `user_storage` first. So the writes of one user happen one after the other, on all
+daemons, and the newest version, the bytes that are counted and the entries change together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, select, update
+
+from runtime.clock import Clock, rfc3339, uuid7
+from runtime.crypto import new_key
+from runtime.database import bulk
+from runtime.database.group_commit import Stage
+from runtime.database.schema import kv, kv_calls, kv_tags, user_storage
+from runtime.errors import Conflict, NotFound, SymbiontError
+from runtime.identity import users
+from runtime.tables.errors import QuotaExceeded
+from runtime.tables.kv.entry import Codes, InvalidEntry, KvSeals, content_of, counted_bytes, is_alive
+from runtime.tables.quota import Quota
+from runtime.tables.storage import UserStorage
+from runtime.threads import run, stage_ranks
+from runtime.threads.step import Superseded
+
+_LONGEST_KEY: Final = 80
+_SHOWN: Final = 80
+"""Characters of a name that an error shows."""
+
+
+class CallOrigin(NamedTuple):
+    """The call of an agent that makes a change. `attempt`: of its run, the fence of what it writes; `key`: of the call
+    within its run, see `runtime.tools.context.Acting`."""
+
+    run_id: str
+    attempt: int | None
+    key: str | None
+
+
+class VersionConflict(Conflict):
+    """An entry has another version than the change expects. `version`: its newest; 0: there is no such entry."""
+
+    def __init__(self, name: str, expected: int, version: int) -> None:
+        shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+        if version:
+            what = f"the entry {shown!r} has version {version}, not {expected}"
+            super().__init__(what, hint="get the entry, and make the change again with its version")
+        else:
+            what = f"there is no entry {shown!r}: its version is 0, not {expected}"
+            super().__init__(what, hint="set it with the version 0")
+        self.version = version
+
+
+class KvParts(NamedTuple):
+    """What the writes of one database work with."""
+
+    storage: UserStorage
+    seals: KvSeals
+    clock: Clock
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SetEntry:
+    """Store an entry. `value`: JSON. `expected`: its version before; 0: there must be none; None: any. `at`: the time
+    of the call (Unix milliseconds). `quota`: of the user."""
+
+    parts: KvParts
+    user_id: str
+    name: str
+    tags: Sequence[str]
+    value: bytes
+    expires_at: int | None
+    expected: int | None
+    quota: Quota
+    origin: CallOrigin | None
+    at: int
+    written: bytes | None = None
+    """What was sealed last: it is found again if the end of a transaction remained unknown and it is repeated."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class DeleteEntries:
+    """Delete the entries with this name and all of these tags; one of both is given."""
+
+    parts: KvParts
+    user_id: str
+    name: str | None
+    tags: Sequence[str]
+    origin: CallOrigin | None
+    at: int
+
+
+KvWrite = SetEntry | DeleteEntries
+
+
+def store_entries(connection: Connection, writes: Sequence[KvWrite]) -> list[int | Exception]:
+    """Return for each write the version that it stored, or the number of entries that it deleted; or an exception for
+    that write alone: `Superseded` if its run has a newer attempt."""
+    answers: list[int | Exception] = [0] * len(writes)
+    origins = [each.origin for each in writes if each.origin is not None and each.origin.attempt is not None]
+    attempts = run.running_attempts(connection, (each.run_id for each in origins)) if origins else {}
+    # In one order in all processes, so that two of them do not wait for each other.
+    for place in sorted(range(len(writes)), key=lambda place: (writes[place].user_id, place)):
+        write = writes[place]
+        try:
+            _must_continue(write.origin, attempts)
+            answers[place] = _apply(connection, write)
+        except SymbiontError as error:
+            answers[place] = error
+    return answers
+
+
+KV_WRITES: Final[Stage[KvWrite, int]] = Stage(stage_ranks.KV, store_entries)
+"""Stored after the steps and messages of runs, before their ends."""
+
+
+def _must_continue(origin: CallOrigin | None, attempts: dict[str, int]) -> None:
+    if origin is not None and origin.attempt is not None and attempts.get(origin.run_id) != origin.attempt:
+        raise Superseded(f"run {origin.run_id} continues elsewhere")
+
+
+def _apply(connection: Connection, write: KvWrite) -> int:
+    """Every error is raised before anything is written."""
+    if not users.exists(connection, write.user_id):
+        raise NotFound("there is no such user any more")
+    earlier = _earlier(connection, write.origin)
+    if earlier is not None:
+        return earlier
+    number = _set(connection, write) if isinstance(write, SetEntry) else _delete(connection, write)
+    _note(connection, write, number)
+    return number
+
+
+def _set(connection: Connection, write: SetEntry) -> int:
+    storage, seals, clock = write.parts
+    storage.ensure(connection, write.user_id)
+    codes, newest = _key(connection, write)
+    code = codes.name(write.name)
+    found = connection.execute(select(kv).where(kv.c.user_id == write.user_id, kv.c.code == code)).first()
+    if found is not None and write.written is not None and bytes(found.content) == write.written:
+        return int(found.version)
+    alive = found is not None and (found.expires_at is None or found.expires_at > write.at)
+    current = int(found.version) if found is not None and alive else 0
+    if write.expected is not None and write.expected != current:
+        raise VersionConflict(write.name, write.expected, current)
+    if write.expires_at is not None and write.expires_at <= write.at:
+        raise InvalidEntry(
+            "expires_at",
+            f"{rfc3339(write.expires_at / 1000)} is in the past",
+            hint="give a later time; to delete the entry, use agent_memory_delete",
+        )
+    content = content_of(write.name, write.tags, write.value)
+    size = counted_bytes(content, write.tags)
+    entry_id = uuid7(clock) if found is None else found.id
+    version = newest + 1
+    sealed = seals.close(content, entry_id, version, write.user_id)
+    _grow(connection, write, size - (0 if found is None else found.bytes))
+    row = (entry_id, write.user_id, code, version, size, write.expires_at)
+    if found is None:
+        columns = ("id", "user_id", "code", "version", "bytes", "expires_at", "created_at", "updated_at", "content")
+        bulk.insert(connection, kv, columns, [(*row, write.at, write.at, sealed)])
+    else:
+        connection.execute(
+            update(kv)
+            .where(kv.c.id == entry_id)
+            .values(
+                version=version,
+                bytes=size,
+                expires_at=write.expires_at,
+                created_at=found.created_at if alive else write.at,
+                updated_at=write.at,
+                content=sealed,
+            )
+        )
+    _tag(connection, write, entry_id, [codes.tag(each) for each in write.tags], there=found is not None)
+    bulk.update(connection, user_storage, ("user_id",), ("kv_version",), [(write.user_id, version)])
+    write.written = sealed
+    return version
+
+
+def _key(connection: Connection, write: SetEntry) -> tuple[Codes, int]:
+    """Return the codes of the user, whose key is made if there is none, and the newest version of any entry."""
+    seals, mine = write.parts.seals, user_storage.c.user_id == write.user_id
+    sealed, newest = connection.execute(select(user_storage.c.kv_key, user_storage.c.kv_version).where(mine)).one()
+    if sealed is None:
+        sealed = seals.close_key(new_key(), write.user_id)
+        connection.execute(update(user_storage).where(mine).values(kv_key=sealed))
+    return seals.codes(sealed, write.user_id), int(newest)
+
+
+def _grow(connection: Connection, write: SetEntry, more: int) -> None:
+    """Count `more` bytes; entries that have expired make room. Raises QuotaExceeded."""
+    storage = write.parts.storage
+    try:
+        storage.add_kv(connection, write.user_id, more, write.quota)
+    except QuotaExceeded:
+        code = _key(connection, write)[0].name(write.name)
+        past = and_(kv.c.user_id == write.user_id, kv.c.expires_at <= write.at, kv.c.code != code)
+        freed = connection.execute(select(func.coalesce(func.sum(kv.c.bytes), 0)).where(past)).scalar_one()
+        if not freed:
+            raise
+        connection.execute(delete(kv).where(past))
+        storage.free_kv(connection, write.user_id, int(freed))
+        storage.add_kv(connection, write.user_id, more, write.quota)
+
+
+def _tag(connection: Connection, write: SetEntry, entry_id: str, codes: Sequence[bytes], *, there: bool) -> None:
+    """Give an entry these tags instead of those that it has."""
+    if there:
+        before = connection.execute(select(kv_tags.c.code).where(kv_tags.c.kv_id == entry_id)).scalars()
+        if {bytes(each) for each in before} == set(codes):
+            return
+        connection.execute(delete(kv_tags).where(kv_tags.c.kv_id == entry_id))
+    bulk.insert(connection, kv_tags, ("user_id", "code", "kv_id"), [(write.user_id, each, entry_id) for each in codes])
+
+
+def _delete(connection: Connection, write: DeleteEntries) -> int:
+    storage, seals, _ = write.parts
+    locked = select(user_storage.c.kv_key).where(user_storage.c.user_id == write.user_id)
+    sealed = connection.execute(locked.with_for_update(key_share=True)).scalar()
+    if sealed is None:
+        return 0
+    chosen = chosen_by(seals.codes(sealed, write.user_id), write.user_id, write.name, write.tags)
+    live = func.coalesce(func.sum(case((is_alive(write.at), 1), else_=0)), 0)
+    query = select(live, func.coalesce(func.sum(kv.c.bytes), 0)).where(chosen)
+    count, size = connection.execute(query).one()
+    if size:
+        connection.execute(delete(kv).where(chosen))
+        storage.free_kv(connection, write.user_id, int(size))
+    return int(count)
+
+
+def chosen_by(codes: Codes, user_id: str, name: str | None, tags: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition for the user's entries with this name, if any, and all of these tags."""
+    wanted: list[Any] = [kv.c.user_id == user_id]
+    if name is not None:
+        wanted.append(kv.c.code == codes.name(name))
+    for tag in tags:
+        its = kv_tags.alias()
+        wanted.append(exists().where(its.c.user_id == user_id, its.c.code == codes.tag(tag), its.c.kv_id == kv.c.id))
+    return and_(*wanted)
+
+
+def _earlier(connection: Connection, origin: CallOrigin | None) -> int | None:
+    """Return the number of a call that was stored before."""
+    key = _call_key(origin)
+    if origin is None or key is None:
+        return None
+    found = bulk.find(connection, kv_calls, ("run_id", "key"), ("number",), [(origin.run_id, key)])
+    return int(found[0][2]) if found else None
+
+
+def _note(connection: Connection, write: KvWrite, number: int) -> None:
+    key = _call_key(write.origin)
+    if write.origin is not None and key is not None:
+        row = (write.origin.run_id, key, write.user_id, number)
+        bulk.insert(connection, kv_calls, ("run_id", "key", "user_id", "number"), [row])
+
+
+def _call_key(origin: CallOrigin | None) -> str | None:
+    if origin is None or origin.key is None or len(origin.key) <= _LONGEST_KEY:
+        return None if origin is None else origin.key
+    return hashlib.sha256(origin.key.encode()).hexdigest()
