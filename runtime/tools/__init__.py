@@ -39,6 +39,7 @@ from runtime.tools.conversations.overview import (
 )
 from runtime.tools.knowledge.context import agent_context
 from runtime.tools.knowledge.search import agent_memory_search
+from runtime.tools.kv.entries import agent_memory_delete, agent_memory_get, agent_memory_kv_export, agent_memory_set
 from runtime.tools.memory.export_items import memory_export
 from runtime.tools.memory.import_items import memory_import
 from runtime.tools.memory.items import memory_edit, memory_forget, memory_list, memory_show
@@ -560,18 +561,24 @@ TOOLS = table_of(
             stopped_by=AGENTS,
             example={"standing_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
-        # The scope `read` allows what only reads.
         Tool(
-            agent_memory_sql,
-            "read",
-            tables=True,
+            agent_memory_set,
+            "write",
             indexes=False,
-            read_only=False,
-            idempotent=False,
             destructive=True,
-            reads=only_reads,
-            example={"query": "SELECT shop, amount FROM expenses WHERE amount > ?", "params": [20]},
+            keyed=True,
+            example={"key": "settings/theme", "value": {"dark": True}, "tags": ["settings"], "expires_at": "30d"},
         ),
-        Tool(agent_memory_schema, "read", tables=True, indexes=False, example={}),
+        Tool(agent_memory_get, "read", indexes=False, example={"tags": ["settings"], "limit": 20}),
+        Tool(
+            agent_memory_delete,
+            "write",
+            indexes=False,
+            destructive=True,
+            idempotent=True,
+            keyed=True,
+            example={"key": "settings/theme"},
+        ),
+        Tool(agent_memory_kv_export, "read", indexes=False, example={}),
     ],
 )

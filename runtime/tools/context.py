@@ -18,7 +18,6 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.models.budgets.budgets import Budgets
 from runtime.models.calls.call import CallOwner
 from runtime.switches import ALL_ON, Switches
-from runtime.tables.sql_database import SqlDatabase
 from runtime.tables.storage import UserStorage
 from runtime.threads.thread import Thread
 from runtime.webhooks.audit.audit import Audit
@@ -120,8 +119,6 @@ class Context:
     """The limits of agents and users; None without any."""
     storage: UserStorage | None = None
     """What users have stored in tables and in the key-value store, and what they may store."""
-    sql: SqlDatabase | None = None
-    """The SQL tables of users; None where there are none."""
     recall: OpenMemory | None = None
     """Searches what was said in threads; None if no agent has a model."""
     program: Program = field(default_factory=Program)

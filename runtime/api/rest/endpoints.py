@@ -20,6 +20,8 @@ from runtime.tools.tool import Tool
 
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
 """Maximum bytes of a body with items: one item of 1,048,576 characters, however JSON escapes them."""
+LARGEST_VALUE: Final = 1024 * 1024
+"""Maximum bytes of a body with a value of the key-value store, however JSON escapes it."""
 
 
 _OF_AGENTS: Final = ("/v1/agent", "/v1/approvals", "/v1/usage")
@@ -92,10 +94,11 @@ class Endpoint:
 
 
 def _form(tool: Tool, name: str) -> str:
-    """Return the pattern of the tool's parameter, without its anchors."""
+    """Return the pattern of the tool's parameter, without its anchors; of a parameter that is any text, that of its
+    percent-encoded form."""
     parts: dict[str, Any] = tool.parameters.model_json_schema()["properties"][name]
-    (pattern,) = [each["pattern"] for each in (parts, *parts.get("anyOf", ())) if "pattern" in each]
-    return str(pattern).removeprefix("^").removesuffix("$")
+    patterns = [each["pattern"] for each in (parts, *parts.get("anyOf", ())) if "pattern" in each]
+    return str(patterns[0]).removeprefix("^").removesuffix("$") if patterns else "[^/]+"
 
 
 VERSION: Final = "/v1/"
@@ -151,7 +154,8 @@ _MEMORY = "/v1/memory"
 _AGENT = f"{_MEMORY}/{{agent}}"
 _COLLECTIONS = "/v1/collections"
 _ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
-_TABLES = "/v1/tables"
+_KV = "/v1/kv"
+_ENTRY = f"{_KV}/entries/{{key}}"
 _APPROVALS = "/v1/approvals"
 _APPROVAL = f"{_APPROVALS}/{{approval_id}}"
 
@@ -240,6 +244,18 @@ ENDPOINTS: Final = (
     Endpoint("GET", _APPROVAL, TOOLS["approval_show"]),
     Endpoint("POST", f"{_APPROVAL}/approve", TOOLS["approval_approve"], more=("conflict",)),
     Endpoint("POST", f"{_APPROVAL}/deny", TOOLS["approval_deny"], more=("conflict",)),
+    Endpoint("GET", _KV, TOOLS["agent_memory_get"], more=_ABSENT),
+    Endpoint("DELETE", _KV, TOOLS["agent_memory_delete"], more=_ABSENT),
+    Endpoint("GET", f"{_KV}/export", TOOLS["agent_memory_kv_export"]),
+    Endpoint(
+        "GET",
+        _ENTRY,
+        TOOLS["agent_memory_get"],
+        operation="agent_memory_get_of_key",
+        without=("tags", "limit", "cursor"),
+    ),
+    Endpoint("PUT", _ENTRY, TOOLS["agent_memory_set"], largest=LARGEST_VALUE),
+    Endpoint("DELETE", _ENTRY, TOOLS["agent_memory_delete"], operation="agent_memory_delete_of_key", without=("tags",)),
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 import structlog
 from pydantic import BaseModel
@@ -229,11 +230,19 @@ def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
     found = [(row, match) for row in ENDPOINTS if (match := row.pattern.fullmatch(call.path))]
     for row, match in found:
         if row.method == method:
-            return row, match.groupdict()
+            return row, {name: _decoded(name, text) for name, text in match.groupdict().items()}
     if found or call.path == DESCRIPTION:
         allowed = {row.method for row, _ in found} or {"GET"}
         raise _not_allowed(allowed)
     raise Problem("not_found", "there is no such resource", hint=f"{DESCRIPTION} describes the existing ones")
+
+
+def _decoded(name: str, text: str) -> str:
+    """Return the percent-encoded text of a parameter in a path. Ids and names of the program have nothing to decode."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise Problem("malformed", f"{name} in the path is not percent-encoded UTF-8") from None
 
 
 def _not_allowed(allowed: set[str]) -> Problem:

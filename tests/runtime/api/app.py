@@ -36,7 +36,6 @@ from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.switches import ALL_ON
 from runtime.tables.quota import TIERS
-from runtime.tables.sql_database import SqlDatabase
 from runtime.tables.storage import UserStorage
 from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
@@ -90,6 +89,7 @@ class App:
             public_url="https://hooks.example.com{}".format,
             progress=progress,
             switches=self.switches,
+            storage=UserStorage(self.database, self.clock, UserSettingsStore(self.database, self.clock), TIERS, "free"),
             declared_blocks=lambda agent: declared_blocks(self.program.agents.get(agent) or Agent(name=agent)),
             program=self.program,
             storage=self.storage,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from runtime.tools.tool import Tool
-from tests.runtime.attacks.isolation.world import OWNER, PROJECT, SOURCE, SUBJECT, TAG, WORD, World
+from tests.runtime.attacks.isolation.world import KEY, OWNER, PROJECT, SOURCE, SUBJECT, TAG, WORD, World
 
 Named = Callable[[World, Tool], Any]
 """Returns what the first user has and a tool's parameter can name."""
@@ -22,6 +22,7 @@ def _memory_id(world: World, tool: Tool) -> str:
 NAMING: Final[Mapping[str, Named]] = {
     "approval_id": lambda world, _: world.ids["approval"],
     "conversation_id": lambda world, _: world.ids["thread"],
+    "key": lambda *_: KEY,
     "item_id": lambda world, _: world.ids["item"],
     "memory_id": _memory_id,
     "project": lambda *_: PROJECT,
@@ -42,21 +43,20 @@ NAMING: Final[Mapping[str, Named]] = {
 PLAIN: Final = frozenset(
     {
         *("after", "agent", "all_tags", "always", "author", "by", "collection", "compaction_threshold", "confidence"),
-        *("content", "cursor", "day", "decided", "dimension", "dry_run", "enabled", "force", "gates", "git_commit"),
-        *("input", "insecure_allow_unverified", "is_active", "items", "label", "limit", "line", "max_tokens"),
+        *("content", "cursor", "day", "decided", "dimension", "dry_run", "enabled", "expires_at", "force", "gates"),
         *(
-            "max_words",
-            "memory",
-            "memory_type",
-            "metadata",
-            "model",
-            "name",
-            "new",
-            "old",
-            "order",
-            "overlap",
-            "params",
+            "git_commit",
+            "if_version",
+            "input",
+            "insecure_allow_unverified",
+            "is_active",
+            "items",
+            "label",
+            "limit",
+            "line",
+            "max_tokens",
         ),
+        *("max_words", "memory", "memory_type", "metadata", "model", "name", "new", "old", "order", "overlap"),
         *("preferences", "provider", "query", "query_text", "reason", "replace", "risk_tier", "score_threshold"),
         *("session_id", "since", "source_memory", "sources", "strategy", "system_prompt", "tags_all", "target"),
         *("task", "text", "time_range", "title", "tokens", "type", "until", "value", "version", "wait"),

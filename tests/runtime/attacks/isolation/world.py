@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from runtime.api.rest.endpoints import Endpoint
 from runtime.identity.caller import SCOPES, Scope
+from runtime.tools import TOOLS
 from tests.runtime.agents.scripted import ScriptedModel
 from tests.runtime.attacks.wire import operate
 from tests.runtime.daemon.running import Answer, Daemon, until
@@ -25,6 +26,9 @@ TAG: Final = "taggedby-zaphod"
 PROJECT: Final = "projectof-zaphod"
 SOURCE: Final = "file:///sourceof-zaphod"
 SUBJECT: Final = "subjectof-zaphod"
+KEY: Final = "keyof/zaphod"
+EXAMPLE_KEY: Final = str((TOOLS["agent_memory_set"].example or {})["key"])
+"""Users have an entry with this key too."""
 OWNER: Final = "adelheid"
 OTHER: Final = "bertram"
 TWIN: Final = "cornelia"
@@ -75,14 +79,15 @@ class World:
         text = answer.body.decode()
         for value in given:
             text = text.replace(json.dumps(value)[1:-1], "")
-        named = (TAG, PROJECT, SOURCE, SUBJECT) if user in {NEW, OWNER} else ()
+        named = (TAG, PROJECT, SOURCE, SUBJECT, KEY) if user in {NEW, OWNER} else ()
         return {mark for mark in (*self.marks, *named) if mark in text}
 
     def call(self, row: Endpoint, given: Mapping[str, Any], *, user: str = OTHER, scope: Scope = "write") -> Answer:
         """Return the answer of a route for these parameters of its tool."""
         token = self.tokens[user, scope]
         given = {"agent": "reviewer"} | dict(given)
-        path = row.path.format_map({name: quote(str(given[name]), safe="") for name in row.in_path})
+        in_path = {"key": EXAMPLE_KEY} | given
+        path = row.path.format_map({name: quote(str(in_path[name]), safe="") for name in row.in_path})
         rest = {name: value for name, value in given.items() if name in row.others}
         if row.body:
             return ask(self.daemon, token, row.method, path, rest)
@@ -93,7 +98,7 @@ class World:
         """Return status and body of an answer without what differs between two users who do the same: names that are
         known or not, new ids and secrets, times, and whether the newest items have their vectors already."""
         text = _VECTORS.sub("", answer.body.decode())
-        for name in (TAG, PROJECT, SOURCE, SUBJECT, OWNER, *self.ids.values()):
+        for name in (TAG, PROJECT, SOURCE, SUBJECT, KEY, OWNER, *self.ids.values()):
             for value in (name, unknown(name)):
                 text = text.replace(json.dumps(value)[1:-1], "NAME")
         for what, pattern in _DIFFERING.items():
@@ -136,8 +141,8 @@ class World:
             self.made("agent_block_edit", **block, value=WORD, version=version)
         self.made("agent_config_edit", agent="reviewer", preferences={"likes": WORD})
         self.made("agent_config_edit", agent="planner", enabled=False)
-        self.made("agent_memory_sql", query="CREATE TABLE notes (note TEXT)")
-        self.made("agent_memory_sql", query="INSERT INTO notes VALUES (?)", params=[WORD])
+        for key in (KEY, EXAMPLE_KEY):
+            self.made("agent_memory_set", key=key, value=WORD, tags=[TAG])
         thread = self.made("agent_conversation_create", agent="reviewer", title=WORD)["conversation_id"]
         self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", subject=SUBJECT)
         turn = self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", thread=thread)
