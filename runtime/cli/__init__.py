@@ -24,7 +24,7 @@ COMMANDS = {
     "memory": ("runtime.cli.memory:memory", "Search, write, export, move and maintain memories."),
     "push": ("runtime.cli.collection.push:push", "Store files, folders or text in a collection."),
     "collection": ("runtime.cli.collection:collection", "List, search, summarize and edit collections."),
-    "table": ("runtime.cli.table:table", "Query, export and import the SQL tables of a user."),
+    "kv": ("runtime.cli.kv:kv", "Set, list, delete and export what agents keep by name."),
     "user": ("runtime.cli.user:user", "Add, list and remove users."),
     "key": ("runtime.cli.key:key", "Show, rotate, export and import the keys of users."),
     "token": ("runtime.cli.token:token", "Create, list and revoke bearer tokens."),

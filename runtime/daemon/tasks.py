@@ -21,8 +21,10 @@ from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS
 from runtime.secrets.backend import SecretBackend
 from runtime.switches import Switches
+from runtime.tables.kv.expiry import Expiry
 from runtime.threads.events.other_daemons import OtherDaemons
 from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.deliveries.expiry_clock import SlowClock
 from runtime.webhooks.deliveries.retention import Retention
 
 Work: TypeAlias = Coroutine[Any, Any, None]
@@ -73,6 +75,10 @@ def _kept(backend: SecretBackend, parts: DaemonParts) -> Work:
     return backend.keep(parts.app.secrets)
 
 
+def _expiry(app: App) -> Expiry:
+    return Expiry(app.database, app.clock, app.storage, SlowClock(app.clock).milliseconds)
+
+
 _AGENTS: Final = (switches.AGENTS,)
 
 TASKS: Final = table_of(
@@ -91,6 +97,7 @@ TASKS: Final = table_of(
         # Of memories, by their retention; threads are summarized in runs.
         BackgroundTask("compaction", lambda parts: parts.compactor.run()),
         BackgroundTask("removed users", lambda parts: Removal(parts.app).run()),
+        BackgroundTask("expired entries", lambda parts: _expiry(parts.app).run()),
         BackgroundTask("keys", lambda parts: parts.keys.run()),
         *_secrets(),
         BackgroundTask("watchdog", lambda parts: parts.notifier.watch()),

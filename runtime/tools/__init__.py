@@ -579,6 +579,6 @@ TOOLS = table_of(
             keyed=True,
             example={"key": "settings/theme"},
         ),
-        Tool(agent_memory_kv_export, "read", indexes=False, example={}),
+        Tool(agent_memory_kv_export, "read", indexes=False, example={"limit": 1000}),
     ],
 )

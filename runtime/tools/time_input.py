@@ -21,7 +21,8 @@ def read_moment(text: str, name: str, clock: Clock, *, ahead: bool = False) -> d
             read = datetime.fromisoformat(text)
             return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
+        duration = f"a duration {'from' if ahead else 'before'} now (2h, 7d)"
         raise UsageError(
             f"{name}: {text[:80]!r} is not a time",
-            hint=f"write a duration {'from' if ahead else 'before'} now (2h, 7d) or a date (2026-11-20, 2026-11-20T08:30)",
+            hint=f"write {duration} or a date (2026-11-20, 2026-11-20T08:30)",
         ) from None

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,8 +17,8 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.memory.item_output import problem_text
 from runtime.cli.memory.options import gate_options, gates, memory_option, user_option
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
+from runtime.cli.terminal.output_file import output_option, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
-from runtime.daemon.process.atomic_file import replacing
 from runtime.errors import UsageError
 
 PAGE = 500
@@ -31,13 +31,7 @@ LARGEST_LINE = 32 * 1024 * 1024
 
 @click.command(short_help="Export items as JSON Lines.")
 @click.argument("agent", required=False)
-@click.option(
-    "--output",
-    metavar="FILE|-",
-    default="-",
-    show_default=True,
-    help="The file to write; an existing one is replaced atomically.",
-)
+@output_option
 @user_option
 @memory_option
 @root_option
@@ -53,7 +47,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     with (
         nullcontext(no_progress) if on_terminal else progress_bar("exporting") as progress,
         # Before the root is opened: a superuser works on a service's root with other rights, but owns the file.
-        _written(output) as file,
+        written(output) as file,
         RootClient(found) as client,
     ):
         while True:
@@ -78,24 +72,6 @@ def _line(item: dict[str, Any], *, ascii_only: bool) -> bytes:
     if not item["copy_number"]:
         del item["copy_number"]
     return json.dumps(item, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
-
-
-@contextmanager
-def _written(output: str) -> Iterator[BinaryIO]:
-    """Open standard output, or a file that is replaced atomically."""
-    if output == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    file = Path(output).absolute()
-    if file.is_dir():
-        raise UsageError(f"{output} is a folder", hint="name a file in it")
-    with ExitStack() as stack:
-        try:
-            handle = stack.enter_context(replacing(file))
-        except OSError as error:
-            raise UsageError(f"{output} cannot be written: {(error.strerror or str(error)).lower()}") from None
-        yield handle
 
 
 @click.command("import", short_help="Import exported items; a repeated import changes nothing.")

@@ -23,6 +23,7 @@ from runtime.tools.kv.types import (
     IfVersion,
     Key,
     Limit,
+    MostExported,
     OneKey,
     StoredInKv,
     Tags,
@@ -88,13 +89,13 @@ async def agent_memory_delete(context: Context, key: OneKey = None, tags: AllTag
     return DeletedFromKv(deleted=await _store(context).delete(key, tags or (), origin=_origin(context)))
 
 
-async def agent_memory_kv_export(context: Context, cursor: Cursor = None) -> ExportOfKv:
+async def agent_memory_kv_export(context: Context, limit: MostExported = None, cursor: Cursor = None) -> ExportOfKv:
     """Export all entries, at most 5 MB at once.
 
     `next_cursor` is null when nothing is left.
     """
     store = _store(context)
-    page = await store.page(after=_after(cursor), most_bytes=EXPORT_BYTES)
+    page = await store.page(after=_after(cursor), limit=limit, most_bytes=EXPORT_BYTES)
     return ExportOfKv(entries=_entries(page), next_cursor=_next(page), total=await store.count())
 
 

@@ -45,6 +45,10 @@ IfVersion = Annotated[
     Field(description="Only if the entry has this version; 0: only if it does not exist.", examples=[0]),
 ]
 Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of entries.")]
+MostExported = Annotated[
+    Annotated[int, Field(ge=1, le=10_000)] | None,
+    Field(description="Maximum number of entries; without it, as many as fit in 5 MB."),
+]
 Cursor = Annotated[
     Annotated[str, Field(max_length=LONGEST_CURSOR)] | None,
     Field(description="The `next_cursor` of the previous answer; without it, from the first entry."),

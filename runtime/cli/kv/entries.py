@@ -1,0 +1,181 @@
+"""`symbi kv set`, `get`, `list` and `delete`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from runtime.cli.client import RootClient, call, find_root
+from runtime.cli.terminal.input import text_or_file
+from runtime.cli.terminal.output import (
+    F,
+    as_read,
+    confirm,
+    json_option,
+    local_time,
+    one_line,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+    with_zone,
+)
+from runtime.errors import NotFound, UsageError
+
+PAGE: Final = 100
+"""Entries that are asked for at once."""
+_SHOWN: Final = 60
+"""Characters of a value that a list shows."""
+
+
+def _tag_option(help_text: str, **more: Any) -> Any:
+    def add(command: F) -> F:
+        return click.option("--tag", "tags", metavar="TAG", multiple=True, help=help_text, **more)(command)
+
+    return add
+
+
+@click.command("set", short_help="Store a value under a name.")
+@click.argument("name")
+@click.argument("value", metavar="JSON|@FILE|-")
+@click.option("--text", is_flag=True, help="The value is a text, not JSON.")
+@_tag_option("A tag; together they replace those of the entry. Repeatable.")
+@click.option("--expires", metavar="WHEN", help="When it ceases to exist: 7d from now, or a date or time.")
+@click.option(
+    "--if-version", type=click.IntRange(0), metavar="N", help="Only if the entry has version N; 0: only a new one."
+)
+@root_option
+@json_option
+def set_(
+    *,
+    name: str,
+    value: str,
+    text: bool,
+    tags: tuple[str, ...],
+    expires: str | None,
+    if_version: int | None,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Store a value under NAME, in place of what is there: JSON, or @ and a file, or - for standard input."""
+    said = text_or_file(value, "the value")
+    given = {
+        "key": name,
+        "value": said if text else _read(said),
+        "tags": list(tags) or None,
+        "expires_at": with_zone(expires),
+        "if_version": if_version,
+    }
+    answer = call(find_root(root), "agent_memory_set", given, null=("value",))
+    if as_json:
+        print_json(answer)
+        return
+    until = f", until {local_time(answer['expires_at'])}" if answer["expires_at"] else ""
+    click.echo(f"{one_line(answer['key'])} has version {answer['version']}{until}")
+
+
+def _read(text: str) -> Any:
+    """Return the value in a JSON text. Raises UsageError."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        what = f"{error.msg.lower()} (line {error.lineno}, column {error.colno})" if hasattr(error, "lineno") else ""
+        raise UsageError(
+            f"the value is not JSON{': ' if what else ''}{what}",
+            hint="""quote a text for the shell, as '"text"', or give --text""",
+        ) from None
+
+
+@click.command(short_help="Print the value of an entry.")
+@click.argument("name")
+@root_option
+@json_option
+def get(name: str, root: Path | None, as_json: bool) -> None:
+    """Print the value of the entry NAME as JSON; with --json, the whole entry with its version."""
+    (entry,) = call(find_root(root), "agent_memory_get", {"key": name})["entries"]
+    click.echo(as_read(json.dumps(entry if as_json else entry["value"], indent=2, ensure_ascii=False)))
+
+
+@click.command("list", short_help="List entries.")
+@_tag_option("Only entries with this tag. Repeatable: entries with all of them.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Show at most N entries.",
+)
+@root_option
+@json_option
+def list_(tags: tuple[str, ...], limit: int, root: Path | None, as_json: bool) -> None:
+    """List entries in the order in which they were created."""
+    entries: list[dict[str, Any]] = []
+    cursor = None
+    with RootClient(find_root(root)) as client:
+        while len(entries) < limit:
+            wanted = {"tags": list(tags) or None, "limit": min(PAGE, limit - len(entries)), "cursor": cursor}
+            answer = client.call("agent_memory_get", wanted)
+            entries += answer["entries"]
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                break
+    if as_json:
+        print_json({"entries": entries, "next_cursor": cursor})
+        return
+    columns = ("name", "value", "tags", "version", "expires", "changed")
+    print_table(columns, map(_row, entries), empty="There are no entries.")
+    if cursor is not None:
+        click.echo("there are more entries; --limit shows more of them", err=True)
+
+
+def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    text = json.dumps(entry["value"], ensure_ascii=False)
+    return (
+        one_line(entry["key"]),
+        one_line(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"),
+        " ".join(map(one_line, entry["tags"])) or "-",
+        str(entry["version"]),
+        local_time(entry["expires_at"]) if entry["expires_at"] else "-",
+        local_time(entry["updated_at"]),
+    )
+
+
+@click.command(short_help="Delete entries permanently.")
+@click.argument("name", metavar="[NAME]…", nargs=-1)
+@_tag_option("Delete all entries with this tag. Repeatable: entries with all of them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@root_option
+@json_option
+def delete(name: tuple[str, ...], tags: tuple[str, ...], yes: bool, root: Path | None, as_json: bool) -> None:
+    """Delete the entries with these names, or all entries that have all of the tags.
+
+    Exit code 1 if there is no entry with one of the names.
+    """
+    if bool(name) == bool(tags):
+        raise UsageError("give either names or --tag", hint="entries are never deleted without a choice")
+    chosen = ", ".join(map(one_line, name)) if name else f"all entries with {' and '.join(map(one_line, tags))}"
+    if not yes:
+        confirm(f"Delete {chosen}?", undone="nothing was deleted")
+    with RootClient(find_root(root)) as client:
+        asked: list[dict[str, Any]] = [{"key": each} for each in dict.fromkeys(name)] or [{"tags": list(tags)}]
+        counts = [client.call("agent_memory_delete", each)["deleted"] for each in asked]
+    if as_json:
+        print_json({"deleted": sum(counts)})
+    else:
+        click.echo(f"deleted {_entries(sum(counts))}")
+    absent = [each["key"] for each, count in zip(asked, counts, strict=True) if name and not count]
+    if absent:
+        raise NotFound(printable(f"there is no entry {', '.join(map(repr, absent))}"))
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
