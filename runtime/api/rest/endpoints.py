@@ -98,7 +98,7 @@ def _form(tool: Tool, name: str) -> str:
     percent-encoded form."""
     parts: dict[str, Any] = tool.parameters.model_json_schema()["properties"][name]
     patterns = [each["pattern"] for each in (parts, *parts.get("anyOf", ())) if "pattern" in each]
-    return str(patterns[0]).removeprefix("^").removesuffix("$") if patterns else "[^/]+"
+    return str(patterns[0]).removeprefix("^").removesuffix("$") if patterns else r"(?:[^/%]|%[0-9A-Fa-f]{2})+"
 
 
 VERSION: Final = "/v1/"

@@ -45,7 +45,7 @@ CLEAR = {"webhook", "tag", "project", "source", "label", "subject", "refusal", "
 """The parts that are not encrypted, as docs/keys.md lists them. `refusal`: what a service answered, in the error of a
 run; `page`: of a memory that is files."""
 SAID = {"message", "reply", "about", "who", "request", "refused", "title", "reason", "argument"}
-ENCRYPTED = SAID | {"block", "archival", "item", "preference", "taste", "prompt", "body"}
+ENCRYPTED = SAID | {"block", "archival", "item", "preference", "taste", "prompt", "body"} | {"value", "kvtag", "kvname"}
 INDEXED = ("collection:{}/notes", "collection:{}/collection", "recall:{}")
 """The identities of the stores whose indexes are encrypted, with the place of the database's id."""
 
@@ -84,6 +84,8 @@ def fill(daemon: Daemon, model: ScriptedModel) -> str:
     item = {"text": texts("item"), "tags": [texts("tag")], "project_id": texts("project")}
     done("POST", "/index", {**item, "source_uri": f"https://{texts('source')}.example/"})
     done("POST", "/v1/memory/writer/items", {"text": texts("page"), "type": "fact"})
+    entry = {"value": {"said": texts("value")}, "tags": [texts("kvtag")]}
+    done("PUT", f"/v1/kv/entries/{texts('kvname')}", entry)
     model.replies = [says("Seen.")]
     made = make_webhook(daemon, token, texts("webhook"))
     body = json.dumps({"said": texts("body")}).encode()

@@ -17,6 +17,7 @@ from runtime.memory.core.block import BlockScope, DeclaredBlock, Origin
 from runtime.memory.core.store import BlockStore
 from runtime.secrets import generated, resolve
 from runtime.secrets.backend import SecretContext
+from runtime.tables.kv.store import KvStore
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.events.log import EventLog, RunEvent
 from runtime.threads.inputs import Inputs
@@ -29,6 +30,7 @@ from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import fact
+from tests.runtime.tables.kv.stores import storage_of
 from tests.runtime.threads.thread_runs import begin, said, texts
 from tests.runtime.webhooks.candidates import candidate
 
@@ -47,6 +49,7 @@ class Product:
         self.blocks, self.scope = BlockStore(database, clock), BlockScope("owner", "helper")
         self.webhooks, self.logins = DynamicWebhooks(database, clock), Logins(database, clock)
         self.items, self.events = SqlCollectionStore("notes", database, clock), EventLog(database, clock)
+        self.kv = KvStore(database, clock, storage_of(database, clock), "owner")
         self.thread, self.run = "", ""
 
     async def store(self) -> None:
@@ -75,6 +78,8 @@ class Product:
         await self.items.edit(item.memory_id, "Ada likes coffee", agent_id=item.agent_id)
         event = RunEvent(self.run, "agent.message", {"text": "said"})
         await self.database.transact(lambda connection: self.events.append(connection, event))
+        for value in (1, 2):
+            await self.kv.set("the name", value, ["the tag"])
 
     async def read(self) -> list[Any]:
         """Return what was stored."""
@@ -93,6 +98,7 @@ class Product:
                 await self.logins.get("linear", "https://linear.example"),
                 [item.text async for item in self.items.scan()],
             ),
+            (await self.kv.get("the name"), await self.kv.page(["the tag"], most_bytes=1000)),
             [each.data for each in (await self.events.page("owner", 0)).events],
             await RunLog(self.database, self.clock, self.run, 2).step("one", {"a": 1}, _never),
         ]
