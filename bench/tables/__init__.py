@@ -1,0 +1,1 @@
+"""Measurements of what users keep in SQL tables and in the key-value store."""
