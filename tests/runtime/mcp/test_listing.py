@@ -48,7 +48,9 @@ def test_a_choice_lists_its_groups_alone_and_read_only_what_changes_nothing(word
     for text, reads in ((word, word == "read-only"), (f"{word},read-only", True)):
         listed = {tool["name"] for tool in listing.tools(everything, ToolChoice.read(text))}
         rows = TOOLS.items()
-        assert listed == {name for name, row in rows if row.group in groups and (row.read_only or row.may_read or not reads)}
+        assert listed == {
+            name for name, row in rows if row.group in groups and (row.read_only or row.may_read or not reads)
+        }
 
 
 @ROWS
