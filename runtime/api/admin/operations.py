@@ -10,7 +10,7 @@ from runtime.api.admin import deliveries, filter_explanation, readiness, secrets
 from runtime.api.admin.agents import chat, context, mcp_servers, overview, threads, undo
 from runtime.api.admin.keys import keys
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.tables import tables
+from runtime.api.admin.tables import grants, tables
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
 from runtime.errors import SymbiontError
 from runtime.tools.failure import failure_of
@@ -30,6 +30,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "chat.follow": chat.follow,
         "chat.open": chat.open_conversation,
         "chat.send": chat.send,
+        "database.grants": grants.grants,
         "deliveries.list": deliveries.list_deliveries,
         "deliveries.redeliver": deliveries.redeliver,
         "deliveries.select": deliveries.select,

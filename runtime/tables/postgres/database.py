@@ -36,6 +36,7 @@ from runtime.tables.postgres.values import from_postgres, to_postgres
 from runtime.tables.quota import Quota, rows_exceeded, tables_exceeded
 from runtime.tables.sql_database import (
     MOST_BYTES,
+    MOST_IMPORT_SECONDS,
     MOST_ROW_BYTES,
     MOST_ROWS,
     MOST_SECONDS,
@@ -160,7 +161,7 @@ class PostgresTables:
                 statement = await connection.raw.prepare(sql)
                 kinds = [_kind(each.type) for each in statement.get_attributes()]
                 async for row in statement.cursor(prefetch=50):
-                    values = [from_postgres(value, kind) for value, kind in zip(row, kinds, strict=True)]
+                    values = [_of_page(value, kind) for value, kind in zip(row, kinds, strict=True)]
                     size += _size_of(values)
                     if len(rows) == most or (rows and size > MOST_BYTES):
                         more = True
@@ -213,8 +214,9 @@ class PostgresTables:
         if statement.checked.kind == "read":
             return await self._connected(user_id, lambda connection: _read(connection, statement))
         async with self._storage.growing(user_id):
+            seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else MOST_SECONDS
             return await self._connected(
-                user_id, lambda connection: self._change(user_id, connection, statement, quota)
+                user_id, lambda connection: self._change(user_id, connection, statement, quota), seconds
             )
 
     async def _change(
@@ -270,11 +272,13 @@ class PostgresTables:
             return nothing
         return await self._connected(user_id, work)
 
-    async def _connected(self, user_id: str, work: Callable[[UserConnection], Awaitable[Result]]) -> Result:
+    async def _connected(
+        self, user_id: str, work: Callable[[UserConnection], Awaitable[Result]], seconds: float = MOST_SECONDS
+    ) -> Result:
         """Run `work` with a connection of the user. Everything of asyncpg is translated."""
         async with self._connection(user_id) as connection:
             try:
-                async with asyncio.timeout(MOST_SECONDS + WATCH_SECONDS):
+                async with asyncio.timeout(seconds + WATCH_SECONDS):
                     return await work(connection)
             except TimeoutError:
                 await self._abandon(connection)
@@ -401,6 +405,11 @@ def _columns(prepared: Any, checked: Checked) -> tuple[Sequence[str], Sequence[s
         if kind not in RESULTS:
             raise StatementError(f"the column {name} has the type {kind}, which is no value", hint="name its columns")
     return names, kinds
+
+
+def _of_page(value: Any, kind: str) -> Value:
+    converted = from_postgres(value, kind)
+    return {"base64": converted} if isinstance(value, bytes) else converted
 
 
 def _kind(kind: Any) -> str:

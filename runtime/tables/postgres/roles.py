@@ -26,11 +26,15 @@ OLDEST: Final = 13
 """Oldest version of PostgreSQL."""
 MOST_CONNECTIONS: Final = 6
 """Maximum connections of a user's role, of all daemons together, with those that do not answer."""
+RIGHTS: Final = (
+    f"LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS CONNECTION LIMIT {MOST_CONNECTIONS}"
+)
+"""What a user's role may do."""
 _SECONDS: Final = 10
 """Maximum seconds of a statement here."""
 _BATCH: Final = 50
 """Tables that are dropped in one transaction: each takes several of the server's locks."""
-_TEMPORARY_BYTES: Final = "256MB"
+TEMPORARY_BYTES: Final = "256MB"
 _log = structlog.get_logger("symbiont.tables")
 
 
@@ -70,10 +74,7 @@ class Roles:
         async with self._connected() as connection, connection.transaction():
             await _lock(connection, login.name)
             if not await _exists(connection, login.name):
-                await connection.execute(
-                    f"CREATE ROLE {name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS"
-                    f" CONNECTION LIMIT {MOST_CONNECTIONS}"
-                )
+                await connection.execute(f"CREATE ROLE {name} {RIGHTS}")
                 await connection.execute(f"GRANT {name} TO CURRENT_USER")
             await self._set_password(connection, login.name, scram_verifier(login.password))
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
@@ -149,7 +150,7 @@ class Roles:
             "SELECT pg_catalog.pg_has_role(datdba, 'USAGE') FROM pg_catalog.pg_database"
             " WHERE datname = pg_catalog.current_database()"
         )
-        statements = [f"ALTER ROLE {_quoted(name)} SET temp_file_limit = '{_TEMPORARY_BYTES}'"]
+        statements = [f"ALTER ROLE {_quoted(name)} SET temp_file_limit = '{TEMPORARY_BYTES}'"]
         if owns:
             statements += [
                 f"GRANT CONNECT ON DATABASE {database} TO {_quoted(name)}",

@@ -86,6 +86,8 @@ def _numeric(value: Any, kind: str, number: int) -> str:
 
 
 def _bytes(value: Any, kind: str, number: int) -> bytes:
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        value = value["base64"]
     try:
         return base64.b64decode(value, validate=True)
     except (TypeError, ValueError, binascii.Error):
@@ -153,7 +155,7 @@ def _wrong(number: int, kind: str, expected: str) -> StatementError:
 
 
 def from_postgres(value: Any, kind: str) -> Value:
-    """Return a value of a result as JSON."""
+    """Return a value of a result as JSON: a blob as base64."""
     if value is None:
         return None
     if isinstance(value, list):

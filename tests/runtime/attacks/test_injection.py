@@ -166,6 +166,7 @@ PARAMETERS = {
     "standing_approval_list": ("agent", "user"),
     "standing_approval_revoke": ("standing_id",),
     "summarize": ("time_range", "project_id", "tags", "model", "collection"),
+    "database.grants": ("pool", "strict"),
     "tables.insert": ("table", "columns", "rows", "user"),
     "tables.page": ("table", "after", "user"),
     "tables.run": ("query", "params", "user"),

@@ -113,6 +113,7 @@ async def _remove(server: str, name: str) -> None:
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
         for (role,) in members:
             await connection.execute(f'DROP ROLE "{role}"')
+        await connection.execute(f"DROP OWNED BY {name}")  # rights on parameters of the server
         await connection.execute(f"DROP ROLE {name}")
     finally:
         await connection.close()
