@@ -231,8 +231,8 @@ class PostgresTables:
             result = await _rows(connection, statement)
             after = await measuring.measure(connection)
             await _check_counts(connection, checked, before, after, result, quota)
-            if after.bytes > before.bytes or user_id not in self._noted:
-                grown = after.bytes > before.bytes
+            grown = after.bytes > before.bytes
+            if grown or after.tables > before.tables or user_id not in self._noted:
                 await self._storage.note_tables(user_id, after.tables, after.bytes, quota if grown else None)
         except BaseException as error:
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
@@ -251,7 +251,7 @@ class PostgresTables:
             connection.forget_prepared()
         if checked.kind == "delete" and result.affected_rows >= _RECLAIMED:
             await self._reclaim(user_id, connection, checked.table)
-        elif after.bytes < before.bytes:
+        elif after != before and not grown:
             await self._storage.note_tables(user_id, after.tables, after.bytes)
         self._noted.add(user_id)
         return result

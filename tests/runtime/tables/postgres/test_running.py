@@ -1,0 +1,331 @@
+"""Statements on PostgreSQL: values, results, errors and limits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError
+from runtime.tables.quota import Quota
+from tests.lanes import LONG
+from tests.runtime.tables.postgres.opened import FREE, Opened, Place, fetch
+
+
+async def refusal(opened: Opened, sql: str, values: Any = (), quota: Quota = FREE) -> str:
+    with pytest.raises((StatementError, QuotaExceeded)) as caught:
+        await opened.run(opened.eve, sql, values, quota)
+    return caught.value.line()
+
+
+VALUES = [
+    ("smallint", 5, 5),
+    ("integer", True, 1),
+    ("bigint", 9223372036854775807, 9223372036854775807),
+    ("bigint", "12", 12),
+    ("real", 1.5, 1.5),
+    ("double precision", 0.1, 0.1),
+    ("numeric", 12.5, "12.5"),
+    ("numeric(10, 2)", "12.5", "12.50"),
+    ("numeric", 10**50, str(10**50)),
+    ("text", "it's ; -- näme 🙂", "it's ; -- näme 🙂"),
+    ("text", 5, "5"),
+    ("varchar(3)", "abc", "abc"),
+    ("boolean", 1, True),
+    ("boolean", False, False),
+    ("date", "2026-01-31", "2026-01-31"),
+    ("date", "infinity", "infinity"),
+    ("time", "10:30", "10:30:00"),
+    ("timestamp", "2026-01-31T10:30:00", "2026-01-31T10:30:00"),
+    ("timestamptz", "2026-01-31T10:30:00+02:00", "2026-01-31T08:30:00+00:00"),
+    ("datetime", "2026-01-31 10:30", "2026-01-31T10:30:00"),
+    ("interval", "1 day 2 hours", "P1DT2H"),
+    ("uuid", "0e5bc9f2-6a9a-4f6e-8f0e-2ad4c1e0ab01", "0e5bc9f2-6a9a-4f6e-8f0e-2ad4c1e0ab01"),
+    ("jsonb", {"a": [1, None, "x"]}, {"a": [1, None, "x"]}),
+    ("jsonb", '{"a": 1}', {"a": 1}),
+    ("jsonb", "x", "x"),
+    ("json", [1, 2], [1, 2]),
+    ("bytea", {"base64": "AAEC"}, "AAEC"),
+    ("blob", "AAEC", "AAEC"),
+    ("text[]", ["a", "b"], ["a", "b"]),
+    ("integer[]", [1, None], [1, None]),
+    ("text", None, None),
+]
+
+
+async def test_values_come_back_as_they_were_given(opened: Opened) -> None:
+    for kind, given, expected in VALUES:
+        await opened.run(opened.eve, f"CREATE TABLE one (value {kind})")
+        await opened.run(opened.eve, "INSERT INTO one VALUES (?)", [given])
+        assert (await opened.run(opened.eve, "SELECT value FROM one")).rows == [[expected]], (kind, given)
+        page = await opened.tables.page(opened.eve, "one")
+        assert page.rows == [[{"base64": expected} if kind in ("bytea", "blob") else expected]]
+        await opened.run(opened.eve, "DROP TABLE one")
+
+
+WRONG = [
+    ("integer", "x"),
+    ("integer", 2**40),
+    ("integer", 1.5),
+    ("bigint", 2**63),
+    ("numeric", "1e99999"),
+    ("numeric", "x"),
+    ("boolean", "perhaps"),
+    ("date", 5),
+    ("date", "2026-02-30"),
+    ("timestamp", "yesterday at noon"),
+    ("uuid", "x"),
+    ("bytea", "not base64"),
+    ("text", "zero \0 byte"),
+    ("text", "\ud800"),
+    ("text[]", "x"),
+    ("varchar(3)", "abcd"),
+]
+
+
+async def test_a_value_that_does_not_fit_is_one_clear_error_and_changes_nothing(opened: Opened) -> None:
+    for kind, given in WRONG:
+        await opened.run(opened.eve, f"CREATE TABLE one (value {kind})")
+        line = await refusal(opened, "INSERT INTO one VALUES (?)", [given])
+        assert len(line) < 300
+        assert "Traceback" not in line
+        assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM one")).rows == [[0]]
+        await opened.run(opened.eve, "DROP TABLE one")
+
+
+async def test_errors_name_the_nearest_names_and_what_to_write(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE expenses (id INTEGER PRIMARY KEY, amount NUMERIC, note TEXT NOT NULL)")
+    for sql, expected in [
+        ("SELECT * FROM expences", "no table is called 'expences' (did you mean expenses?)"),
+        ("DROP TABLE expences", "no table is called 'expences' (did you mean expenses?)"),
+        ("SELECT amonut FROM expenses", "no column is called 'amonut' (did you mean amount?)"),
+        ("INSERT INTO expenses (nota) VALUES ('x')", "no column is called 'nota' (did you mean note?)"),
+        ("UPDATE expenses AS e SET note = e.amonut", "no column is called 'amonut' (did you mean amount?)"),
+        ("SELECT id, id FROM expenses", "two columns of the result are called id (name them: id AS other_name)"),
+        ("INSERT INTO expenses (note) VALUES ('it's')", "put values into parameters"),
+        ("INSERT OR REPLACE INTO expenses VALUES (1)", "ON CONFLICT"),
+        ("SELECT datetime('now')", "there is no function datetime (write now()"),
+        ("SELECT group_concat(note) FROM expenses", "string_agg"),
+        ("SELECT ifnull(note, '') FROM expenses", "coalesce"),
+        ("SELECT loer(note) FROM expenses", "did you mean lower"),
+        ("SELECT note FROM expenses GROUP BY id HAVING note", "boolean"),
+        ("INSERT INTO expenses (amount) VALUES (1)", "null value in column"),
+        ("PRAGMA table_info(expenses)", "PostgreSQL"),
+        ("SELECT * FROM expenses LIMIT 5, 10", "LIMIT count OFFSET start"),
+        ("SELECT `note` FROM expenses", 'quoted as "name"'),
+        ("", "the statement is empty"),
+        ("SELECT 1; SELECT 2", "one call runs one statement"),
+        ("BEGIN", "TRANSACTION is not possible"),
+        ("SELECT '" + "x" * 20_000 + "'", "at most 20,000 characters"),
+        ("SELECT expenses FROM expenses", "name its columns"),
+    ]:
+        assert expected in await refusal(opened, sql), sql
+
+
+async def test_parameters_are_given_by_position_or_by_name_and_read_by_the_scanner(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    assert (await run(eve, "SELECT ?::int+?::int AS a", [1, 2])).rows == [[3]]
+    assert (await run(eve, "SELECT 1 AS a WHERE 1=? AND '?'='?' -- ?", [1])).rows == [[1]]
+    assert (await run(eve, "SELECT :a::text AS \":b\", :a || ':c' AS d", {"a": "x"})).rows == [["x", "x:c"]]
+    assert (await run(eve, "SELECT $1::int AS a /* $2 :x ? */", [4])).rows == [[4]]
+    assert (await run(eve, "SELECT (ARRAY[1,2,3])[1:2] AS a")).rows == [[[1, 2]]]
+    for sql, values, expected in [
+        ("SELECT ?", [], "1 parameters, and params has 0"),
+        ("SELECT ?, :a", [1], "one form only"),
+        ("SELECT :a", [1], "params is a list"),
+        ("SELECT ?", {"a": 1}, "params is an object"),
+        ("SELECT :a", {}, "no value for :a"),
+        ("SELECT :a", {"a": 1, "b": 2}, "no parameter :b"),
+        ("SELECT $3", [1], "3 parameters"),
+        ("SELECT $99999999999999999999", [1], ""),
+    ]:
+        assert expected in await refusal(opened, sql, values), sql
+
+
+async def test_a_result_is_cut_at_1000_rows_and_1_mb_and_a_statement_that_only_reads_is_told_apart(
+    opened: Opened,
+) -> None:
+    run, eve = opened.run, opened.eve
+    await run(eve, "CREATE TABLE many (n int)")
+    done = await run(eve, "INSERT INTO many SELECT generate_series(1, 3000)")
+    assert (done.affected_rows, done.rows) == (3000, [])
+    read = await run(eve, "SELECT n FROM many ORDER BY n")
+    assert (len(read.rows), read.rows[-1], read.truncated) == (1000, [1000], True)
+    assert not (await run(eve, "SELECT n FROM many LIMIT 1000")).truncated
+    wide = await run(eve, "SELECT n, repeat('x', 9000) AS x FROM many LIMIT 200")
+    assert (len(wide.rows), wide.truncated) == (111, True)
+    changed = await run(eve, "UPDATE many SET n = n + 1 RETURNING n")
+    assert (changed.affected_rows, len(changed.rows), changed.truncated) == (3000, 1000, True)
+    assert (await run(eve, "DELETE FROM many WHERE n > 10")).affected_rows == 2991
+    with pytest.raises(ReadOnlyStatement):
+        await opened.tables.run(eve, "DELETE FROM many", (), FREE, read_only=True)
+    assert (await opened.tables.run(eve, "SELECT count(*) AS n FROM many", (), FREE, read_only=True)).rows == [[9]]
+
+
+async def test_what_models_write_for_sqlite_works(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    await run(
+        eve,
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, at DATETIME DEFAULT"
+        " CURRENT_TIMESTAMP, price DOUBLE, picture BLOB, done BOOLEAN DEFAULT false, UNIQUE (name))",
+    )
+    await run(eve, "INSERT INTO orders (name, price) VALUES ('a', 1.5), ('b', 2)")
+    await run(eve, "INSERT INTO orders (name) VALUES ('a') ON CONFLICT (name) DO UPDATE SET price = excluded.price")
+    assert (await run(eve, "SELECT id, name FROM orders ORDER BY id")).rows == [[1, "a"], [2, "b"]]
+    await run(eve, "CREATE TABLE lines (id integer primary key, orders_id INTEGER REFERENCES orders (id))")
+    assert (await run(eve, "INSERT INTO lines (orders_id) VALUES (1) RETURNING id")).rows == [[1]]
+
+
+async def test_an_import_is_all_or_nothing_and_names_the_row(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE items (id int PRIMARY KEY, name text)")
+    sql = "INSERT INTO items VALUES (?, ?)"
+    rows: list[list[Any]] = [[number, f"item {number}"] for number in range(50)]
+    for bad, row in [([7, "again"], 30), (["x", "no number"], 12), ([1], 3)]:
+        with pytest.raises(StatementError) as caught:
+            await opened.tables.run_for_each(opened.eve, sql, [*rows[:row], bad, *rows[row:]], FREE)
+        assert caught.value.row == row
+        assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM items")).rows == [[0]]
+    done = await opened.tables.run_for_each(opened.eve, sql, rows, FREE)
+    assert done.affected_rows == 50
+    named = [{"id": 100, "name": "a"}, {"id": 101, "name": "b"}]
+    await opened.tables.run_for_each(opened.eve, "INSERT INTO items VALUES (:id, :name)", named, FREE)
+    assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM items")).rows == [[52]]
+
+
+async def test_pages_contain_each_row_once(opened: Opened) -> None:
+    await opened.run(opened.eve, 'CREATE TABLE "odd ""name" ("a b" int, c text)')
+    await opened.run(opened.eve, 'INSERT INTO "odd ""name" SELECT g, repeat(\'x\', 100) FROM generate_series(1, 250) g')
+    seen, after = [], None
+    while True:
+        page = await opened.tables.page(opened.eve, 'odd "name', after=after, limit=100)
+        assert page.columns == ["a b", "c"]
+        seen += [row[0] for row in page.rows]
+        after = page.after
+        if after is None:
+            break
+    assert sorted(seen) == list(range(1, 251))
+    for table, place, expected in [("nothing", None, "no table is called"), ("odd", "x'; --", "not the place")]:
+        with pytest.raises(StatementError, match=expected):
+            await opened.tables.page(opened.eve, table, after=place)
+    with pytest.raises(StatementError, match="no table is called"):
+        await opened.tables.page(opened.ada, "anything")
+
+
+async def test_the_tables_are_described(opened: Opened) -> None:
+    assert await opened.tables.tables(opened.eve) == ()
+    await opened.run(opened.eve, "CREATE TABLE b (id int PRIMARY KEY, n numeric(5, 1), at timestamptz, tags text[])")
+    await opened.run(opened.eve, "CREATE TABLE a (x text)")
+    await opened.run(opened.eve, "INSERT INTO a VALUES ('1'), ('2')")
+    a, b = await opened.tables.tables(opened.eve)
+    assert (a.name, a.row_count, b.name, b.row_count) == ("a", 2, "b", 0)
+    assert [tuple(column) for column in b.columns] == [
+        ("id", "integer", False),
+        ("n", "numeric(5,1)", True),
+        ("at", "timestamp with time zone", True),
+        ("tags", "text[]", True),
+    ]
+
+
+async def test_a_row_of_64_kib_is_the_largest_and_nothing_of_a_larger_one_is_kept(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    await run(eve, "CREATE TABLE notes (id int, body text)")
+    await run(eve, "INSERT INTO notes VALUES (1, ?)", ["x" * 65_000])
+    assert "65,536" in await refusal(opened, "UPDATE notes SET body = body || body")
+    assert "a value has at most" in await refusal(opened, "INSERT INTO notes VALUES (2, ?)", ["x" * 70_000])
+    assert "row" in await refusal(opened, "INSERT INTO notes SELECT 1, body || body FROM notes")
+    assert (await run(eve, "SELECT count(*) AS n, max(length(body)) AS most FROM notes")).rows == [[1, 65_000]]
+
+
+async def test_a_full_quota_keeps_nothing_of_a_change_and_says_how_much_was_free(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    small = Quota(tables=2, rows=1000, storage=1_000_000)
+    await run(eve, "CREATE TABLE notes (id INTEGER PRIMARY KEY, body text)", quota=small)
+    await run(eve, "INSERT INTO notes (body) SELECT 'x' FROM generate_series(1, 900)", quota=small)
+    line = await refusal(opened, "INSERT INTO notes (body) SELECT 'x' FROM generate_series(1, 101)", quota=small)
+    assert "1,000 rows may be in a table, 900 are in notes, 100 are free" in line
+    long = " || ".join(f"md5((id + {number})::text)" for number in range(40))
+    line = await refusal(opened, f"UPDATE notes SET body = {long}", quota=small)
+    assert "1 MB may be stored" in line
+    assert "are free" in line
+    assert (await run(eve, "SELECT count(*) AS n, max(length(body)) AS most FROM notes")).rows == [[900, 1]]
+    stored = await opened.storage.stored(eve)
+    assert 0 < stored.table_bytes <= 1_000_000
+    await run(eve, "CREATE TABLE two (id int)", quota=small)
+    assert "2 tables may exist, 2 are used" in await refusal(opened, "CREATE TABLE three (id int)", quota=small)
+    assert (await opened.storage.stored(eve)).tables == 2
+    await run(eve, "DROP TABLE two", quota=small)
+    await run(eve, "CREATE TABLE three (id int)", quota=small)
+    # What was deleted is free again.
+    await run(eve, "UPDATE notes SET body = repeat(md5(id::text), 10)", quota=small)
+    assert "1 MB may be" in await refusal(opened, "UPDATE notes SET body = repeat(body, 3)", quota=small)
+    await run(eve, "DELETE FROM notes", quota=small)
+    await run(eve, "INSERT INTO notes (body) SELECT repeat('y', 300) FROM generate_series(1, 900)", quota=small)
+
+
+async def test_after_a_move_to_a_smaller_tier_only_growth_is_refused(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    await run(eve, "CREATE TABLE notes (id INTEGER PRIMARY KEY, body text)")
+    await run(eve, "CREATE TABLE more (id int)")
+    await run(eve, "INSERT INTO notes (body) SELECT repeat('x', 1000) FROM generate_series(1, 2000)")
+    smaller = Quota(tables=1, rows=100, storage=1_000_000)
+    await refusal(opened, "INSERT INTO notes (body) VALUES ('x')", quota=smaller)
+    await refusal(opened, "CREATE TABLE third (id int)", quota=smaller)
+    assert len((await run(eve, "SELECT body FROM notes LIMIT 5", quota=smaller)).rows) == 5
+    assert (await run(eve, "DELETE FROM notes WHERE id > 1000", quota=smaller)).affected_rows == 1000
+    await run(eve, "DROP TABLE more", quota=smaller)
+    await run(eve, "ALTER TABLE notes RENAME COLUMN body TO content", quota=smaller)
+
+
+async def test_the_keys_of_a_user_count_towards_the_same_storage(opened: Opened) -> None:
+    quota = Quota(tables=5, rows=None, storage=1_000_000)
+    await opened.run(opened.eve, "CREATE TABLE notes (body text)", quota=quota)
+    await opened.database.transact(lambda connection: opened.storage.add_kv(connection, opened.eve, 900_000, quota))
+    await refusal(
+        opened, "INSERT INTO notes SELECT repeat(md5(g::text), 30) FROM generate_series(1, 300) g", quota=quota
+    )
+    assert (await opened.storage.stored(opened.eve)).bytes <= 1_000_000
+    await opened.database.transact(lambda connection: opened.storage.free_kv(connection, opened.eve, 900_000))
+    await opened.run(opened.eve, "INSERT INTO notes SELECT md5(g::text) FROM generate_series(1, 300) g", quota=quota)
+
+
+async def test_changes_of_one_user_at_once_are_counted_exactly(opened: Opened) -> None:
+    quota = Quota(tables=5, rows=300, storage=5_000_000)
+    await opened.run(opened.eve, "CREATE TABLE notes (body text)", quota=quota)
+    sql = "INSERT INTO notes SELECT repeat('x', 200) FROM generate_series(1, 40)"
+    tried = await asyncio.gather(*(opened.run(opened.eve, sql, quota=quota) for _ in range(12)), return_exceptions=True)
+    refused = [each for each in tried if isinstance(each, BaseException)]
+    assert all(isinstance(each, QuotaExceeded) for each in refused), refused
+    assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM notes")).rows == [[280]]
+
+
+async def test_a_table_has_a_bounded_number_of_checks_and_indexes(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE notes (a int)")
+    for number in range(20):
+        await opened.run(opened.eve, f"CREATE INDEX i{number} ON notes (a)")
+    assert "more than 20 indexes" in await refusal(opened, "CREATE INDEX one_more ON notes (a)")
+    checks = ", ".join(f"CHECK (a > {number})" for number in range(31))
+    assert "more than 30 checks" in await refusal(opened, f"CREATE TABLE other (a int, {checks})")
+
+
+async def test_the_session_of_a_user_is_bounded_by_the_server(opened: Opened, place: Place) -> None:
+    await opened.run(opened.eve, "CREATE TABLE notes (a int)")
+    name = await opened.name(opened.eve)
+    settings = await fetch(
+        place.server, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND state = 'idle'", name
+    )
+    assert settings[0][0] == 1
+    assert (await fetch(place.server, "SELECT rolconnlimit FROM pg_roles WHERE rolname = $1", name))[0][0] == 6
+
+
+@LONG
+async def test_a_cartesian_join_and_endless_recursion_end_and_the_next_statement_works(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE n (a int)")
+    await opened.run(opened.eve, "INSERT INTO n SELECT generate_series(1, 2000)")
+    for sql in (
+        "SELECT count(*) AS c FROM n a, n b, n c, n d",
+        "WITH RECURSIVE x(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM x) SELECT max(a) AS m FROM x",
+        "INSERT INTO n SELECT a.a FROM n a, n b, n c WHERE a.a + b.a + c.a < 0",
+    ):
+        assert "cancelled after 5 s" in await refusal(opened, sql)
+    assert (await opened.run(opened.eve, "SELECT count(*) AS c FROM n")).rows == [[2000]]
