@@ -214,7 +214,7 @@ class PostgresTables:
         if statement.checked.kind == "read":
             return await self._connected(user_id, lambda connection: _read(connection, statement))
         async with self._storage.growing(user_id):
-            seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else MOST_SECONDS
+            seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else None
             return await self._connected(
                 user_id, lambda connection: self._change(user_id, connection, statement, quota), seconds
             )
@@ -273,12 +273,12 @@ class PostgresTables:
         return await self._connected(user_id, work)
 
     async def _connected(
-        self, user_id: str, work: Callable[[UserConnection], Awaitable[Result]], seconds: float = MOST_SECONDS
+        self, user_id: str, work: Callable[[UserConnection], Awaitable[Result]], seconds: float | None = None
     ) -> Result:
         """Run `work` with a connection of the user. Everything of asyncpg is translated."""
         async with self._connection(user_id) as connection:
             try:
-                async with asyncio.timeout(seconds + WATCH_SECONDS):
+                async with asyncio.timeout((seconds or MOST_SECONDS) + WATCH_SECONDS):
                     return await work(connection)
             except TimeoutError:
                 await self._abandon(connection)
