@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from runtime.cli.table.bad_line import BadLine, decoded
@@ -31,14 +31,17 @@ class CsvRecord(NamedTuple):
     read: int
 
 
-def csv_line(values: Sequence[Any]) -> bytes:
-    """Return values of a table as one record."""
-    return (",".join(map(_written, values)) + "\n").encode()
+def csv_line(values: Sequence[Any], json_columns: Set[int] = frozenset()) -> bytes:
+    """Return values of a table as one record. `json_columns`: positions of columns whose values are JSON, also if they
+    are texts."""
+    return (",".join(_written(each, as_json=at in json_columns) for at, each in enumerate(values)) + "\n").encode()
 
 
-def _written(value: Any) -> str:
+def _written(value: Any, *, as_json: bool = False) -> str:
     if value is None:
         return ""
+    if as_json:
+        return _written(json.dumps(value, ensure_ascii=False))
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
     if isinstance(value, bool | int | float):

@@ -15,7 +15,7 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.csv_text import csv_line
 from runtime.cli.table.sql import tables_user_option
-from runtime.cli.table.target import table_called
+from runtime.cli.table.target import kind_of, table_called
 from runtime.cli.terminal.output import counted, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.daemon.process.atomic_file import replacing
@@ -61,15 +61,19 @@ def export(
             folder.mkdir(parents=True, exist_ok=True)
             for table in schema["tables"]:
                 file = folder / f"{quote(table['name'], safe='')}.{form or 'csv'}"
-                _export(client, table, str(file), form or "csv", user)
+                _export(client, table, str(file), form or "csv", user, schema["dialect"])
             if not schema["tables"]:
                 click.echo("There are no tables.", err=True)
         else:
-            _export(client, table_called(schema, places[0]), places[1], format_of(places[1], form), user)
+            table, form = table_called(schema, places[0]), format_of(places[1], form)
+            _export(client, table, places[1], form, user, schema["dialect"])
 
 
-def _export(client: RootClient, table: Mapping[str, Any], file: str, form: Format, user: str | None) -> None:
+def _export(
+    client: RootClient, table: Mapping[str, Any], file: str, form: Format, user: str | None, dialect: str
+) -> None:
     name, count = table["name"], 0
+    kinds = {column["name"]: kind_of(dialect, column["type"]) for column in table["columns"]}
     on_terminal = file == "-" and sys.stdout.isatty()
     with (
         nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {name}") as progress,
@@ -78,8 +82,10 @@ def _export(client: RootClient, table: Mapping[str, Any], file: str, form: Forma
         for number, (columns, rows) in enumerate(_pages(client, name, user)):
             if form == "csv" and number == 0:
                 handle.write(csv_line(columns))
+            jsons = {place for place, column in enumerate(columns) if kinds.get(column) == "json"}
             for row in rows:
-                handle.write(csv_line(row) if form == "csv" else _json_line(columns, row, ascii_only=on_terminal))
+                line = csv_line(row, jsons) if form == "csv" else _json_line(columns, row, ascii_only=on_terminal)
+                handle.write(line)
             count += len(rows)
             progress("", count, max(count, table["row_count"]))
     click.echo(f"exported {counted(count, 'row')}" + ("" if file == "-" else f" to {file}"), err=True)
