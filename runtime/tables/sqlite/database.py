@@ -419,7 +419,7 @@ class SqliteTables:
             case "statement":
                 return StatementError(failed.message, hint=failed.hint)
             case "table" | "column":
-                return unknown_name(failed.reason, failed.message, failed.known, StatementError)
+                return unknown_name(failed.reason, failed.message, map(_line, failed.known), StatementError)
             case "tables" if quota is not None:
                 return tables_exceeded(quota, failed.count)
             case "rows" if quota is not None:
