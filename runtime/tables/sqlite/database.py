@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -56,6 +56,7 @@ _WAIT_SECONDS: Final = 30.0
 _CLOSE_SECONDS: Final = 5.0
 _COPY_SECONDS: Final = 900.0
 _LONGEST_MESSAGE: Final = 500
+_KEPT_SECONDS: Final = 7 * 86_400
 
 
 class _OpenFile:
@@ -230,13 +231,24 @@ class SqliteTables:
         return await asyncio.shield(task)
 
     async def _exchange(self, user_id: str, message: ToWorker, seconds: float, quota: Quota | None) -> Answer:
-        note = partial(self._note, user_id, quota)
+        noted: list[messages.Size] = []
+
+        async def note(size: messages.Size) -> None:
+            await self._note(user_id, quota, size)
+            noted.append(size)
+
         async with self._held(user_id) as file:
+            worker = await self._worker(user_id, file)
             try:
-                return await (await self._worker(user_id, file)).ask(message, seconds, note)
+                answer = await worker.ask(message, seconds, note)
             except NotReceived:
                 # It had ended since the last call.
-                return await (await self._worker(user_id, file)).ask(message, seconds, note)
+                worker = await self._worker(user_id, file)
+                answer = await worker.ask(message, seconds, note)
+            if noted and isinstance(answer, Failed):
+                # The commit failed: the size is noted anew when the file is opened.
+                await worker.kill()
+            return answer
 
     async def _note(self, user_id: str, quota: Quota | None, size: messages.Size) -> None:
         async with self._storage.growing(user_id):
@@ -312,13 +324,13 @@ class SqliteTables:
         try:
             worker = await self._template.fork()
             try:
-                opening = messages.Open(str(self._path(stored.name)), stored.key, stored.tables > 0)
+                opening = messages.Open(str(self._path(stored.name)), stored.key, stored.size.tables > 0)
                 answer = await worker.ask(opening, _OPEN_SECONDS)
                 if isinstance(answer, Failed):
                     raise await self._failure(user_id, answer, None)
                 assert isinstance(answer, messages.Done)
-                if answer.size.tables != stored.tables:
-                    # The process was killed between the change and the note of it.
+                if answer.size != stored.size:
+                    # The process was killed between the note of a change and its commit.
                     await self._note(user_id, None, answer.size)
             except BaseException:
                 await worker.kill()
@@ -372,9 +384,11 @@ class SqliteTables:
         async with self._held(user_id) as file:
             if file.worker is not None:
                 await file.worker.kill()
-            name = await self._files.forget(user_id)
+            # Without the name in the row, nobody would know after a kill what is left to delete.
+            name = await self._files.name(user_id)
             if name is not None:
                 await self._delete(name)
+                await self._files.forget(user_id)
 
     async def _renew(self, user_id: str) -> None:
         """Copy the file of a user to one with a new key, and use that."""
@@ -442,10 +456,13 @@ def _json_value(value: Scalar) -> Value:
 
 
 def _clear(folder: Path, names: set[str]) -> None:
-    """Make the folder if there is none. Delete its files that are not of these names."""
+    """Make the folder if there is none. Delete its files that are of none of these names and were not changed for long:
+    a kill during a renewal of keys leaves one. Others stay, in case that the database is of another time."""
     folder.mkdir(mode=0o700, exist_ok=True)
+    changed_before = time.time() - _KEPT_SECONDS
     for path in folder.iterdir():
-        if path.name.partition(".")[0] not in names and ".db" in path.name:
+        name, _, kind = path.name.partition(".")
+        if name not in names and kind.startswith("db") and path.lstat().st_mtime < changed_before:
             path.unlink(missing_ok=True)
 
 

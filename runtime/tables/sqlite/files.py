@@ -1,11 +1,11 @@
 """Which file the tables of each user are in, and its key: in the user's row of `user_storage`.
 
-The name in the row is what makes a file the user's: a new file is complete before its name is stored, and one that no
-row names is deleted.
+The name in the row is what makes a file the user's: a copy with a new key is complete before its name is stored.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from typing import Any, Final, NamedTuple
@@ -17,20 +17,24 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import user_storage
 from runtime.database.sealed import Seal
+from runtime.tables.sqlite.messages import Size
 from runtime.tables.storage import UserStorage
 
 KEY_BYTES: Final = 32
 _COLUMNS: Final = ("name", "secret", "secret_version")
+_SIZE: Final = ("table_count", "table_bytes")
+_YIELDING: Final = 100
+"""Rows that are opened before other tasks run."""
 
 
 class TableFile(NamedTuple):
-    """The file of a user. `maker`: which key of the user was in use when this one was made. `tables`: it has some, as
+    """The file of a user. `maker`: which key of the user was in use when this one was made. `size`: what is in it, as
     far as the row says."""
 
     name: str
     key: bytes
     maker: bytes
-    tables: int = 0
+    size: Size = Size(0, 0)
 
 
 class TableFiles:
@@ -43,7 +47,7 @@ class TableFiles:
 
     async def find(self, user_id: str) -> TableFile | None:
         """Return the file of a user; None if there is none. Raises `Unsealable` if its key cannot be read."""
-        query = select(*(user_storage.c[name] for name in (*_COLUMNS, "table_count")))
+        query = select(*(user_storage.c[name] for name in (*_COLUMNS, *_SIZE)))
         async with self._database.read() as connection:
             row = (await connection.execute(query.where(user_storage.c.user_id == user_id))).first()
         return None if row is None or row.name is None else self._opened(user_id, row)
@@ -78,19 +82,23 @@ class TableFiles:
 
         return await self._database.transact(replace)
 
-    async def forget(self, user_id: str) -> str | None:
-        """Forget the file of a user; return its name, if there was one."""
+    async def name(self, user_id: str) -> str | None:
+        """Return the name of the file of a user; None if there is none. It needs no key."""
+        query = select(user_storage.c.name).where(user_storage.c.user_id == user_id)
+        async with self._database.read() as connection:
+            return await connection.scalar(query)
 
-        def forget(connection: Connection) -> str | None:
+    async def forget(self, user_id: str) -> None:
+        """Forget the file of a user."""
+
+        def forget(connection: Connection) -> None:
             row = _row(connection, user_id)
-            if row is None or row.name is None:
-                return None
-            columns = (*_COLUMNS, "table_count", "table_bytes")
-            values = (user_id, None, None, row.secret_version + 1, 0, 0)
-            bulk.update(connection, user_storage, ("user_id",), columns, [values])
-            return str(row.name)
+            if row is not None:
+                columns = (*_COLUMNS, *_SIZE)
+                values = (user_id, None, None, row.secret_version + 1, 0, 0)
+                bulk.update(connection, user_storage, ("user_id",), columns, [values])
 
-        return await self._database.transact(forget)
+        await self._database.transact(forget)
 
     async def names(self) -> set[str]:
         """Return the names of all files."""
@@ -100,10 +108,16 @@ class TableFiles:
 
     async def of_earlier_keys(self) -> list[str]:
         """Return the users whose file has a key that was made before their own key was rotated."""
-        query = select(user_storage.c.user_id, *(user_storage.c[name] for name in (*_COLUMNS, "table_count")))
+        query = select(user_storage.c.user_id, *(user_storage.c[name] for name in (*_COLUMNS, *_SIZE)))
         async with self._database.read() as connection:
             rows = (await connection.execute(query.where(user_storage.c.name.is_not(None)))).all()
-        return [row.user_id for row in rows if self._is_of_earlier_key(row)]
+        found = []
+        for number, row in enumerate(rows):
+            if self._is_of_earlier_key(row):
+                found.append(row.user_id)
+            if number % _YIELDING == 0:
+                await asyncio.sleep(0)
+        return found
 
     def _is_of_earlier_key(self, row: Any) -> bool:
         try:
@@ -115,7 +129,7 @@ class TableFiles:
     def _opened(self, user_id: str, row: Any) -> TableFile:
         content = self._seal.open(bytes(row.secret), row="", user_id=user_id, version=row.secret_version)
         key, maker = content[:KEY_BYTES], content[KEY_BYTES : KEY_BYTES + PREFIX_BYTES]
-        return TableFile(row.name, key, maker, row.table_count)
+        return TableFile(row.name, key, maker, Size(row.table_count, row.table_bytes))
 
     def _stored(self, connection: Connection, user_id: str, file: TableFile, version: int) -> TableFile:
         sealed = self._seal.close(file.key + file.maker, row="", user_id=user_id, version=version + 1)
@@ -124,5 +138,5 @@ class TableFiles:
 
 
 def _row(connection: Connection, user_id: str) -> Any:
-    query = select(*(user_storage.c[name] for name in (*_COLUMNS, "table_count")))
+    query = select(*(user_storage.c[name] for name in (*_COLUMNS, *_SIZE)))
     return connection.execute(query.where(user_storage.c.user_id == user_id)).first()

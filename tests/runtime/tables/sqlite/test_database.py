@@ -304,15 +304,28 @@ async def test_one_user_cannot_be_given_the_file_of_another(tmp_path: Path) -> N
             await sql.run("SELECT * FROM notes", user_id=ada)
 
 
-async def test_a_file_that_no_user_has_is_deleted_at_the_first_use(tmp_path: Path) -> None:
+async def test_a_file_that_no_user_has_is_deleted_when_it_is_old(tmp_path: Path) -> None:
     async with opened(tmp_path) as sql:
         await sql.run("CREATE TABLE notes (text)")
         (kept,) = sql.files()
-    orphan = kept.with_name(f"{'0' * 32}.db")
-    orphan.write_bytes(b"left by a process that was killed")
+    old, new = (kept.with_name(f"{digit * 32}.db") for digit in "01")
+    for path in (old, new):
+        path.write_bytes(b"left by a process that was killed")
+    os.utime(old, (0, 0))
+    os.utime(kept, (0, 0))
     async with opened(tmp_path) as sql:
         assert await sql.value("SELECT count(*) AS n FROM notes") == 0
-        assert sql.files() == [kept]
+        assert set(sql.files()) == {kept, new}
+
+
+async def test_a_size_that_was_noted_for_a_change_that_failed_is_corrected(tmp_path: Path) -> None:
+    async with opened(tmp_path) as sql:
+        await sql.run("CREATE TABLE notes (text)")
+        right = await sql.storage.stored("owner")
+        await sql.storage.note_tables("owner", right.tables, right.table_bytes + 5000, FREE)
+    async with opened(tmp_path) as sql:
+        await sql.run("SELECT 1 AS a")
+        assert (await sql.storage.stored("owner")).table_bytes == right.table_bytes
 
 
 async def test_a_worker_has_nothing_of_the_daemon_or_of_another_user(sql: OpenTables) -> None:

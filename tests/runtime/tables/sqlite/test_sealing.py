@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -129,6 +130,22 @@ async def test_a_rotation_that_was_missed_is_noticed_later_also_when_the_old_key
         assert await sql.value("SELECT count(*) AS n FROM CLEARTEXTtable") == 1
 
 
+async def test_what_is_kept_of_a_removed_user_gets_a_key_of_the_owner(tmp_path: Path) -> None:
+    async with opened(tmp_path) as sql:
+        ada = await users.add(sql.database, "ada", 0)
+        await marked(sql)
+        await sql.run("CREATE TABLE notes (text)", user_id=ada)
+        before = set(sql.files())
+        await sql.database.transact(lambda connection: users.remove(connection, ada))
+        await asyncio.to_thread(partial(sql.database.keys.forget, ada, 0, kept_by="owner"))
+        await Resealing(sql.database, SYSTEM).complete()
+        await sql.tables.renew_keys()
+        assert len(set(sql.files()) & before) == 1
+        assert await sql.value("SELECT count(*) AS n FROM notes", user_id=ada) == 0
+        await sql.tables.drop(ada)
+        assert len(sql.files()) == 1
+
+
 async def test_a_file_whose_key_cannot_be_renewed_keeps_its_key_and_stops_no_other(tmp_path: Path) -> None:
     async with opened(tmp_path) as sql:
         ada = await users.add(sql.database, "ada", 0)
@@ -182,5 +199,9 @@ async def test_a_kill_while_keys_are_renewed_loses_nothing(tmp_path: Path, round
         renewing.communicate()
         async with opened(tmp_path) as sql:
             assert await sql.value("SELECT count(*) AS n FROM CLEARTEXTtable") == 2
-            assert len(sql.files()) == 1
+    for path in (tmp_path / "tables").iterdir():
+        os.utime(path, (0, 0))
+    async with opened(tmp_path) as sql:
+        assert await sql.value("SELECT count(*) AS n FROM CLEARTEXTtable") == 2
+        assert len(sql.files()) == 1
     assert marks_in(tmp_path) == set()
