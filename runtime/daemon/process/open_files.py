@@ -5,8 +5,9 @@ from __future__ import annotations
 import resource
 from contextlib import suppress
 
-RESERVED = 192
-"""Open files for everything but senders' connections: operators, database, memories, watched folders, fetched keys."""
+RESERVED = 448
+"""Open files for everything but senders' connections: operators, database, memories, watched folders, fetched keys, and
+processes of users' tables."""
 
 MORE_FOR_OPERATORS = 448
 """Connections of operators beyond the 64 of the reserve, where the limit allows them: streams of agents stay open."""
