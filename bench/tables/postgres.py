@@ -1,8 +1,7 @@
-"""`python -m bench.tables.postgres [--json] [--calls N]`: a small SELECT and INSERT of a user on PostgreSQL, beside bare
-asyncpg on the same server and the same disk.
+"""`python -m bench.tables.postgres [--json] [--calls N]`: a small SELECT and INSERT on PostgreSQL, beside bare asyncpg.
 
-Both run in turns, one call after the other, on warm connections. The INSERT commits; bare asyncpg prepares both statements
-once.
+Both are on the same server and disk, and take turns, one call after the other, on warm connections. An INSERT commits;
+bare asyncpg prepares its statements once.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ async def measure(url: str, calls: int) -> dict[str, Any]:
         insert = await bare.prepare("INSERT INTO bare (body) VALUES ($1)")
         ways: dict[str, Callable[[int], Awaitable[object]]] = {
             "select": lambda n: tables.run("owner", "SELECT id, body FROM notes WHERE id = ? LIMIT 1", [n], quota),
-            "select bare": lambda n: select.fetch(n),
+            "select bare": select.fetch,
             "insert": lambda n: tables.run("owner", "INSERT INTO notes (body) VALUES (?)", [str(n)], quota),
             "insert bare": lambda n: insert.fetch(str(n)),
         }

@@ -191,6 +191,9 @@ class PostgresTables:
         # Last, so that an end of the process in between leaves the name for the next try.
         await self._logins.forget(user_id, name)
 
+    async def renew_keys(self) -> None:
+        """See `SqlDatabase.renew_keys`. The tables have no keys, and passwords are sealed again with their rows."""
+
     async def close(self) -> None:
         """See `SqlDatabase.close`."""
         await self._connections.close()
