@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, or_
+from sqlalchemy import BindParameter, ColumnElement, or_
 
 from runtime.crypto import SealedBytes
 from runtime.database.keys.ring import KeyRing
@@ -107,7 +107,7 @@ def counted_bytes(content: bytes, tags: Sequence[str]) -> int:
     return ENTRY_BYTES + TAG_BYTES * len(tags) + len(content)
 
 
-def is_alive(now: int) -> ColumnElement[bool]:
+def is_alive(now: int | BindParameter[int]) -> ColumnElement[bool]:
     """Return the condition that an entry has not expired."""
     return or_(kv.c.expires_at.is_(None), kv.c.expires_at > now)
 

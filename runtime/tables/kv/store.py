@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runtime.clock import Clock, milliseconds
@@ -29,6 +31,14 @@ _AT_ONCE: Final = 64
 """Rows that are read at once: at most 4 MiB."""
 _OUTPUT_BYTES: Final = 256
 """Maximum bytes that an entry takes in a result besides its content: names of fields, times and its version."""
+
+
+_ALIVE: Final = select(kv).where(
+    kv.c.user_id == bindparam("user"), kv.c.code == bindparam("code"), is_alive(bindparam("now"))
+)
+_KEPT: Final = 1000
+_codes: Final[WeakKeyDictionary[Database, OrderedDict[str, Codes]]] = WeakKeyDictionary()
+"""Codes of users that were read: the key of a user never changes, and an id of a user is never used again."""
 
 
 class KvPage(NamedTuple):
@@ -119,8 +129,8 @@ class KvStore:
             codes = await self._codes(connection)
             if codes is None:
                 return None
-            query = select(kv).where(chosen_by(codes, self._user_id, name, ()), is_alive(milliseconds(self._clock)))
-            row = (await connection.execute(query)).first()
+            given = {"user": self._user_id, "code": codes.name(name), "now": milliseconds(self._clock)}
+            row = (await connection.execute(_ALIVE, given)).first()
             return None if row is None else self._seals.open(row, self._user_id)
 
     async def page(
@@ -151,9 +161,17 @@ class KvStore:
         self._storage.touch(self._user_id)
 
     async def _codes(self, connection: AsyncConnection) -> Codes | None:
+        known = _codes.setdefault(self._database, OrderedDict())
+        if self._user_id in known:
+            return known[self._user_id]
         query = select(user_storage.c.kv_key).where(user_storage.c.user_id == self._user_id)
         sealed = (await connection.execute(query)).scalar()
-        return None if sealed is None else self._seals.codes(sealed, self._user_id)
+        if sealed is None:
+            return None
+        codes = known[self._user_id] = self._seals.codes(sealed, self._user_id)
+        if len(known) > _KEPT:
+            known.popitem(last=False)
+        return codes
 
     async def _read(
         self,

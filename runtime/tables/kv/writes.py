@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, exists, func, select
 
 from runtime.clock import Clock, rfc3339, uuid7
 from runtime.crypto import new_key
@@ -27,6 +27,14 @@ from runtime.tables.storage import UserStorage
 from runtime.threads import run, stage_ranks
 from runtime.threads.step import Superseded
 
+_CHANGING: Final = ("version", "bytes", "expires_at", "created_at", "updated_at", "content")
+# Built once: building a statement takes longer than running it.
+_LOCKED: Final = (
+    select(user_storage.c.kv_key, user_storage.c.kv_version)
+    .where(user_storage.c.user_id == bindparam("user"))
+    .with_for_update(key_share=True)
+)
+_ENTRY: Final = select(kv).where(kv.c.user_id == bindparam("user"), kv.c.code == bindparam("code"))
 _LONGEST_KEY: Final = 80
 _SHOWN: Final = 80
 """Characters of a name that an error shows."""
@@ -136,11 +144,10 @@ def _apply(connection: Connection, write: KvWrite) -> int:
 
 
 def _set(connection: Connection, write: SetEntry) -> int:
-    storage, seals, clock = write.parts
-    storage.ensure(connection, write.user_id)
-    codes, newest = _key(connection, write)
+    seals, clock = write.parts.seals, write.parts.clock
+    codes, newest = _locked(connection, write)
     code = codes.name(write.name)
-    found = connection.execute(select(kv).where(kv.c.user_id == write.user_id, kv.c.code == code)).first()
+    found = connection.execute(_ENTRY, {"user": write.user_id, "code": code}).first()
     if found is not None and write.written is not None and bytes(found.content) == write.written:
         return int(found.version)
     alive = found is not None and (found.expires_at is None or found.expires_at > write.at)
@@ -158,47 +165,41 @@ def _set(connection: Connection, write: SetEntry) -> int:
     entry_id = uuid7(clock) if found is None else found.id
     version = newest + 1
     sealed = seals.close(content, entry_id, version, write.user_id)
-    _grow(connection, write, size - (0 if found is None else found.bytes))
-    row = (entry_id, write.user_id, code, version, size, write.expires_at)
+    _grow(connection, write, code, size - (0 if found is None else found.bytes))
     if found is None:
-        columns = ("id", "user_id", "code", "version", "bytes", "expires_at", "created_at", "updated_at", "content")
-        bulk.insert(connection, kv, columns, [(*row, write.at, write.at, sealed)])
+        row = (entry_id, write.user_id, code, version, size, write.expires_at, write.at, write.at, sealed)
+        bulk.insert(connection, kv, ("id", "user_id", "code", *_CHANGING), [row])
     else:
-        connection.execute(
-            update(kv)
-            .where(kv.c.id == entry_id)
-            .values(
-                version=version,
-                bytes=size,
-                expires_at=write.expires_at,
-                created_at=found.created_at if alive else write.at,
-                updated_at=write.at,
-                content=sealed,
-            )
-        )
+        created_at = found.created_at if alive else write.at
+        row = (entry_id, version, size, write.expires_at, created_at, write.at, sealed)
+        bulk.update(connection, kv, ("id",), _CHANGING, [row])
     _tag(connection, write, entry_id, [codes.tag(each) for each in write.tags], there=found is not None)
     bulk.update(connection, user_storage, ("user_id",), ("kv_version",), [(write.user_id, version)])
     write.written = sealed
     return version
 
 
-def _key(connection: Connection, write: SetEntry) -> tuple[Codes, int]:
-    """Return the codes of the user, whose key is made if there is none, and the newest version of any entry."""
-    seals, mine = write.parts.seals, user_storage.c.user_id == write.user_id
-    sealed, newest = connection.execute(select(user_storage.c.kv_key, user_storage.c.kv_version).where(mine)).one()
+def _locked(connection: Connection, write: SetEntry) -> tuple[Codes, int]:
+    """Lock the row of the user. Return the codes, and the newest version of any entry; the row and the key are made if
+    there are none."""
+    seals, given = write.parts.seals, {"user": write.user_id}
+    row = connection.execute(_LOCKED, given).first()
+    if row is None:
+        write.parts.storage.ensure(connection, write.user_id)
+        row = connection.execute(_LOCKED, given).one()
+    sealed, newest = row
     if sealed is None:
         sealed = seals.close_key(new_key(), write.user_id)
-        connection.execute(update(user_storage).where(mine).values(kv_key=sealed))
+        bulk.update(connection, user_storage, ("user_id",), ("kv_key",), [(write.user_id, sealed)])
     return seals.codes(sealed, write.user_id), int(newest)
 
 
-def _grow(connection: Connection, write: SetEntry, more: int) -> None:
+def _grow(connection: Connection, write: SetEntry, code: bytes, more: int) -> None:
     """Count `more` bytes; entries that have expired make room. Raises QuotaExceeded."""
     storage = write.parts.storage
     try:
         storage.add_kv(connection, write.user_id, more, write.quota)
     except QuotaExceeded:
-        code = _key(connection, write)[0].name(write.name)
         past = and_(kv.c.user_id == write.user_id, kv.c.expires_at <= write.at, kv.c.code != code)
         freed = connection.execute(select(func.coalesce(func.sum(kv.c.bytes), 0)).where(past)).scalar_one()
         if not freed:
@@ -211,19 +212,19 @@ def _grow(connection: Connection, write: SetEntry, more: int) -> None:
 def _tag(connection: Connection, write: SetEntry, entry_id: str, codes: Sequence[bytes], *, there: bool) -> None:
     """Give an entry these tags instead of those that it has."""
     if there:
-        before = connection.execute(select(kv_tags.c.code).where(kv_tags.c.kv_id == entry_id)).scalars()
-        if {bytes(each) for each in before} == set(codes):
+        before = bulk.find(connection, kv_tags, ("kv_id",), ("code",), [(entry_id,)])
+        if {bytes(row[1]) for row in before} == set(codes):
             return
-        connection.execute(delete(kv_tags).where(kv_tags.c.kv_id == entry_id))
+        bulk.delete(connection, kv_tags, "kv_id", [entry_id])
     bulk.insert(connection, kv_tags, ("user_id", "code", "kv_id"), [(write.user_id, each, entry_id) for each in codes])
 
 
 def _delete(connection: Connection, write: DeleteEntries) -> int:
     storage, seals, _ = write.parts
-    locked = select(user_storage.c.kv_key).where(user_storage.c.user_id == write.user_id)
-    sealed = connection.execute(locked.with_for_update(key_share=True)).scalar()
-    if sealed is None:
+    row = connection.execute(_LOCKED, {"user": write.user_id}).first()
+    if row is None or row.kv_key is None:
         return 0
+    sealed = row.kv_key
     chosen = chosen_by(seals.codes(sealed, write.user_id), write.user_id, write.name, write.tags)
     live = func.coalesce(func.sum(case((is_alive(write.at), 1), else_=0)), 0)
     query = select(live, func.coalesce(func.sum(kv.c.bytes), 0)).where(chosen)
