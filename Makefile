@@ -60,6 +60,7 @@ bench: .venv/installed-dev ## measure compiler, receiver, daemons on one Postgre
 	$(BIN)/python -m bench.agents.replies
 	$(BIN)/python -m bench.agents.steps
 	$(BIN)/python -m bench.keys.resealing
+	$(BIN)/python -m bench.tables.kv
 	$(BIN)/python -m bench.agents.chat
 	$(BIN)/python -m bench.models.local
 
