@@ -70,7 +70,7 @@ def test_every_resource_is_described() -> None:
     for rows in DOCUMENT["paths"].values():
         for operation in rows.values():
             name = operation["operationId"]
-            of = name.removesuffix("_of_agent").removesuffix("_of_user").removeprefix("call_")
+            of = name.removesuffix("_of_agent").removesuffix("_of_user").removesuffix("_of_key").removeprefix("call_")
             assert of in TOOLS or name.startswith(("read_", "index"))
             assert operation["summary"]
             given = operation.get("parameters", ())
@@ -132,6 +132,7 @@ async def ask_anything(app: App) -> None:
         label=st.sampled_from(["human", "nothing"]),
         conversation_id=st.sampled_from([conversation.id, str(uuid4())]),
         run=st.just(str(uuid4())),
+        key=st.sampled_from(["theme", "a%2Fb", "%00", "%ff", "x" * 300]),
         approval_id=st.sampled_from(["0195e7c0", str(uuid4())]),
         standing_id=st.sampled_from(["0195e7c0", str(uuid4())]),
         item_id=st.sampled_from([f"msg_{UUID(conversation.id).hex}_0_0", f"fc_{uuid4().hex}_1_0"]),
@@ -153,6 +154,7 @@ async def ask_anything(app: App) -> None:
         "conversation_id": str(uuid4()),
         "item_id": f"msg_{uuid4().hex}_0_0",
         "run": str(uuid4()),
+        "key": "nothing",
         "approval_id": str(uuid4()),
         "standing_id": str(uuid4()),
     }

@@ -207,9 +207,7 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
     "memory_id": ID,
     "conversation_id": ID,
     "items": [],
-    "table": "x",
-    "columns": ["x"],
-    "rows": [["x"]],
+    "key": "x",
     "label": "human",
     "value": "x",
     "content": "x",
@@ -221,7 +219,7 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
 def structure(daemon: Daemon) -> dict[str, int]:
     """Return the number of rows of each table that no query may change."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
-    changing |= {"items", "item_parts", "blocks", "block_versions", "threads", "user_storage"}
+    changing |= {"items", "item_parts", "blocks", "block_versions", "threads", "kv", "kv_tags", "user_storage"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 
 
