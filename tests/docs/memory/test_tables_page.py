@@ -16,7 +16,7 @@ from tests.clocks import ManualClock
 from tests.runtime.tables.postgres.opened import Place, open_tables, owned_database
 from tests.runtime.tables.sqlite.opened import opened
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "tables.md").read_text(encoding="utf-8")
 FREE = TIERS["free"]
 
 
