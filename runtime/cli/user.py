@@ -73,7 +73,7 @@ def list_(root: Path | None, as_json: bool) -> None:
     print_table(columns, rows, empty="There are no users.")
 
 
-@user.command()
+@user.command(short_help="Show a user with its limits and its storage.")
 @click.argument("name")
 @root_option
 @json_option

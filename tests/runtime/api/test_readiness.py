@@ -53,6 +53,7 @@ class Looked:
         self.switches = ALL_ON
         self.resealing = Resealing(database, clock)
         self.servers: Mapping[str, Any] = {}
+        self.no_tables: str | None = None
 
     async def row(self, check: str) -> tuple[str, str]:
         answer = await readiness(cast("AdminContext", self), {})
@@ -336,3 +337,9 @@ async def test_a_model_whose_fallback_answers_is_yellow_unless_a_person_must_fix
         assert (await app.row("model closed"))[0] == "RED"
         for client in (there, away, keyless):
             await client.close()
+
+
+async def test_where_users_have_no_sql_tables_it_says_why(app: Looked) -> None:
+    assert (await app.row("tables"))[0] == "GREEN"
+    app.no_tables = "the role may not create roles"
+    assert await app.row("tables") == ("YELLOW", "there are no SQL tables: the role may not create roles")

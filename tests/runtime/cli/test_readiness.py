@@ -12,7 +12,7 @@ from tests.runtime.daemon.running import GITHUB, SECRET, running, symbi, until, 
 
 PROGRAM = "memory notes {\n    embedding hashing\n}\n" + GITHUB
 CHECKS = [
-    "daemon", "state folder", "disk", "database", "master key", "keys", "program", "secrets", "webhooks",
+    "daemon", "state folder", "disk", "database", "master key", "keys", "tables", "program", "secrets", "webhooks",
     "deliveries",
     "memory notes", "index of notes", "embedding of notes",
 ]  # fmt: skip
@@ -54,7 +54,7 @@ def test_a_running_daemon_is_asked_and_all_is_well(tmp_path: Path) -> None:
         assert found["embedding of notes"]["text"] == "hashing, which is for tests: its vectors have no meaning"
         said = daemon.symbi("readiness")
         assert said.returncode == 0
-        assert [line.split()[0] for line in said.stdout.splitlines()[2:]] == ["GREEN"] * 12 + ["YELLOW"]
+        assert [line.split()[0] for line in said.stdout.splitlines()[2:]] == ["GREEN"] * 13 + ["YELLOW"]
 
 
 def test_without_a_daemon_it_is_looked_at_all_the_same(root: Path) -> None:
