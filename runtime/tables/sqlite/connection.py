@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 import tempfile
@@ -14,7 +15,6 @@ from typing import Any, Final
 import apsw
 
 from runtime.tables.sqlite.authorizer import Authorizer
-from runtime.tables.sqlite.functions import add_functions
 from runtime.tables.sqlite.messages import Failed
 from runtime.tables.sqlite.statement import MOST_BYTES, MOST_PARAMETERS, Refused
 
@@ -89,7 +89,7 @@ class SealedConnection:
         for option, value in _CONFIGURATION:
             self.raw.config(option, value)
         self.raw.drop_modules(None)
-        add_functions(self.raw)
+        _add_functions(self.raw)
         for limit, value in _LIMITS:
             self.raw.limit(limit, value)
         self.raw.authorizer = self.allowed
@@ -200,6 +200,33 @@ def _check(path: Path, *, known: bool) -> None:
 def _key(key: bytes) -> str:
     # `raw:` needs no derivation from a passphrase, which would take a long time at each opening.
     return f"PRAGMA key='raw:{key.hex()}'"
+
+
+def _add_functions(connection: apsw.Connection) -> None:
+    """Add `encode(blob, 'base64'|'hex')` and `decode(text, 'base64'|'hex')`."""
+    connection.create_scalar_function("encode", _encode, 2, deterministic=True)
+    connection.create_scalar_function("decode", _decode, 2, deterministic=True)
+
+
+def _encode(*values: Any) -> str | None:
+    value, coding = values
+    if value is None:
+        return None
+    content = value if isinstance(value, bytes) else str(value).encode()
+    return base64.b64encode(content).decode() if _is_base64(coding) else content.hex()
+
+
+def _decode(*values: Any) -> bytes | None:
+    value, coding = values
+    if value is None:
+        return None
+    return base64.b64decode(str(value)) if _is_base64(coding) else bytes.fromhex(str(value))
+
+
+def _is_base64(coding: object) -> bool:
+    if coding not in ("base64", "hex"):
+        raise ValueError("encode() and decode() take 'base64' or 'hex'")
+    return coding == "base64"
 
 
 def _sync(folder: Path) -> None:
