@@ -47,7 +47,7 @@ def add(name: str, root: Path | None, as_json: bool) -> None:
         click.echo(f"added the user {name}; `symbi token create --user {name}` creates a token")
 
 
-@user.command("list")
+@user.command("list", short_help="List every user with its limits and its storage.")
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
