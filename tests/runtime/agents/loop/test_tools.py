@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from runtime.agents.loop import calls
 from runtime.database.schema import OWNER
 from runtime.memory.core.block import BlockScope
+from runtime.tables.errors import TablesUnavailable
 from runtime.tools.toolset import ALL_TOOLS
 from tests.runtime.agents.loop.acting import acting, program
 from tests.runtime.agents.scripted import ScriptedModel, calling, cut_off, says
@@ -216,3 +217,48 @@ async def test_an_agent_may_do_no_more_than_the_person_who_asks(tmp_path: Path) 
     [(_, status, text)] = await outcome(tmp_path, reply(("memory_append", APPEND)), scopes=("read",))
     assert status == "error"
     assert "no tool is called" in text
+
+
+SQL_TOOLS = "tools [agent_memory_sql agent_memory_schema]"
+
+
+async def test_an_agent_that_may_only_read_selects_and_changes_nothing_in_tables(tmp_path: Path) -> None:
+    made = [reply(("agent_memory_sql", {"query": query})) for query in ("CREATE TABLE t (a INTEGER)", "SELECT 1 AS a")]
+    written, read = await outcome(tmp_path, *made, more=SQL_TOOLS, scopes=("read",))
+    assert (written[1], read[1]) == ("error", "ok")
+    assert "scope write" in written[2]
+    assert json.loads(read[2])["rows"] == [{"a": 1}]
+
+
+async def test_a_change_of_tables_that_may_have_happened_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose() -> BaseModel:
+        lost = TablesUnavailable("the connection was lost")
+        lost.maybe_done = True
+        raise lost
+
+    doing(monkeypatch, "agent_memory_sql", lose)
+    made = [reply(("agent_memory_sql", {"query": query})) for query in ("DELETE FROM t", "SELECT a FROM t")]
+    written, read = await outcome(tmp_path, *made, more=SQL_TOOLS)
+    assert (written[1], read[1]) == ("unknown", "error")
+    assert "the connection was lost" in written[2]
+
+
+async def test_without_tables_an_agent_is_not_offered_the_tools_on_them(tmp_path: Path) -> None:
+    class Absent:
+        problem = "the role may not create roles"
+        close = renew_keys = staticmethod(lambda: asyncio.sleep(0))
+
+    with ScriptedModel(says("Well.")) as model:
+        async with acting(
+            tmp_path, program(model, "tools [agent_memory_sql agent_memory_schema memory_append]")
+        ) as agent:
+            assert await agent.ask("Go.") == "answered"
+            assert agent.app.sql is not None
+            await agent.app.sql.close()
+            agent.app.sql = Absent()  # type: ignore[assignment]
+            assert await agent.ask("Go.") == "answered"
+        assert "agent_memory_sql" in model.texts(0)
+        assert "agent_memory_sql" not in model.texts(1)
+        assert "memory_append" in model.texts(1)
