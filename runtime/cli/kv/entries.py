@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,11 +32,9 @@ _SHOWN: Final = 60
 """Characters of a value that a list shows."""
 
 
-def _tag_option(help_text: str, **more: Any) -> Any:
-    def add(command: F) -> F:
-        return click.option("--tag", "tags", metavar="TAG", multiple=True, help=help_text, **more)(command)
-
-    return add
+def _tag_option(what: str) -> Callable[[F], F]:
+    """Return a decorator that adds `--tag`."""
+    return click.option("--tag", "tags", metavar="TAG", multiple=True, help=what)
 
 
 @click.command("set", short_help="Store a value under a name.")
@@ -86,12 +84,11 @@ def _read(text: str) -> Any:
 
     try:
         return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        what = f"{error.msg.lower()} (line {error.lineno}, column {error.colno})" if hasattr(error, "lineno") else ""
-        raise UsageError(
-            f"the value is not JSON{': ' if what else ''}{what}",
-            hint="""quote a text for the shell, as '"text"', or give --text""",
-        ) from None
+    except json.JSONDecodeError as error:
+        what = f"the value is not JSON: {error.msg.lower()} (line {error.lineno}, column {error.colno})"
+    except (ValueError, RecursionError):
+        what = "the value is not JSON: a number is not finite or too long, or it is nested too deep"
+    raise UsageError(what, hint="""quote a text for the shell, as '"text"', or give --text""")
 
 
 @click.command(short_help="Print the value of an entry.")

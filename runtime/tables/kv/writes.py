@@ -171,8 +171,8 @@ def _set(connection: Connection, write: SetEntry) -> int:
         bulk.insert(connection, kv, ("id", "user_id", "code", *_CHANGING), [row])
     else:
         created_at = found.created_at if alive else write.at
-        row = (entry_id, version, size, write.expires_at, created_at, write.at, sealed)
-        bulk.update(connection, kv, ("id",), _CHANGING, [row])
+        changed = (entry_id, version, size, write.expires_at, created_at, write.at, sealed)
+        bulk.update(connection, kv, ("id",), _CHANGING, [changed])
     _tag(connection, write, entry_id, [codes.tag(each) for each in write.tags], there=found is not None)
     bulk.update(connection, user_storage, ("user_id",), ("kv_version",), [(write.user_id, version)])
     write.written = sealed

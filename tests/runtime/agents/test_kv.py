@@ -37,7 +37,9 @@ async def test_an_outage_at_any_commit_of_a_run_reports_no_false_conflict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, broken: int, stored: bool
 ) -> None:
     with ScriptedModel(answer) as model:
-        async with acting(tmp_path, program(model, 'tools [agent_memory_set agent_memory_get agent_memory_delete]')) as agent:
+        async with acting(
+            tmp_path, program(model, "tools [agent_memory_set agent_memory_get agent_memory_delete]")
+        ) as agent:
             app = agent.app
             assert app.database.kind == kind
             store = KvStore(app.database, app.clock, app.storage, OWNER)
@@ -61,7 +63,9 @@ async def test_an_outage_at_any_commit_of_a_run_reports_no_false_conflict(
 async def test_agents_of_a_user_share_the_entries_and_those_of_another_user_do_not(tmp_path: Path) -> None:
     reply = says(agent_memory_get={"key": "n"})
     with ScriptedModel(reply, says("It is 5."), reply, says("There is none.")) as model:
-        async with acting(tmp_path, program(model, 'tools [agent_memory_set agent_memory_get agent_memory_delete]')) as agent:
+        async with acting(
+            tmp_path, program(model, "tools [agent_memory_set agent_memory_get agent_memory_delete]")
+        ) as agent:
             app = agent.app
             await KvStore(app.database, app.clock, app.storage, OWNER).set("n", 5)
             assert await agent.ask("What is n?") == "answered"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, Table, delete, select
 
 from runtime.clock import milliseconds
 from runtime.database.connection import Database
@@ -88,7 +89,7 @@ async def _compare(url: str, acts: list[Set | Delete | Wait]) -> None:
     database = await Database.open(url, KEY)
     try:
         for table in (kv, user_storage):
-            await database.transact(lambda connection, table=table: connection.execute(delete(table)))
+            await database.transact(partial(_empty, table=table))
         clock, model = ManualClock(), Model()
         storage = storage_of(database, clock)
         store = KvStore(database, clock, storage, "owner")
@@ -102,6 +103,10 @@ async def _compare(url: str, acts: list[Set | Delete | Wait]) -> None:
         assert (await storage.stored("owner")).kv_bytes == sum(sizes)
     finally:
         await database.close()
+
+
+def _empty(connection: Connection, table: Table) -> None:
+    connection.execute(delete(table))
 
 
 async def _do(act: Set | Delete | Wait, store: KvStore, model: Model, clock: ManualClock) -> None:
