@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -12,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
-from runtime.database.schema import kv, kv_tags, user_storage
+from runtime.database.schema import kv, user_storage
 from runtime.tables.kv.entry import (
     Codes,
     KvEntry,
@@ -24,7 +25,7 @@ from runtime.tables.kv.entry import (
     is_alive,
     value_json,
 )
-from runtime.tables.kv.writes import KV_WRITES, CallOrigin, DeleteEntries, KvParts, SetEntry, chosen_by
+from runtime.tables.kv.writes import DELETED_AT_ONCE, KV_WRITES, CallOrigin, DeleteEntries, KvParts, SetEntry, choosing
 from runtime.tables.storage import UserStorage
 
 _AT_ONCE: Final = 64
@@ -106,20 +107,29 @@ class KvStore:
     async def delete(
         self, name: str | None = None, tags: Sequence[str] = (), *, origin: CallOrigin | None = None
     ) -> int:
-        """Delete the entry with this name, or those with all of these tags, or both; return their number. `origin`: see
-        `set`. Raises ValueError without name and tags; `Superseded`; NotFound for a user who was removed."""
+        """Delete the entry with this name, or those with all of these tags, or both; return their number. Many are
+        deleted in parts. `origin`: see `set`. Raises ValueError without name and tags; `Superseded`; NotFound for a user
+        who was removed."""
         if name is None and not tags:
             raise ValueError("neither a name nor tags choose what to delete")
-        write = DeleteEntries(
-            parts=self._parts,
-            user_id=self._user_id,
-            name=None if name is None else entry_name(name),
-            tags=entry_tags(tags),
-            origin=origin,
-            at=milliseconds(self._clock),
-        )
+        name, tags = None if name is None else entry_name(name), entry_tags(tags)
         await self._database.learn_keys(self._user_id)
-        return await self._database.commits.store(KV_WRITES, write)
+        deleted = 0
+        for part in count():
+            write = DeleteEntries(
+                parts=self._parts,
+                user_id=self._user_id,
+                name=name,
+                tags=tags,
+                # Each part is done once. A repeated call ends with the part with which the first one ended.
+                origin=origin and origin._replace(key=origin.key and f"{origin.key}/{part}"),
+                at=milliseconds(self._clock),
+            )
+            some = await self._database.commits.store(KV_WRITES, write)
+            deleted += some
+            if some < DELETED_AT_ONCE:
+                break
+        return deleted
 
     async def get(self, name: str) -> KvEntry | None:
         """Return the entry with this name; None if there is none."""
@@ -186,7 +196,8 @@ class KvStore:
         size = 0
         while True:
             wanted = _AT_ONCE if limit is None else min(_AT_ONCE, limit - len(entries) + 1)
-            rows = (await connection.execute(self._query(codes, tags, after, wanted))).all()
+            query = choosing((*kv.c,), codes, self._user_id, None, tags, now=milliseconds(self._clock), after=after)
+            rows = (await connection.execute(query.limit(wanted))).all()
             for row in rows:
                 size += len(row.content) + _OUTPUT_BYTES
                 if len(entries) == limit or (entries and size > most_bytes):
@@ -195,13 +206,3 @@ class KvStore:
                 after = row.id
             if len(rows) < wanted:
                 return KvPage(entries, None)
-
-    def _query(self, codes: Codes, tags: Sequence[str], after: str, limit: int) -> Any:
-        query = select(kv).where(is_alive(milliseconds(self._clock))).limit(limit)
-        if not tags:
-            return query.where(kv.c.user_id == self._user_id, kv.c.id > after).order_by(kv.c.id)
-        # The rows of one tag are read in their order, and each of them is looked at.
-        first, *others = tags
-        query = query.join(kv_tags, kv_tags.c.kv_id == kv.c.id)
-        mine = (kv_tags.c.user_id == self._user_id, kv_tags.c.code == codes.tag(first), kv_tags.c.kv_id > after)
-        return query.where(*mine, chosen_by(codes, self._user_id, None, others)).order_by(kv_tags.c.kv_id)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, select
 
 from runtime.clock import Clock, rfc3339, uuid7
 from runtime.crypto import new_key
@@ -35,6 +35,8 @@ _LOCKED: Final = (
     .with_for_update(key_share=True)
 )
 _ENTRY: Final = select(kv).where(kv.c.user_id == bindparam("user"), kv.c.code == bindparam("code"))
+DELETED_AT_ONCE: Final = 2000
+"""Maximum number of entries that one transaction deletes, so that other writes run in between."""
 _LONGEST_KEY: Final = 80
 _SHOWN: Final = 80
 """Characters of a name that an error shows."""
@@ -92,7 +94,7 @@ class SetEntry:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class DeleteEntries:
-    """Delete the entries with this name and all of these tags; one of both is given."""
+    """Delete entries with this name and all of these tags, at most `DELETED_AT_ONCE`; one of both is given."""
 
     parts: KvParts
     user_id: str
@@ -224,26 +226,42 @@ def _delete(connection: Connection, write: DeleteEntries) -> int:
     row = connection.execute(_LOCKED, {"user": write.user_id}).first()
     if row is None or row.kv_key is None:
         return 0
-    sealed = row.kv_key
-    chosen = chosen_by(seals.codes(sealed, write.user_id), write.user_id, write.name, write.tags)
-    live = func.coalesce(func.sum(case((is_alive(write.at), 1), else_=0)), 0)
-    query = select(live, func.coalesce(func.sum(kv.c.bytes), 0)).where(chosen)
-    count, size = connection.execute(query).one()
-    if size:
-        connection.execute(delete(kv).where(chosen))
-        storage.free_kv(connection, write.user_id, int(size))
-    return int(count)
+    codes = seals.codes(row.kv_key, write.user_id)
+    query = choosing((kv.c.id, kv.c.bytes), codes, write.user_id, write.name, write.tags, now=write.at)
+    found = connection.execute(query.limit(DELETED_AT_ONCE)).all()
+    if found:
+        bulk.delete(connection, kv, "id", [entry.id for entry in found])
+        storage.free_kv(connection, write.user_id, sum(entry.bytes for entry in found))
+    return len(found)
 
 
-def chosen_by(codes: Codes, user_id: str, name: str | None, tags: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition for the user's entries with this name, if any, and all of these tags."""
-    wanted: list[Any] = [kv.c.user_id == user_id]
+def choosing(
+    columns: Sequence[ColumnElement[Any]],
+    codes: Codes,
+    user_id: str,
+    name: str | None,
+    tags: Sequence[str],
+    *,
+    now: int,
+    after: str = "",
+) -> Select[Any]:
+    """Return the query for the user's entries with this name, if any, and all of these tags, in the order of their ids
+    beginning after one."""
+    query = select(*columns).select_from(kv).where(is_alive(now))
     if name is not None:
-        wanted.append(kv.c.code == codes.name(name))
-    for tag in tags:
+        query = query.where(kv.c.user_id == user_id, kv.c.code == codes.name(name))
+    if not tags:
+        return query.where(kv.c.user_id == user_id, kv.c.id > after).order_by(kv.c.id)
+    # The rows of one tag are read in their order, and each of them is looked at.
+    first, *others = tags
+    query = query.join(kv_tags, kv_tags.c.kv_id == kv.c.id)
+    query = query.where(kv_tags.c.user_id == user_id, kv_tags.c.code == codes.tag(first), kv_tags.c.kv_id > after)
+    for tag in others:
         its = kv_tags.alias()
-        wanted.append(exists().where(its.c.user_id == user_id, its.c.code == codes.tag(tag), its.c.kv_id == kv.c.id))
-    return and_(*wanted)
+        query = query.where(
+            exists().where(its.c.user_id == user_id, its.c.code == codes.tag(tag), its.c.kv_id == kv.c.id)
+        )
+    return query.order_by(kv_tags.c.kv_id)
 
 
 def _earlier(connection: Connection, origin: CallOrigin | None) -> int | None:

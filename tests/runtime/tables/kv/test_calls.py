@@ -10,6 +10,8 @@ from sqlalchemy import delete, func, select
 from runtime.clock import milliseconds
 from runtime.database.connection import Database
 from runtime.database.schema import kv_calls, runs
+from runtime.tables.kv import store as kv_store
+from runtime.tables.kv import writes
 from runtime.tables.kv.store import KvStore
 from runtime.tables.kv.writes import CallOrigin, VersionConflict
 from runtime.threads.run import Begin, begin
@@ -97,3 +99,17 @@ async def test_what_calls_did_is_forgotten_with_their_run(store: KvStore, databa
     async with database.read() as connection:
         assert await connection.scalar(select(func.count()).select_from(kv_calls)) == 0
     assert len(await everything(store)) == 1
+
+
+async def test_many_entries_are_deleted_in_parts_and_by_a_repeated_call_no_more(
+    store: KvStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (writes, kv_store):
+        monkeypatch.setattr(module, "DELETED_AT_ONCE", 3)
+    for number in range(7):
+        await store.set(f"n{number}", number, ["t"])
+    assert await store.delete(tags=["t"], origin=call("a")) == 7
+    await store.set("new", 1, ["t"])
+    assert await store.delete(tags=["t"], origin=call("a")) == 7
+    assert [each.name for each in await everything(store)] == ["new"]
+    assert await store.delete(tags=["t"]) == 1
