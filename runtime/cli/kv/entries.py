@@ -155,7 +155,7 @@ def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def delete(name: tuple[str, ...], tags: tuple[str, ...], yes: bool, root: Path | None, as_json: bool) -> None:
     """Delete the entries with these names, or all entries that have all of the tags.
 
-    Exit code 1 if there is no entry with one of the names.
+    The exit code is 2 if there is no entry with one of the names; the others are deleted.
     """
     if bool(name) == bool(tags):
         raise UsageError("give either names or --tag", hint="entries are never deleted without a choice")

@@ -108,8 +108,8 @@ class KvStore:
         self, name: str | None = None, tags: Sequence[str] = (), *, origin: CallOrigin | None = None
     ) -> int:
         """Delete the entry with this name, or those with all of these tags, or both; return their number. Many are
-        deleted in parts. `origin`: see `set`. Raises ValueError without name and tags; `Superseded`; NotFound for a user
-        who was removed."""
+        deleted in parts. `origin`: see `set`. Raises ValueError without name and tags; `Superseded`; NotFound for a
+        user who was removed."""
         if name is None and not tags:
             raise ValueError("neither a name nor tags choose what to delete")
         name, tags = None if name is None else entry_name(name), entry_tags(tags)
