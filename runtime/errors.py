@@ -35,6 +35,15 @@ class Retry(SymbiontError):  # noqa: N818 - named for the decision, not for the 
     retry_after: float | None = None
 
 
+class RateLimited(Retry):
+    """The user has done this too often for now; nothing was done."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        """`retry_after`: seconds after which it is possible again."""
+        super().__init__(message, hint=f"try again in {retry_after} s")
+        self.retry_after = retry_after
+
+
 class Away(Retry):
     """Something that the work needs is away, and the work waits for it: no failure of the work, however long it lasts.
 

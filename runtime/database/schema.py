@@ -479,7 +479,7 @@ tasks = Table(
     Column("status", String(16), nullable=False),  # pending, in_progress, completed, cancelled
     Column("priority", String(16), nullable=False),  # low, normal, high, urgent
     Column("due_at", BigInteger),
-    Column("due_day", Boolean, nullable=False, server_default=false()),  # True: due at the end of a day
+    Column("due_day", Integer),  # days since 1970, of a task that is due at the end of a day; else NULL
     Column("tags", Text, nullable=False),  # JSON: sorted list
     Column("source", String(16), nullable=False),  # agent, user, api
     Column("created_by_agent", String(64)),
@@ -491,12 +491,11 @@ tasks = Table(
     Column("updated_at", BigInteger, nullable=False),
     Column("completed_at", BigInteger),
     Column("said_at", BigInteger),  # when it was last in the context of the main agent as urgent or overdue
-    Column("part", Integer, nullable=False, server_default="0"),  # tasks with the same number are read together
+    Column("part", Integer, nullable=False),  # see `task_parts`
     Column("version", Integer, nullable=False),
     Column("content", Sealed(version="version"), nullable=False),  # title and description as JSON
     Index("ix_tasks_user", "user_id", "id"),
     Index("ix_tasks_status", "user_id", "status", "id"),
-    Index("ix_tasks_created_at", "user_id", "created_at"),
     Index("ix_tasks_part", "user_id", "part"),
 )
 """The tasks of users."""
@@ -527,11 +526,35 @@ task_changes = Table(
     Column("source", String(16), nullable=False),
     Column("agent", String(64)),
     Column("run_id", String(36)),
+    Column("key", String(64)),  # of the call that made it, within its run
     Column("created_at", BigInteger, nullable=False),
     Column("content", Sealed, nullable=False),  # what changed, as JSON
+    UniqueConstraint("run_id", "key", "task_id", name="uq_task_changes_key"),
     sqlite_with_rowid=False,
 )
 """The history of tasks: who changed what. Version 1 is the creation."""
+
+task_parts = Table(
+    "task_parts",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("revision", String(36), nullable=False),  # never reused
+    Column("count", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Tasks of one user that are read together by the index over them: how many they are, and a revision that changes with
+every write."""
+
+task_creations = Table(
+    "task_creations",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("minute", Integer, primary_key=True, autoincrement=False),  # since 1970
+    Column("count", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How many tasks each user created in each minute of the last hour, tasks that were deleted since included."""
 
 task_feeds = Table(
     "task_feeds",

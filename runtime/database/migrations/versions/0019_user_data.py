@@ -60,7 +60,7 @@ def upgrade() -> None:
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("priority", sa.String(length=16), nullable=False),
         sa.Column("due_at", sa.BigInteger(), nullable=True),
-        sa.Column("due_day", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("due_day", sa.Integer(), nullable=True),
         sa.Column("tags", sa.Text(), nullable=False),
         sa.Column("source", sa.String(length=16), nullable=False),
         sa.Column("created_by_agent", sa.String(length=64), nullable=True),
@@ -72,12 +72,11 @@ def upgrade() -> None:
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.Column("completed_at", sa.BigInteger(), nullable=True),
         sa.Column("said_at", sa.BigInteger(), nullable=True),
-        sa.Column("part", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("part", sa.Integer(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
-    op.create_index("ix_tasks_created_at", "tasks", ["user_id", "created_at"], unique=False)
     op.create_index(
         "ix_tasks_due_at",
         "tasks",
@@ -132,10 +131,12 @@ def upgrade() -> None:
         sa.Column("source", sa.String(length=16), nullable=False),
         sa.Column("agent", sa.String(length=64), nullable=True),
         sa.Column("run_id", sa.String(length=36), nullable=True),
+        sa.Column("key", sa.String(length=64), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["task_id"], ["tasks.id"], name="fk_task_changes_task", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("task_id", "version"),
+        sa.UniqueConstraint("run_id", "key", "task_id", name="uq_task_changes_key"),
         sqlite_with_rowid=False,
     )
     op.create_table(
@@ -148,3 +149,20 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_task_tags_task_id", "task_tags", ["task_id"], unique=False)
+    op.create_table(
+        "task_parts",
+        sa.Column("user_id", sa.String(length=64), server_default="owner", nullable=False),
+        sa.Column("part", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("revision", sa.String(length=36), nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "part"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "task_creations",
+        sa.Column("user_id", sa.String(length=64), server_default="owner", nullable=False),
+        sa.Column("minute", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "minute"),
+        sqlite_with_rowid=False,
+    )

@@ -1,0 +1,74 @@
+"""Rows of tasks and of their changes: to a task and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Final
+
+from runtime.database.keys.ring import KeyRing
+from runtime.database.schema import task_changes, tasks
+from runtime.database.sealed import Seal
+from runtime.tasks.due import shown
+from runtime.tasks.task import Actor, Due, FieldChange, Task, TaskChange, Value
+
+COLUMNS: Final = tuple(column.name for column in tasks.columns)
+CHANGE_COLUMNS: Final = tuple(column.name for column in task_changes.columns)
+
+_EPOCH: Final = date(1970, 1, 1)
+_READ_AS_THEY_ARE: Final = tuple(name for name in COLUMNS if name not in {"due_at", "due_day", "tags", "content"})
+
+
+class TaskRows:
+    """Converts and seals rows, with the keys of one database."""
+
+    def __init__(self, keys: KeyRing) -> None:
+        self._content = Seal(keys, tasks.c.content)
+        self._changes = Seal(keys, task_changes.c.content)
+
+    def row(self, task: Task) -> tuple[Any, ...]:
+        """Return the row of a task, in the order of COLUMNS."""
+        content = json.dumps({"title": task.title, "description": task.description}, ensure_ascii=False).encode()
+        fields: dict[str, Any] = {name: getattr(task, name) for name in _READ_AS_THEY_ARE}
+        due = task.due
+        fields["due_at"] = None if due is None else due.at
+        fields["due_day"] = None if due is None or due.day is None else (due.day - _EPOCH).days
+        fields["tags"] = json.dumps(task.tags, ensure_ascii=False)
+        fields["content"] = self._content.close(content, row=task.id, user_id=task.user_id, version=task.version)
+        return tuple(fields[name] for name in COLUMNS)
+
+    def task(self, row: Sequence[Any]) -> Task:
+        """Return the task of a row. Raises Unsealable."""
+        fields = dict(zip(COLUMNS, row, strict=True))
+        sealed, tags = fields.pop("content"), json.loads(fields.pop("tags"))
+        at, day = fields.pop("due_at"), fields.pop("due_day")
+        opened = self._content.open(sealed, row=fields["id"], user_id=fields["user_id"], version=fields["version"])
+        due = None if at is None else Due(at, None if day is None else _EPOCH + timedelta(days=day))
+        return Task(**fields, **json.loads(opened), due=due, tags=tuple(tags))
+
+    def change_row(self, task: Task, changes: Mapping[Any, tuple[Value, Value]], actor: Actor) -> tuple[Any, ...]:
+        """Return the row of a change that made this version of the task, in the order of CHANGE_COLUMNS. `changes`:
+        the values of fields before and after."""
+        said = {name: [_json(value) for value in values] for name, values in changes.items()}
+        content = json.dumps(said, ensure_ascii=False).encode()
+        sealed = self._changes.close(content, row=_change_id(task.id, task.version), user_id=task.user_id)
+        who = (actor.source, actor.agent, actor.run_id, actor.key)
+        return (task.id, task.version, task.user_id, *who, task.updated_at, sealed)
+
+    def change(self, row: Sequence[Any]) -> TaskChange:
+        """Return the change of a row. Raises Unsealable."""
+        task_id, version, user_id, source, agent, run_id, _, created_at, sealed = row
+        said = json.loads(self._changes.open(sealed, row=_change_id(task_id, version), user_id=user_id))
+        changes = [FieldChange(name, *values) for name, values in said.items()]
+        return TaskChange(version, source, agent, run_id, created_at, changes)
+
+
+def _json(value: Value) -> str | list[str] | None:
+    if value is None or isinstance(value, str):
+        return value
+    return shown(value) if isinstance(value, Due) else [*map(str, value)]
+
+
+def _change_id(task_id: str, version: int) -> str:
+    return f"{task_id}/{version}"

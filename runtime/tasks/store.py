@@ -1,0 +1,205 @@
+"""The tasks of users. Every call is on those of one user, and no other user's exist for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, Select, exists, func, select
+
+from runtime.clock import Clock
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.schema import task_changes, task_parts, task_tags, tasks
+from runtime.errors import NotFound
+from runtime.memory.item import well_formed
+from runtime.memory.redaction.redact import redact
+from runtime.tasks.errors import OK, BulkRefused
+from runtime.tasks.rate import PER_HOUR
+from runtime.tasks.rows import CHANGE_COLUMNS, COLUMNS, TaskRows
+from runtime.tasks.task import MOST_TAGS, Actor, Due, Priority, Status, Task, TaskChange, TaskFilter, TaskPage
+from runtime.tasks.writing import TaskTransaction
+
+Result = TypeVar("Result")
+
+EVERY: Final = TaskFilter()
+MOST_CHANGES: Final = 100
+"""The newest changes of a task that are read."""
+
+_ABSENT: Final = "there is no such task"
+
+
+class TaskStore:
+    """The tasks in one database. Methods raise NotFound for a task that the user does not have or a user who was
+    removed, Superseded for an attempt at a run that another one follows, and `Unavailable`.
+
+    Secrets in titles and descriptions are redacted, as in all that agents remember.
+    """
+
+    def __init__(self, database: Database, clock: Clock, *, per_hour: int = PER_HOUR) -> None:
+        """`per_hour`: how many tasks a user may create in an hour; 0: no limit."""
+        self._database = database
+        self._clock = clock
+        self._per_hour = per_hour
+        self._rows = TaskRows(database.keys)
+        self.on_change: Callable[[str], None] = lambda user_id: None
+        """Called with the id of a user after a change of their tasks."""
+
+    async def create(
+        self,
+        user_id: str,
+        actor: Actor,
+        *,
+        title: str,
+        description: str | None = None,
+        priority: Priority = "normal",
+        due: Due | None = None,
+        tags: Sequence[str] = (),
+    ) -> Task:
+        """Add a task. A call of an agent that is repeated returns the task that it added. Raises RateLimited."""
+        fields = clean({"title": title, "description": description, "priority": priority, "due": due, "tags": tags})
+
+        def work(transaction: TaskTransaction) -> Task:
+            before = transaction.find([task_id for task_id, version in transaction.made().items() if version == 1])
+            return next(iter(before.values()), None) or transaction.create(self._per_hour, fields)
+
+        return await self._write(user_id, actor, work)
+
+    async def update(self, user_id: str, task_id: str, changes: Mapping[str, Any], actor: Actor) -> Task:
+        """Change fields of a task: `title`, `description`, `status`, `priority`, `due` and `tags`; None removes a
+        description or a due date. A call of an agent that is repeated changes nothing more."""
+        fields = clean(changes)
+
+        def work(transaction: TaskTransaction) -> Task:
+            task = transaction.find([task_id]).get(task_id)
+            if task is None:
+                raise NotFound(_ABSENT)
+            return task if task_id in transaction.made() else transaction.change(task, fields)
+
+        return await self._write(user_id, actor, work)
+
+    async def bulk_update(
+        self,
+        user_id: str,
+        task_ids: Sequence[str],
+        actor: Actor,
+        *,
+        status: Status | None = None,
+        tags_add: Sequence[str] = (),
+        tags_remove: Sequence[str] = (),
+    ) -> None:
+        """Change several tasks together. Raises BulkRefused if one of them cannot be changed; then none is."""
+
+        def work(transaction: TaskTransaction) -> None:
+            found, made = transaction.find(task_ids), transaction.made()
+            results: dict[str, str] = {}
+            for task_id in task_ids:
+                task = found.get(task_id)
+                if task is None:
+                    results[task_id] = _ABSENT
+                    continue
+                tags = tuple(sorted({*task.tags, *tags_add} - set(tags_remove)))
+                results[task_id] = (
+                    OK if len(tags) <= MOST_TAGS else f"it would have {len(tags)} tags; at most {MOST_TAGS} are allowed"
+                )
+                if results[task_id] == OK and task_id not in made:
+                    transaction.change(task, {"tags": tags} | ({} if status is None else {"status": status}))
+            if set(results.values()) != {OK}:
+                raise BulkRefused(results)
+
+        await self._write(user_id, actor, work)
+
+    async def delete(self, user_id: str, task_id: str, actor: Actor) -> None:
+        """Delete a task with its history."""
+
+        def work(transaction: TaskTransaction) -> None:
+            task = transaction.find([task_id]).get(task_id)
+            if task is None:
+                raise NotFound(_ABSENT)
+            transaction.delete(task)
+
+        await self._write(user_id, actor, work)
+        self._database.empty_log()
+
+    async def get(self, user_id: str, task_id: str) -> Task:
+        """Return a task."""
+        found = await self.by_ids(user_id, [task_id])
+        if not found:
+            raise NotFound(_ABSENT)
+        return found[0]
+
+    async def by_ids(self, user_id: str, task_ids: Sequence[str]) -> list[Task]:
+        """Return those of these tasks that the user has, in this order."""
+        async with self._database.read() as connection:
+            return await connection.run_sync(self._found, user_id, task_ids)
+
+    async def page(self, user_id: str, wanted: TaskFilter = EVERY, *, limit: int, offset: int = 0) -> TaskPage:
+        """Return the tasks from number `offset` on, the newest first, and how many there are."""
+        ids = _ids(user_id, wanted)
+        key = ids.selected_columns[0]
+        page = ids.order_by(key.desc()).limit(limit).offset(offset)
+
+        def read(connection: Connection) -> TaskPage:
+            found = list(connection.execute(page).scalars())
+            total = connection.execute(_counting(user_id, wanted, ids)).scalar_one()
+            return TaskPage(self._found(connection, user_id, found), int(total or 0))
+
+        async with self._database.read() as connection:
+            return await connection.run_sync(read)
+
+    async def history(self, user_id: str, task_id: str, limit: int = MOST_CHANGES) -> Sequence[TaskChange]:
+        """Return the newest changes of a task, newest first."""
+        mine = task_changes.c.task_id == task_id, task_changes.c.user_id == user_id
+        query = select(*(task_changes.c[name] for name in CHANGE_COLUMNS)).where(*mine)
+        async with self._database.read() as connection:
+            rows = await connection.execute(query.order_by(task_changes.c.version.desc()).limit(limit))
+            return [self._rows.change(row) for row in rows]
+
+    def _found(self, connection: Connection, user_id: str, task_ids: Sequence[str]) -> list[Task]:
+        keys = [(task_id, user_id) for task_id in task_ids]
+        rows = {row[0]: row for row in bulk.find(connection, tasks, ("id", "user_id"), COLUMNS[2:], keys)}
+        return [self._rows.task(rows[task_id]) for task_id in task_ids if task_id in rows]
+
+    async def _write(self, user_id: str, actor: Actor, work: Callable[[TaskTransaction], Result]) -> Result:
+        def whole(connection: Connection) -> tuple[Result, bool]:
+            transaction = TaskTransaction(connection, self._rows, user_id, actor, self._clock)
+            return work(transaction), transaction.finish()
+
+        result, changed = await self._database.transact(whole)
+        if changed:
+            self.on_change(user_id)
+        return result
+
+
+def clean(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as they are stored: the title in one line, texts without secrets, tags sorted and each once."""
+    cleaned = dict(fields)
+    if "title" in cleaned:
+        cleaned["title"] = " ".join(redact(well_formed(cleaned["title"])).split())
+    if cleaned.get("description") is not None:
+        cleaned["description"] = redact(well_formed(cleaned["description"]))
+    if "tags" in cleaned:
+        cleaned["tags"] = tuple(sorted(set(cleaned["tags"])))
+    return cleaned
+
+
+def _ids(user_id: str, wanted: TaskFilter) -> Select[Any]:
+    """Return the query for the ids of tasks. With tags it reads those of one tag, in the order of the ids."""
+    if not wanted.tags:
+        query = select(tasks.c.id).where(tasks.c.user_id == user_id)
+        return query if wanted.status is None else query.where(tasks.c.status == wanted.status)
+    first, *others = [task_tags.alias(f"tag{number}") for number in range(len(wanted.tags))]
+    query = select(first.c.task_id).where(first.c.user_id == user_id, first.c.tag == wanted.tags[0])
+    for tag, other in zip(wanted.tags[1:], others, strict=True):
+        same = other.c.user_id == user_id, other.c.tag == tag, other.c.task_id == first.c.task_id
+        query = query.where(exists().where(*same))
+    if wanted.status is not None:
+        same = tasks.c.user_id == user_id, tasks.c.status == wanted.status, tasks.c.id == first.c.task_id
+        query = query.where(exists().where(*same))
+    return query
+
+
+def _counting(user_id: str, wanted: TaskFilter, ids: Select[Any]) -> Select[Any]:
+    if wanted == EVERY:
+        return select(func.sum(task_parts.c.count)).where(task_parts.c.user_id == user_id)
+    return select(func.count()).select_from(ids.subquery())

@@ -1,0 +1,120 @@
+"""A task of a user, who acts on it, and what changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, Literal, NamedTuple, get_args
+
+Status = Literal["pending", "in_progress", "completed", "cancelled"]
+Priority = Literal["low", "normal", "high", "urgent"]
+Source = Literal["agent", "user", "api"]
+Field = Literal["title", "description", "status", "priority", "due_date", "tags"]
+
+OPEN: Final[tuple[Status, ...]] = ("pending", "in_progress")
+"""The states of a task that is still to be done."""
+FIELDS: Final[tuple[Field, ...]] = get_args(Field)
+
+LONGEST_TITLE: Final = 500
+LONGEST_DESCRIPTION: Final = 10_000
+LONGEST_TAG: Final = 64
+MOST_TAGS: Final = 20
+
+
+class Due(NamedTuple):
+    """When a task is due. `at`: Unix milliseconds. `day`: it is due at the end of this day, which is `at`; None: it is
+    due at a time."""
+
+    at: int
+    day: date | None
+
+
+Value = str | Due | tuple[str, ...] | None
+"""The value of a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as it is stored. Times are Unix milliseconds. `tags` are sorted. `version` is the number of its changes,
+    with the creation.
+
+    `source`, `created_by_agent`, `origin_run_id`: who created it; `updated_…`: who changed it last. `said_at`: when
+    the context of the main agent last had it as urgent or overdue.
+    """
+
+    id: str
+    user_id: str
+    title: str
+    description: str | None
+    status: Status
+    priority: Priority
+    due: Due | None
+    tags: tuple[str, ...]
+    source: Source
+    created_by_agent: str | None
+    origin_run_id: str | None
+    updated_source: Source
+    updated_by_agent: str | None
+    updated_run_id: str | None
+    created_at: int
+    updated_at: int
+    completed_at: int | None
+    said_at: int | None
+    part: int
+    version: int
+
+    def is_overdue(self, now: int) -> bool:
+        """True if it is still to be done, and was due before `now` (Unix milliseconds)."""
+        return self.due is not None and self.due.at <= now and self.status in OPEN
+
+    def value(self, name: Field) -> Value:
+        """Return the value of a field."""
+        value: Value = self.due if name == "due_date" else getattr(self, name)
+        return value
+
+
+class Actor(NamedTuple):
+    """Who acts. `agent`, `run_id`, `attempt` and `key`: of an acting agent, see `runtime.tools.context.Acting`."""
+
+    source: Source
+    agent: str | None = None
+    run_id: str | None = None
+    attempt: int | None = None
+    key: str | None = None
+
+
+class TaskFilter(NamedTuple):
+    """Criteria of tasks: the status, and tags of which a task has all. None and no tags exclude nothing."""
+
+    status: Status | None = None
+    tags: tuple[str, ...] = ()
+
+    def wants(self, task: Task) -> bool:
+        """True if a task passes."""
+        return self.status in (None, task.status) and set(self.tags).issubset(task.tags)
+
+
+class TaskPage(NamedTuple):
+    """Some of the tasks that were asked for, and how many there are in all."""
+
+    tasks: list[Task]
+    total: int
+
+
+class FieldChange(NamedTuple):
+    """The change of a field. Times are shown as `runtime.tasks.due.shown` does."""
+
+    field: Field
+    before: str | list[str] | None
+    after: str | list[str] | None
+
+
+class TaskChange(NamedTuple):
+    """An entry of the history of a task. Version 1 is the creation."""
+
+    version: int
+    source: Source
+    agent: str | None
+    run_id: str | None
+    created_at: int
+    changes: list[FieldChange]
