@@ -38,6 +38,8 @@ class Retry(SymbiontError):  # noqa: N818 - named for the decision, not for the 
 class RateLimited(Retry):
     """The user has done this too often for now; nothing was done."""
 
+    retry_after: int
+
     def __init__(self, message: str, *, retry_after: int) -> None:
         """`retry_after`: seconds after which it is possible again."""
         super().__init__(message, hint=f"try again in {retry_after} s")

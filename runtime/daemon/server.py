@@ -343,13 +343,13 @@ class Daemon:
             agent = generation.agent(turn.agent)
             if agent is None or not agent.enabled:
                 raise AgentGone(turn.agent)
-            caller, webhook = Caller(turn.user_id, AGENT_SCOPES), None
+            caller, webhook = Caller(turn.user_id, AGENT_SCOPES, via="agent"), None
             match turn:
                 case ClaimedDelivery():
                     webhook = turn.webhook
                 case ClaimedInput():
                     # An agent may do no more than the person who asks it.
-                    caller = Caller(turn.user_id, turn.scopes)
+                    caller = Caller(turn.user_id, turn.scopes, via="agent")
             acting = Acting(turn.agent, turn.run_id, turn.thread_id, attempt=turn.attempt)
             own = await self._own_agent(generation.program, agent, turn.user_id)
             return await act(turn, run_log, self._app.agent_context(own, caller, acting, webhook))

@@ -12,6 +12,9 @@ from runtime.tool_groups import ToolChoice
 
 Scope = Literal["read", "write", "admin"]
 
+Surface = Literal["agent", "user", "api"]
+"""`agent`: an agent, or a client of MCP; `user`: a command of a person; `api`: a client of HTTP."""
+
 SCOPES: Final[tuple[Scope, ...]] = ("read", "write", "admin")
 """In ascending order; each scope implies those before it."""
 
@@ -37,12 +40,12 @@ class OutsideOfToken(Forbidden):
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The user on whose behalf an operation runs. `token_id` is None on the admin socket, which only the root's user
-    can use. `tools`: the tools to which the token is limited; None: all, and what is no tool."""
+    can use. `via`: the surface of the call, as it is recorded with changes."""
 
     user_id: str
     scopes: frozenset[Scope]
     token_id: str | None = None
-    tools: ToolChoice | None = None
+    via: Surface = "user"
 
     def may(self, scope: Scope) -> bool:
         """True if one of the caller's scopes is `scope` or implies it."""

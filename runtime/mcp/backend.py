@@ -55,6 +55,8 @@ class BackendFailure(Exception):  # noqa: N818 - it says what is the case
         where = f"{failure['field']}: " if failure.get("field") else ""
         hint = f" ({failure['hint']})" if failure.get("hint") else ""
         text, example = f"{failure['code']}: {where}{failure['message']}{hint}", failure.get("example")
+        if "results" in failure:
+            text = f"{text.rstrip('.')}. Results: {json.dumps(failure['results'], ensure_ascii=False)}"
         if example is None:
             return text
         return f"{text.rstrip('.')}. For example: {json.dumps(example, ensure_ascii=False)}"

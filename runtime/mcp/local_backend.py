@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -25,7 +26,7 @@ class LocalBackend:
 
     def __init__(self, open_context: OpenContext, caller: Caller) -> None:
         self._open_context = open_context
-        self._caller = caller
+        self._caller = replace(caller, via="agent")
         self._tools = ALL_TOOLS.allowed_to(caller)
 
     @property

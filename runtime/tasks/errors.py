@@ -14,11 +14,10 @@ class BulkRefused(UsageError):  # noqa: N818
     """Some of several tasks cannot be changed, so none was. `results`: `OK` or the reason, by the id of each task."""
 
     def __init__(self, results: Mapping[str, str]) -> None:
-        failed = [(task_id, reason) for task_id, reason in results.items() if reason != OK]
-        first = ", ".join(f"{task_id}: {reason}" for task_id, reason in failed[:3])
-        more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
+        failed = [reason for reason in results.values() if reason != OK]
+        reasons = "; ".join(dict.fromkeys(failed))
         super().__init__(
-            f"{len(failed)} of {len(results)} tasks cannot be changed, so none was ({first}{more})",
+            f"{len(failed)} of {len(results)} tasks cannot be changed, so none was: {reasons}",
             hint="call it again without them; `results` has the reason for each",
         )
         self.results = results

@@ -160,7 +160,7 @@ class TaskTransaction:
         if newest is None:
             return 0
         part, count = newest
-        return int(part) + (count + len(self._new) >= PART)
+        return int(part) + int(count + len(self._new) >= PART)
 
     def _write_parts(self) -> None:
         counts = dict.fromkeys((task.part for task in (*self._new, *self._changed.values(), *self._gone)), 0)

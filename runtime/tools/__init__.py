@@ -47,7 +47,15 @@ from runtime.tools.memory.maintenance import memory_compact, memory_purge, memor
 from runtime.tools.memory.move import memory_move
 from runtime.tools.memory.read import memory_inspect, memory_search
 from runtime.tools.memory.write import memory_write
-from runtime.tools.tables.sql import agent_memory_schema, agent_memory_sql, only_reads
+from runtime.tools.tasks.manage import (
+    task_bulk_update,
+    task_complete,
+    task_create,
+    task_delete,
+    task_list,
+    task_show,
+    task_update,
+)
 from runtime.tools.tool import Tool
 from runtime.tools.usage import agent_usage
 from runtime.tools.webhooks.manage import (
@@ -561,24 +569,51 @@ TOOLS = table_of(
             stopped_by=AGENTS,
             example={"standing_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
+        Tool(task_list, "read", indexes=False, example={"status": "pending", "tags": ["work"], "limit": 20}),
+        Tool(task_show, "read", indexes=False, example={"task_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
         Tool(
-            agent_memory_set,
+            task_create,
             "write",
             indexes=False,
-            destructive=True,
             keyed=True,
-            example={"key": "settings/theme", "value": {"dark": True}, "tags": ["settings"], "expires_at": "30d"},
+            example={
+                "title": "Call Ada",
+                "priority": "high",
+                "due_date": "2026-12-01",
+                "tags": ["work"],
+            },
         ),
-        Tool(agent_memory_get, "read", indexes=False, example={"tags": ["settings"], "limit": 20}),
         Tool(
-            agent_memory_delete,
+            task_update,
             "write",
             indexes=False,
-            destructive=True,
             idempotent=True,
             keyed=True,
-            example={"key": "settings/theme"},
+            example={"task_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "status": "in_progress", "clear": ["due_date"]},
         ),
-        Tool(agent_memory_kv_export, "read", indexes=False, example={"limit": 1000}),
+        Tool(
+            task_complete,
+            "write",
+            indexes=False,
+            idempotent=True,
+            keyed=True,
+            example={"task_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            task_delete,
+            "write",
+            indexes=False,
+            idempotent=True,
+            destructive=True,
+            example={"task_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            task_bulk_update,
+            "write",
+            indexes=False,
+            idempotent=True,
+            keyed=True,
+            example={"task_ids": ["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"], "status": "completed", "tags_add": ["done"]},
+        ),
     ],
 )

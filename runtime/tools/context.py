@@ -18,7 +18,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.models.budgets.budgets import Budgets
 from runtime.models.calls.call import CallOwner
 from runtime.switches import ALL_ON, Switches
-from runtime.tables.storage import UserStorage
+from runtime.tasks.store import TaskStore
 from runtime.threads.thread import Thread
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
@@ -121,6 +121,10 @@ class Context:
     """What users have stored in tables and in the key-value store, and what they may store."""
     recall: OpenMemory | None = None
     """Searches what was said in threads; None if no agent has a model."""
+    tasks: TaskStore | None = None
+    """The tasks of users; None for the default limit."""
+    task_search: OpenMemory | None = None
+    """Searches the tasks of users; None where no program is loaded."""
     program: Program = field(default_factory=Program)
     """The running program."""
     on_thread_change: Callable[[Thread], None] = lambda thread: None

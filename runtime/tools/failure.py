@@ -1,30 +1,30 @@
-"""Failures of tool calls, the same on every surface: one of a few kinds, which tell the caller whether to change or to
+"""Failures of tool calls, the same on every surface: one of few kinds, which tell the caller whether to change or to
 repeat the call (the fifth design, M8)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from runtime.database.errors import Unavailable
-from runtime.errors import Conflict, Retry, SymbiontError, UsageError
+from runtime.errors import Conflict, RateLimited, Retry, SymbiontError, UsageError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported
 from runtime.models.budgets.limits import BudgetExceeded
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.switches import SwitchedOff
-from runtime.tables.errors import QuotaExceeded, TablesUnavailable
+from runtime.tasks.errors import BulkRefused
 from runtime.tool_servers.errors import CallUncertain, ServerAway
 from runtime.tools.tool import Tool, WrongParameters
 
-Code = Literal["invalid_params", "provider_unavailable", "upsert_failed", "quota_exceeded"]
+Code = Literal["invalid_params", "provider_unavailable", "upsert_failed", "rate_limited"]
 
 CODES: Final[Mapping[Code, str]] = {
     "invalid_params": "The call is invalid: the message names the field, and shows a correct value.",
     "provider_unavailable": "A required service does not answer, or not correctly: a later call may succeed.",
     "upsert_failed": "The data was not stored: a later call may succeed.",
-    "quota_exceeded": "The change would exceed what the user may store: the message names the limit and what is free.",
+    "rate_limited": "The user made too many such calls: the message names the seconds after which one may succeed.",
 }
 """Every kind, and its meaning."""
 
@@ -33,24 +33,25 @@ _UNTOLD: Final[Mapping[Code, str]] = {
     "upsert_failed": "the data could not be stored",
 }
 # What they say concerns the caller, and names no more than a block of the program.
-_TOLD = (SwitchedOff, BudgetExceeded, ServerAway, CallUncertain, TablesUnavailable)
+_TOLD = (SwitchedOff, BudgetExceeded, RateLimited, ServerAway, CallUncertain)
 _ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """`field`: the wrong parameter, with dots between names and positions; `example`: correct parameters, as a JSON
-    object; `hint`: what to do. None if unknown."""
+    object; `hint`: what to do; `results`: of each object of a call on several. None if unknown."""
 
     code: Code
     message: str
     field: str | None = None
     hint: str | None = None
     example: Mapping[str, Any] | None = None
+    results: Sequence[Mapping[str, str]] | None = None
 
     def json(self) -> dict[str, Any]:
         """Return the failure as a JSON object, without fields that are None."""
-        parts = {"field": self.field, "hint": self.hint, "example": self.example}
+        parts = {"field": self.field, "hint": self.hint, "example": self.example, "results": self.results}
         return {"code": self.code, "message": self.message} | {key: it for key, it in parts.items() if it is not None}
 
 
@@ -67,6 +68,9 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
     """
     if isinstance(error, WrongParameters) and error.problems:
         return _of_parameters(error, tool)
+    if isinstance(error, BulkRefused):
+        results = [{"task_id": task_id, "result": result} for task_id, result in error.results.items()]
+        return Failure("invalid_params", str(error), "task_ids", error.hint, results=results)
     code, hint = code_of(error, tool), error.hint
     told = code in {"invalid_params", "quota_exceeded"} or isinstance(error, _TOLD)
     if not told and caller is not None and not caller.may("admin"):
@@ -76,6 +80,8 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
 
 def code_of(error: SymbiontError, tool: Tool | None) -> Code:
     """Return the kind of failure of an error."""
+    if isinstance(error, RateLimited):
+        return "rate_limited"
     if isinstance(error, EmbeddingMismatch | SwitchedOff | BudgetExceeded | CallUncertain):
         return "provider_unavailable"
     if isinstance(error, QuotaExceeded):

@@ -113,17 +113,15 @@ def resource_path(path: str) -> str | None:
 
 _ABSENT: Final = ("not_found",)
 _LIMITED: Final = ("budget_exceeded",)
-_LIMITED_TOOLS: Final = ("agent_chat", "summarize")
-"""Tools that a limit of an agent or a user may refuse."""
-_FULL: Final = ("quota_exceeded",)
-_FILLING_TOOLS: Final = ("agent_memory_sql",)
-"""Tools that the quota of a user may refuse."""
+_RATED: Final = ("rate_limited",)
+_LIMITED_TOOLS: Final = {"agent_chat": _LIMITED, "summarize": _LIMITED, "task_create": _RATED}
+"""The problems of tools that a limit of an agent or a user may refuse."""
 
 
 def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Endpoint]:
     """Return every tool under its own name, its parameters in the body."""
     for name, tool in tools.items():
-        more = (*_ABSENT, *(_LIMITED if name in _LIMITED_TOOLS else ()), *(_FULL if name in _FILLING_TOOLS else ()))
+        more = (*_ABSENT, *_LIMITED_TOOLS.get(name, ()))
         yield Endpoint("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=more)
 
 
@@ -154,8 +152,8 @@ _MEMORY = "/v1/memory"
 _AGENT = f"{_MEMORY}/{{agent}}"
 _COLLECTIONS = "/v1/collections"
 _ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
-_KV = "/v1/kv"
-_ENTRY = f"{_KV}/entries/{{key}}"
+_TASKS = "/v1/tasks"
+_TASK = f"{_TASKS}/{{task_id}}"
 _APPROVALS = "/v1/approvals"
 _APPROVAL = f"{_APPROVALS}/{{approval_id}}"
 
@@ -238,6 +236,13 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/v1/agents", TOOLS["agent_list"]),
     *_of_agents(_AGENT_ROWS),
     Endpoint("GET", "/v1/usage", TOOLS["agent_usage"], more=_ABSENT),
+    Endpoint("GET", _TASKS, TOOLS["task_list"]),
+    Endpoint("POST", _TASKS, TOOLS["task_create"], status=201, location=_TASK, more=(*_ABSENT, *_RATED)),
+    Endpoint("POST", f"{_TASKS}/bulk", TOOLS["task_bulk_update"], more=_ABSENT),
+    Endpoint("GET", _TASK, TOOLS["task_show"]),
+    Endpoint("PATCH", _TASK, TOOLS["task_update"]),
+    Endpoint("DELETE", _TASK, TOOLS["task_delete"], status=204),
+    Endpoint("POST", f"{_TASK}/complete", TOOLS["task_complete"]),
     Endpoint("GET", _APPROVALS, TOOLS["approval_list"], more=_ABSENT),
     Endpoint("GET", f"{_APPROVALS}/standing", TOOLS["standing_approval_list"], more=_ABSENT),
     Endpoint("DELETE", f"{_APPROVALS}/standing/{{standing_id}}", TOOLS["standing_approval_revoke"], status=204),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -94,7 +95,7 @@ class RestHandler:
             return _refusal(Problem("internal", "see the daemon's log"))
 
     async def _answer(self, call: ApiRequest) -> ApiResponse:
-        caller = await self._bearer.caller(call.authorization, call.source)
+        caller = await self._caller(call)
         if call.path == DESCRIPTION and call.method in {"GET", "HEAD"}:
             caller.need("read")
             return ApiResponse(200, "application/json", describe(ENDPOINTS), _HEADERS)
@@ -114,6 +115,9 @@ class RestHandler:
             return await self._call(endpoint, caller, given)
         except SymbiontError as error:
             raise _problem(error, call, endpoint.tool, caller) from error
+
+    async def _caller(self, call: ApiRequest) -> Caller:
+        return replace(await self._bearer.caller(call.authorization, call.source), via="api")
 
     async def _read(self, call: ApiRequest, path: str, caller: Caller) -> ApiResponse:
         if call.method not in {"GET", "HEAD"}:
@@ -176,7 +180,7 @@ class RestHandler:
                 return True
             looked = now
             try:
-                return await self._bearer.caller(call.authorization, call.source) == caller
+                return await self._caller(call) == caller
             except Problem:
                 return False
             except SymbiontError:

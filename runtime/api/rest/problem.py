@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 from runtime.database.errors import Unavailable
-from runtime.errors import Conflict, NotFound, SymbiontError
+from runtime.errors import Conflict, NotFound, RateLimited, SymbiontError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported
 from runtime.models.budgets.limits import BudgetExceeded
@@ -36,6 +36,7 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "wrong_parameters": (422, "The parameters are invalid"),
         "too_many_streams": (429, "Too many requests wait for agents"),
         told.LIMIT_REACHED[0]: told.LIMIT_REACHED[1:],
+        "rate_limited": (429, "Too many such requests"),
         "internal": (500, "Internal error"),
         told.RUN_FAILED[0]: told.RUN_FAILED[1:],
         "upsert_failed": (500, "The data could not be stored"),
@@ -76,6 +77,16 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
                     "additionalProperties": False,
                 },
             },
+            "results": {
+                "type": "array",
+                "description": "The result of each task of a change of several: `ok`, or why it cannot be changed.",
+                "items": {
+                    "type": "object",
+                    "required": ["task_id", "result"],
+                    "properties": {"task_id": {"type": "string"}, "result": {"type": "string"}},
+                    "additionalProperties": False,
+                },
+            },
         },
         "additionalProperties": False,
     }
@@ -94,9 +105,10 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         code: str | None = None,
         errors: tuple[tuple[str, str, Mapping[str, Any] | None], ...] = (),
         headers: tuple[tuple[str, str], ...] = (),
+        results: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
         """`code`: a key of `CODES`, of a tool's failure. `errors`: JSON pointer and message of each invalid parameter,
-        and valid example parameters."""
+        and valid example parameters. `results`: see `Failure`."""
         super().__init__(detail)
         self.kind = kind
         self.status, self.title = TITLES[kind]
@@ -105,6 +117,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         self.code = code
         self.errors = errors
         self.headers = headers
+        self.results = results
 
     def body(self) -> bytes:
         """Return the JSON object as bytes."""
@@ -127,6 +140,8 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
                 {"pointer": pointer, "detail": detail} | ({} if example is None else {"example": example})
                 for pointer, detail, example in self.errors
             ]
+        if self.results is not None:
+            document["results"] = self.results
         return document
 
 
@@ -149,11 +164,12 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
         return Problem(kind, detail, code=code)
     if kind == "unavailable":
         return Problem(kind, "try again", code=code, headers=_LATER)
-    if isinstance(error, BudgetExceeded):
-        return Problem(kind, detail, hint=hint, code=code, headers=(("Retry-After", str(error.retry_after)),))
+    if isinstance(error, BudgetExceeded | RateLimited):
+        return Problem(kind, detail, hint=hint, code=code, headers=(("Retry-After", f"{error.retry_after:.0f}"),))
     # Only a person turns a switch.
     again = TITLES[kind][0] == 503 and kind != "switched_off"
-    return Problem(kind, detail, hint=hint, code=code, errors=_field(failure), headers=_LATER if again else ())
+    later = _LATER if again else ()
+    return Problem(kind, detail, hint=hint, code=code, errors=_field(failure), headers=later, results=failure.results)
 
 
 _LATER: Final = (("Retry-After", "5"),)

@@ -30,6 +30,7 @@ from runtime.daemon.program.app import App
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.http.stream import StreamSender
+from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from runtime.tools.context import no_progress
@@ -190,12 +191,16 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
                     hint="the daemon may be older than the command; restart it",
                 )
             parameters = await _parameters(request)
+            caller = OWNER_CALLER
             if tool is not None and request.headers.get(CLIENT_HEADER) == "mcp":
                 app.switches.need(tool.stopped_by)
+                caller = replace(caller, via="agent")
             if request.headers.get("Accept") == LINES:
                 events = Events()
-                return await streamed(request, partial(_run, app, operation, parameters, events.tell), tool, events)
-            return web.json_response(await _run(app, operation, parameters, None))
+                return await streamed(
+                    request, partial(_run, app, caller, operation, parameters, events.tell), tool, events
+                )
+            return web.json_response(await _run(app, caller, operation, parameters, None))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"the request has more than {LARGEST_REQUEST:,} bytes", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
@@ -224,6 +229,7 @@ async def _parameters(request: web.Request) -> dict[str, Any]:
 
 async def _run(
     app: App,
+    caller: Caller,
     operation: Operation,
     parameters: dict[str, Any],
     tell: Callable[[Event], None] | None,
@@ -231,7 +237,7 @@ async def _run(
 ) -> dict[str, Any]:
     """Return the answer of the operation. `tell`: takes its events."""
     async with app.pinned():
-        context = replace(app.admin_context(), progress=progress)
+        context = replace(app.admin_context(), caller=caller, progress=progress)
         if tell is not None:
             context = replace(context, tell=tell)
         if isinstance(operation, ToolOperation):

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -59,8 +59,7 @@ from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
-from runtime.tables.quota import TIERS
-from runtime.tables.storage import UserStorage
+from runtime.tasks.store import TaskStore
 from runtime.tool_servers.approvals import Approvals
 from runtime.tool_servers.logins import Logins
 from runtime.tool_servers.registry import ServerRegistry
@@ -153,6 +152,11 @@ class App:
         self._loading = asyncio.Lock()
         self._start: Start | None = None
 
+    @cached_property
+    def tasks(self) -> TaskStore:
+        """The tasks of users."""
+        return TaskStore(self.database, self.clock, per_hour=self.settings.tasks_per_hour)
+
     def _connect_metrics(self) -> None:
         self.budgets.on_exceeded = self.metrics.budget_exceeded.add
         self.metrics.agent_budget_used.ask = self.budgets.shares
@@ -234,6 +238,7 @@ class App:
             budgets=self.budgets,
             storage=self.storage,
             recall=self.generation.recall,
+            tasks=self.tasks,
             on_thread_change=self.services.threads.on_change,
             build_prompt=partial(build_prompt, self.services),
             program=self.generation.program,

@@ -35,8 +35,7 @@ from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.switches import ALL_ON
-from runtime.tables.quota import TIERS
-from runtime.tables.storage import UserStorage
+from runtime.tasks.store import TaskStore
 from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
@@ -68,6 +67,7 @@ class App:
         self.storage = UserStorage(database, clock, UserSettingsStore(database, clock), TIERS, "free")
         self.sql: SqlDatabase | None = None
         self.switches = ALL_ON
+        self.tasks = TaskStore(database, clock)
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
 
     @property
@@ -89,7 +89,7 @@ class App:
             public_url="https://hooks.example.com{}".format,
             progress=progress,
             switches=self.switches,
-            storage=UserStorage(self.database, self.clock, UserSettingsStore(self.database, self.clock), TIERS, "free"),
+            tasks=self.tasks,
             declared_blocks=lambda agent: declared_blocks(self.program.agents.get(agent) or Agent(name=agent)),
             program=self.program,
             storage=self.storage,

@@ -119,6 +119,7 @@ async def ask_anything(app: App) -> None:
 
     kept = await app.ask(tokens[1], "POST", "/v1/memory/reviewer/items", {"text": "The rate limit is 100."})
     memory_id = told(kept)["item"]["memory_id"]
+    task_id = told(await app.ask(tokens[1], "POST", "/v1/tasks", {"title": "Call Ada"}))["task_id"]
     app.program = program_of("agent assistant { model ollama }")
     conversation = await Threads(app.database, app.clock).main(await app.user("ada"), "assistant")
 
@@ -128,6 +129,7 @@ async def ask_anything(app: App) -> None:
         token=st.sampled_from(tokens),
         webhook_id=st.sampled_from([there, str(uuid4())]),
         memory_id=st.sampled_from([memory_id, str(uuid4())]),
+        task_id=st.sampled_from([task_id, str(uuid4())]),
         agent=st.sampled_from(["reviewer", "planner", "assistant", "nobody"]),
         label=st.sampled_from(["human", "nothing"]),
         conversation_id=st.sampled_from([conversation.id, str(uuid4())]),
@@ -149,6 +151,7 @@ async def ask_anything(app: App) -> None:
         "token": tokens[1],
         "webhook_id": str(uuid4()),
         "memory_id": str(uuid4()),
+        "task_id": str(uuid4()),
         "agent": "nobody",
         "label": "nothing",
         "conversation_id": str(uuid4()),

@@ -166,11 +166,14 @@ PARAMETERS = {
     "standing_approval_list": ("agent", "user"),
     "standing_approval_revoke": ("standing_id",),
     "summarize": ("time_range", "project_id", "tags", "model", "collection"),
-    "database.grants": ("pool", "strict"),
-    "tables.insert": ("table", "columns", "rows", "user"),
-    "tables.page": ("table", "after", "user"),
-    "tables.run": ("query", "params", "user"),
-    "tables.schema": ("user",),
+    "task_bulk_update": ("task_ids", "status", "tags_add", "tags_remove"),
+    "task_complete": ("task_id",),
+    "task_create": ("title", "description", "priority", "due_date", "tags"),
+    "task_delete": ("task_id",),
+    "task_list": ("status", "tags", "limit", "offset"),
+    "task_search": ("query", "status", "tags", "limit"),
+    "task_show": ("task_id",),
+    "task_update": ("task_id", "title", "description", "status", "priority", "due_date", "tags", "clear"),
     "threads.delete": ("thread", "force", "user"),
     "threads.list": ("agent", "kind", "limit", "cursor", "user"),
     "threads.messages": ("thread", "after", "before", "limit", "user"),
@@ -205,6 +208,8 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
     "text": "x",
     "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "memory_id": ID,
+    "task_id": ID,
+    "task_ids": [ID],
     "conversation_id": ID,
     "items": [],
     "key": "x",
@@ -219,7 +224,8 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
 def structure(daemon: Daemon) -> dict[str, int]:
     """Return the number of rows of each table that no query may change."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
-    changing |= {"items", "item_parts", "blocks", "block_versions", "threads", "kv", "kv_tags", "user_storage"}
+    changing |= {"items", "item_parts", "blocks", "block_versions", "threads"}
+    changing |= {"tasks", "task_tags", "task_changes", "task_parts", "task_creations"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 
 

@@ -148,6 +148,7 @@ class World:
         turn = self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", thread=thread)
         standing = self._approve_always(thread)
         waiting = self._ask(thread, "memory_insert")
+        todo = self.made("task_create", title=f"{WORD} to do", description=f"Do {WORD}.", tags=[TAG])
         told = self.made("agent_conversation_items", conversation_id=thread, agent="reviewer")
         until(self._ended, what="the runs")
         self.ids = {
@@ -155,6 +156,7 @@ class World:
             "memory_id": items[0]["item"]["memory_id"],
             "archived": archived["memory_id"],
             "collected": self.made("search", query_text=WORD)["hits"][0]["memory_id"],
+            "todo": todo["task_id"],
             "thread": thread,
             "run": turn["run"],
             "item": told["data"][0]["id"],

@@ -1,0 +1,157 @@
+"""Tasks over `/v1` and MCP: who did it, what is refused, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.database.connection import Database
+from runtime.identity.caller import OWNER_CALLER, Caller
+from runtime.mcp.backend import BackendFailure
+from runtime.mcp.local_backend import LocalBackend
+from runtime.tasks.store import TaskStore
+from runtime.tools import TOOLS
+from runtime.tools.context import Acting, Context
+from tests.clocks import ManualClock
+from tests.databases import migrated
+from tests.runtime.api.app import App, told
+
+MISSING = "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """An app on SQLite only: differences of PostgreSQL are tested in the layers below."""
+    return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
+
+
+@pytest.fixture
+def app(database: Database, clock: ManualClock) -> App:
+    return App(database, clock)
+
+
+@pytest.fixture
+async def token(app: App) -> str:
+    return await app.token()
+
+
+async def made(app: App, token: str, **given: Any) -> dict[str, Any]:
+    reply = await app.ask(token, "POST", "/v1/tasks", {"title": "Call Ada", **given})
+    assert reply.status == 201, reply
+    task: dict[str, Any] = told(reply)
+    assert dict(reply.headers)["Location"] == f"/v1/tasks/{task['task_id']}"
+    return task
+
+
+async def test_a_task_is_created_shown_changed_completed_and_deleted(app: App, token: str) -> None:
+    task = await made(app, token, description="About it", due_date="2026-02-13T09:00:00+01:00", tags=["Work", "work "])
+    assert (task["due_date"], task["overdue"], task["tags"]) == ("2026-02-13T08:00:00Z", True, ["work"])
+    path = f"/v1/tasks/{task['task_id']}"
+    changed = told(await app.ask(token, "PATCH", path, {"priority": "high", "clear": ["due_date", "description"]}))
+    assert (changed["priority"], changed["due_date"], changed["description"]) == ("high", None, None)
+    done = told(await app.ask(token, "POST", f"{path}/complete"))
+    assert (done["status"], done["completed_at"]) == ("completed", "2026-02-14T10:30:00Z")
+    shown = told(await app.ask(token, "GET", path))
+    assert shown["version"] == 3
+    assert [(entry["version"], entry["source"]) for entry in shown["history"]] == [(3, "api"), (2, "api"), (1, "api")]
+    assert {"field": "due_date", "before": "2026-02-13T08:00:00Z", "after": None} in shown["history"][1]["changes"]
+    listed = told(await app.ask(token, "GET", "/v1/tasks", query="status=completed&tags=work&tags=work"))
+    assert ([each["task_id"] for each in listed["tasks"]], listed["total"]) == ([task["task_id"]], 1)
+    assert (await app.ask(token, "DELETE", path)).status == 204
+    assert (await app.ask(token, "GET", path)).status == 404
+
+
+async def test_the_source_is_the_surface_of_the_call(app: App, token: str) -> None:
+    async def source(context: Context) -> str:
+        return str((await TOOLS["task_create"].call(context, {"title": "x"})).model_dump()["source"])
+
+    assert (await made(app, token))["source"] == "api"
+    assert await source(app.context(OWNER_CALLER)) == "user"
+    over_mcp = await LocalBackend(app.open_context, OWNER_CALLER).call("task_create", {"title": "x"}, None)
+    assert over_mcp.content["source"] == "agent"
+    acting = replace(app.context(Caller("owner", frozenset({"write"}), via="agent")), acting=Acting("a", "run", None))
+    task = (await TOOLS["task_create"].call(acting, {"title": "x"})).model_dump()
+    assert (task["source"], task["created_by_agent"], task["origin_run_id"]) == ("agent", "a", "run")
+    reply = await app.ask(token, "POST", "/v1/tasks", {"title": "x", "source": "user"})
+    assert reply.status == 422
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer"),
+    [
+        ({"title": "x" * 501}, "/title"),
+        ({"title": " "}, "/title"),
+        ({"title": "x", "priority": "soon"}, "/priority"),
+        ({"title": "x", "due_date": "tomorrow"}, "/due_date"),
+        ({"title": "x", "tags": ["a\u0000"]}, "/tags/0"),
+        ({"title": "x", "tags": [f"{number}" for number in range(21)]}, "/tags"),
+        ({"title": "x", "description": "x" * 10_001}, "/description"),
+    ],
+)
+async def test_a_wrong_parameter_is_named(app: App, token: str, given: dict[str, Any], pointer: str) -> None:
+    reply = await app.ask(token, "POST", "/v1/tasks", given)
+    assert reply.status == 422
+    assert told(reply)["errors"][0]["pointer"] == pointer
+
+
+async def test_a_change_that_says_nothing_or_two_things_is_refused(app: App, token: str) -> None:
+    path = f"/v1/tasks/{(await made(app, token))['task_id']}"
+    assert (await app.ask(token, "PATCH", path, {})).status == 422
+    reply = await app.ask(token, "PATCH", path, {"due_date": "2026-12-01", "clear": ["due_date"]})
+    assert told(reply)["errors"][0]["pointer"] == "/clear"
+    assert (await app.ask(token, "PATCH", path, {"clear": ["title"]})).status == 422
+    assert (await app.ask(token, "POST", "/v1/tasks/bulk", {"task_ids": [MISSING]})).status == 422
+
+
+async def test_several_tasks_are_changed_or_each_reason_is_told(app: App, token: str) -> None:
+    ids = [(await made(app, token))["task_id"] for _ in range(2)]
+    results = [{"task_id": ids[0], "result": "ok"}, {"task_id": MISSING, "result": "there is no such task"}]
+    given = {"task_ids": [ids[0], MISSING], "status": "completed"}
+    reply = await app.ask(token, "POST", "/v1/tasks/bulk", given)
+    assert (reply.status, told(reply)["results"]) == (422, results)
+    with pytest.raises(BackendFailure) as failed:
+        await LocalBackend(app.open_context, OWNER_CALLER).call("task_bulk_update", given, None)
+    assert (failed.value.failure["code"], failed.value.failure["results"]) == ("invalid_params", results)
+    assert "there is no such task" in failed.value.line().partition("Results:")[2]
+    assert told(await app.ask(token, "GET", f"/v1/tasks/{ids[0]}"))["status"] == "pending"
+    reply = await app.ask(token, "POST", "/v1/tasks/bulk", {"task_ids": ids, "status": "completed"})
+    assert told(reply) == {"results": [{"task_id": task_id, "result": "ok"} for task_id in ids]}
+    assert (await app.ask(token, "POST", "/v1/tasks/bulk", {"task_ids": [MISSING] * 101, "status": "completed"})).status
+
+
+async def test_too_many_creations_are_refused_with_the_seconds(app: App, token: str) -> None:
+    app.tasks = TaskStore(app.database, app.clock, per_hour=1)
+    await made(app, token)
+    reply = await app.ask(token, "POST", "/v1/tasks", {"title": "x"})
+    problem = told(reply)
+    assert (reply.status, dict(reply.headers)["Retry-After"]) == (429, "3600")
+    assert (problem["type"], problem["code"]) == ("urn:symbiont:problem:rate_limited", "rate_limited")
+    assert "3600 s" in problem["detail"]
+    with pytest.raises(BackendFailure, match="3600 s") as failed:
+        await LocalBackend(app.open_context, OWNER_CALLER).call("task_create", {"title": "x"}, None)
+    assert failed.value.failure["code"] == "rate_limited"
+
+
+async def test_no_scope_opens_the_tasks_of_another_user(app: App, token: str) -> None:
+    task = await made(app, await app.token("ada"))
+    admin = await app.token("owner", "admin")
+    path = f"/v1/tasks/{task['task_id']}"
+    for method, where, body in (
+        ("GET", path, None),
+        ("PATCH", path, {"title": "x"}),
+        ("POST", f"{path}/complete", None),
+        ("DELETE", path, None),
+    ):
+        assert (await app.ask(admin, method, where, body)).status == 404
+    assert told(await app.ask(admin, "GET", "/v1/tasks"))["total"] == 0
+    assert (await app.ask(await app.token("owner", "read"), "POST", "/v1/tasks", {"title": "x"})).status == 403
+
+
+async def test_a_plain_date_is_due_at_its_end(app: App, token: str, clock: ManualClock) -> None:
+    task = await made(app, token, due_date="2026-02-14")
+    assert (task["due_date"], task["overdue"]) == ("2026-02-14", False)
+    clock.advance(2 * 86_400)
+    assert told(await app.ask(token, "GET", f"/v1/tasks/{task['task_id']}"))["overdue"] is True
