@@ -11,7 +11,7 @@ from runtime import switches
 from runtime.agents.dispatcher import Dispatcher
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
-from runtime.daemon.program.app import RECALLED, App
+from runtime.daemon.program.app import RECALLED, TODO, App
 from runtime.daemon.program.key_upkeep import KeyUpkeep
 from runtime.daemon.program.upkeep import look_at_models, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
@@ -104,6 +104,8 @@ TASKS: Final = table_of(
         # Of memories and servers, started with their generation.
         BackgroundTask(f"index of {RECALLED}", stopped_by=_AGENTS),
         BackgroundTask(f"embedding of {RECALLED}", stopped_by=(switches.AGENTS, switches.EMBEDDING)),
+        BackgroundTask(f"index of {TODO}"),
+        BackgroundTask(f"embedding of {TODO}"),
         BackgroundTask("index of *"),
         # The memories of agents wait by themselves while `agent_embedding` is off.
         BackgroundTask("embedding of *"),

@@ -56,6 +56,7 @@ from runtime.tools.tasks.manage import (
     task_show,
     task_update,
 )
+from runtime.tools.tasks.search import task_search
 from runtime.tools.tool import Tool
 from runtime.tools.usage import agent_usage
 from runtime.tools.webhooks.manage import (
@@ -570,6 +571,7 @@ TOOLS = table_of(
             example={"standing_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
         Tool(task_list, "read", indexes=False, example={"status": "pending", "tags": ["work"], "limit": 20}),
+        Tool(task_search, "read", example={"query": "what did I promise Ada", "limit": 10}),
         Tool(task_show, "read", indexes=False, example={"task_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
         Tool(
             task_create,

@@ -46,11 +46,13 @@ STOPPED: Final[dict[str, set[str]]] = {
     "dynamic webhooks": set(),
     "edits in notes": set(),
     "embedding of notes": set(),
+    "embedding of what is to be done": set(),
     "embedding of what was said": {"agents", "agent_embedding"},
     "events of other daemons": AGENTS,
     "expired entries": set(),
     "guard": set(),
     "index of notes": set(),
+    "index of what is to be done": set(),
     "index of what was said": AGENTS,
     "keys": set(),
     "mcp server silent": {"agents", "agent_tools"},
@@ -67,7 +69,7 @@ STOPPED: Final[dict[str, set[str]]] = {
 stops it. A new one fails the tests below until it is here."""
 PARTS: Final = {"database transaction", "dispatcher clock", "embedding"}
 """Tasks that a task of the table, or a request, waits for."""
-WITHOUT_SWITCH: Final = tuple(f"runtime.tools.{name}." for name in ("collection", "kv", "memory", "tables", "webhooks"))
+WITHOUT_SWITCH: Final = tuple(f"runtime.tools.{name}." for name in ("collection", "memory", "tasks", "webhooks"))
 """Packages of the tools that do not belong to agents."""
 OF_AGENTS: Final = ("/v1/agent", "/v1/approvals", "/v1/usage")
 OFF: Final = [pytest.param(name, id=name) for name in SWITCHES]

@@ -238,6 +238,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/v1/usage", TOOLS["agent_usage"], more=_ABSENT),
     Endpoint("GET", _TASKS, TOOLS["task_list"]),
     Endpoint("POST", _TASKS, TOOLS["task_create"], status=201, location=_TASK, more=(*_ABSENT, *_RATED)),
+    Endpoint("POST", f"{_TASKS}/search", TOOLS["task_search"]),
     Endpoint("POST", f"{_TASKS}/bulk", TOOLS["task_bulk_update"], more=_ABSENT),
     Endpoint("GET", _TASK, TOOLS["task_show"]),
     Endpoint("PATCH", _TASK, TOOLS["task_update"]),

@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Final, TypeVar
 from weakref import WeakSet
 
 import structlog
@@ -59,6 +59,7 @@ from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
+from runtime.tasks.index import TaskItems
 from runtime.tasks.store import TaskStore
 from runtime.tool_servers.approvals import Approvals
 from runtime.tool_servers.logins import Logins
@@ -80,6 +81,7 @@ SETTLE_SECONDS = 1.0
 a file, or a copy of a tree, is in the middle of it."""
 
 RECALLED = "what was said"
+TODO = "what is to be done"
 """What was said in threads, in the names of background tasks. No memory of a program has this name."""
 
 MOST_LINES = 20
@@ -239,6 +241,7 @@ class App:
             storage=self.storage,
             recall=self.generation.recall,
             tasks=self.tasks,
+            task_search=self.generation.tasks,
             on_thread_change=self.services.threads.on_change,
             build_prompt=partial(build_prompt, self.services),
             program=self.generation.program,
@@ -594,9 +597,16 @@ class App:
         if memory.store not in self._watched_stores:
             self._watched_stores.add(memory.store)
             memory.store.subscribe(on_fatal=lambda error: self.on_fatal(str(error)))
-            if isinstance(memory.store, RecallStore):
-                self.services.on_change(memory.store.changed)
-        await memory.activate(self._start, name=RECALLED if isinstance(memory.store, RecallStore) else None)
+            match memory.store:
+                case RecallStore():
+                    self.services.on_change(memory.store.changed)
+                case TaskItems():
+                    self.tasks.on_change = memory.store.changed
+        await memory.activate(self._start, name=_NAMES.get(type(memory.store)))
+
+
+_NAMES: Final[Mapping[type[Store], str]] = {RecallStore: RECALLED, TaskItems: TODO}
+"""The names of tasks that keep an index which is no memory of the program."""
 
 
 def _approvals(root: Root, database: Database) -> Approvals:

@@ -55,6 +55,8 @@ class Generation:
     memories: Memories
     recall: OpenMemory | None
     """Searches what was said in threads; None if no agent has a model."""
+    tasks: OpenMemory | None
+    """Searches the tasks of users; None before the first program."""
     models: ProgramModels
     servers: ProgramServers
     folders: tuple[Path, ...]
@@ -98,8 +100,9 @@ class Generation:
 
     @property
     def opened(self) -> tuple[OpenMemory, ...]:
-        """Return the memories, and recall."""
-        return (*self.memories.values(), *(() if self.recall is None else (self.recall,)))
+        """Return the memories, recall, and the search of tasks."""
+        more = (self.recall, self.tasks)
+        return (*self.memories.values(), *(memory for memory in more if memory is not None))
 
     def model(self, choice: Variant) -> ModelClient | None:
         """Return the model that a setting of the program names; None if there is none (`models` has the reason)."""
@@ -142,6 +145,7 @@ def nothing_loaded() -> Generation:
         table=EMPTY_TABLE,
         memories=Memories(Program(), {}, fallback=None, open_collection=open_collection, lock=asyncio.Lock()),
         recall=None,
+        tasks=None,
         models=ProgramModels(Program(), {}),
         servers=MappingProxyType({}),
         folders=(),
@@ -185,6 +189,7 @@ async def build(
             for name, block in declared.items()
         }
         recall = await opening.recall(program, resolution, held)
+        tasks = await opening.tasks(program, resolution, held)
         models = await opening.models.opened(program, resolution, held)
         opened_servers = {} if servers is None else await servers.opened(program, resolution, held)
     except BaseException:
@@ -206,6 +211,7 @@ async def build(
         table=table,
         memories=memories,
         recall=recall,
+        tasks=tasks,
         models=models,
         servers=MappingProxyType(opened_servers),
         folders=tuple(memory.folder for memory in memories.values() if memory.folder is not None),
@@ -216,6 +222,7 @@ async def build(
             *warnings,
             *(f"memory {each.name}: {reason}" for each in memories.values() for reason in each.not_opened),
             *(f"recall: {reason}" for reason in (recall.not_opened if recall is not None else ())),
+            *(f"tasks: {reason}" for reason in tasks.not_opened),
             *(f"model {name}: {reason}" for name, each in models.items() for reason in each.not_opened),
         ),
         _held=held,

@@ -30,10 +30,13 @@ from runtime.search.embedding.embedder import Embedder
 from runtime.search.index import DEFAULT as INDEX
 from runtime.secrets.backend import SecretContext
 from runtime.switches import AGENTS, ALL_ON, EMBEDDING, Switches
+from runtime.tasks.index import TaskItems
 from runtime.tool_servers.connection import ServerConnection
 
 RECALL: Final = Memory(name="recall", store=Variant(name="recall"))
 """The search of what was said in threads. No program can name it."""
+TASKS: Final = Memory(name="tasks", store=Variant(name="tasks"))
+"""The search of the tasks of users. No program can name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +88,32 @@ class MemoryOpener:
         program has a model. It is not a memory of the program."""
         if all(agent.model is None for agent in program.agents.values()):
             return None
-        block = self.environment.filled(RECALL)
         opened = RecallStore(self.context.database, self.context.clock)
+        return await self._over_rows(RECALL, opened, program, resolution, held, (AGENTS, EMBEDDING))
+
+    async def tasks(self, program: Program, resolution: Resolution, held: Lease) -> OpenMemory:
+        """Open the search of the tasks of users, with the default index and embedding. It is not a memory of the
+        program."""
+        opened = TaskItems(self.context.database, self.context.clock)
+        return await self._over_rows(TASKS, opened, program, resolution, held, ())
+
+    async def _over_rows(
+        self,
+        block: Memory,
+        opened: Store,
+        program: Program,
+        resolution: Resolution,
+        held: Lease,
+        stopped_by: tuple[str, ...],
+    ) -> OpenMemory:
+        """Open the memory of a store of rows that no program names."""
 
         async def opening() -> Store:
             return opened
 
         store = await held.take(self.pools.stores, opened.identity, opening)
-        return await self._over(store, block, program, resolution, held, {}, None, (AGENTS, EMBEDDING))
+        block = self.environment.filled(block)
+        return await self._over(store, block, program, resolution, held, {}, None, stopped_by)
 
     async def _over(
         self,

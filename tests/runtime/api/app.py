@@ -68,6 +68,7 @@ class App:
         self.sql: SqlDatabase | None = None
         self.switches = ALL_ON
         self.tasks = TaskStore(database, clock)
+        self.task_search: OpenMemory | None = None
         self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
 
     @property
@@ -90,6 +91,7 @@ class App:
             progress=progress,
             switches=self.switches,
             tasks=self.tasks,
+            task_search=self.task_search,
             declared_blocks=lambda agent: declared_blocks(self.program.agents.get(agent) or Agent(name=agent)),
             program=self.program,
             storage=self.storage,

@@ -1,0 +1,45 @@
+"""The tool that searches tasks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runtime.clock import milliseconds, utc
+from runtime.search.entry import EntryFilter
+from runtime.search.question import RECOMMENDED_THRESHOLD, Question
+from runtime.tasks.index import task_of
+from runtime.tasks.task import TaskFilter
+from runtime.tools.context import Context
+from runtime.tools.memory.read import shown_notes
+from runtime.tools.tasks.manage import store_of
+from runtime.tools.tasks.types import AllTags, FoundTasks, Limit, OfStatus, Query, kept
+
+MOST_FOUND: Final = 100
+"""Maximum number of items that a search finds."""
+
+
+async def task_search(
+    context: Context,
+    query: Query,
+    status: OfStatus = None,
+    tags: AllTags = [],  # noqa: B006 - never changed
+    limit: Limit = 20,
+) -> FoundTasks:
+    """Search the tasks of the user, by meaning and by words.
+
+    At most a hundred are found.
+    """
+    if context.task_search is None:
+        return FoundTasks(tasks=[], total=0, notes=["nothing can be searched: no program is loaded"])
+    user_id, wanted = context.caller.user_id, TaskFilter(status, tuple(tags))
+    # What an item's agent is to a memory is its user here, see `runtime.tasks.index`.
+    among = EntryFilter(agent=user_id, user=user_id, project=status, tags_all=frozenset(tags))
+    question = Question(text=query, now=utc(context.clock.now()), limit=MOST_FOUND, wanted=among)
+    found = await context.task_search.search(question, context.progress, owner=context.call_owner)
+    fitting = [hit for hit in found.hits if hit.keyword_share or hit.relevance >= RECOMMENDED_THRESHOLD]
+    ids = list(dict.fromkeys(task_of(hit.item) for hit in fitting))
+    # The index may be behind: what is shown is what is stored, and passes the filter now.
+    tasks = [task for task in await store_of(context).by_ids(user_id, ids) if wanted.wants(task)]
+    now = milliseconds(context.clock)
+    notes = list(shown_notes(context, context.task_search, found.notes))
+    return FoundTasks(tasks=[kept(task, now) for task in tasks[:limit]], total=len(tasks), notes=notes)
