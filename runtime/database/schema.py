@@ -510,6 +510,7 @@ task_tags = Table(
     Column(
         "task_id", String(36), ForeignKey("tasks.id", name="fk_task_tags_task", ondelete="CASCADE"), primary_key=True
     ),
+    Column("status", String(16), nullable=False),  # of the task: tasks with a tag and a status are counted here alone
     Index("ix_task_tags_task_id", "task_id"),
     sqlite_with_rowid=False,
 )

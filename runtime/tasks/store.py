@@ -135,13 +135,12 @@ class TaskStore:
 
     async def page(self, user_id: str, wanted: TaskFilter = EVERY, *, limit: int, offset: int = 0) -> TaskPage:
         """Return the tasks from number `offset` on, the newest first, and how many there are."""
-        ids = _ids(user_id, wanted)
-        key = ids.selected_columns[0]
-        page = ids.order_by(key.desc()).limit(limit).offset(offset)
+        ids = _page(user_id, wanted)
+        page = ids.order_by(ids.selected_columns[0].desc()).limit(limit).offset(offset)
 
         def read(connection: Connection) -> TaskPage:
             found = list(connection.execute(page).scalars())
-            total = connection.execute(_counting(user_id, wanted, ids)).scalar_one()
+            total = connection.execute(_counting(user_id, wanted)).scalar_one()
             return TaskPage(self._found(connection, user_id, found), int(total or 0))
 
         async with self._database.read() as connection:
@@ -188,18 +187,28 @@ def _ids(user_id: str, wanted: TaskFilter) -> Select[Any]:
     if not wanted.tags:
         query = select(tasks.c.id).where(tasks.c.user_id == user_id)
         return query if wanted.status is None else query.where(tasks.c.status == wanted.status)
-    first, *others = [task_tags.alias(f"tag{number}") for number in range(len(wanted.tags))]
-    query = select(first.c.task_id).where(first.c.user_id == user_id, first.c.tag == wanted.tags[0])
-    for tag, other in zip(wanted.tags[1:], others, strict=True):
-        same = other.c.user_id == user_id, other.c.tag == tag, other.c.task_id == first.c.task_id
-        query = query.where(exists().where(*same))
-    if wanted.status is not None:
-        same = tasks.c.user_id == user_id, tasks.c.status == wanted.status, tasks.c.id == first.c.task_id
+    tagged = task_tags.c.user_id == user_id, task_tags.c.tag == wanted.tags[0]
+    query = select(task_tags.c.task_id).where(*tagged)
+    return query if wanted.status is None else query.where(task_tags.c.status == wanted.status)
+
+
+def _page(user_id: str, wanted: TaskFilter) -> Select[Any]:
+    """Return the query for the ids of tasks with all tags, of which only some are read: each is looked up."""
+    query = _ids(user_id, wanted)
+    for number, tag in enumerate(wanted.tags[1:]):
+        other = task_tags.alias(f"tag{number}")
+        same = other.c.user_id == user_id, other.c.tag == tag, other.c.task_id == task_tags.c.task_id
         query = query.where(exists().where(*same))
     return query
 
 
-def _counting(user_id: str, wanted: TaskFilter, ids: Select[Any]) -> Select[Any]:
+def _counting(user_id: str, wanted: TaskFilter) -> Select[Any]:
+    """Return the query for the number of tasks."""
     if wanted == EVERY:
         return select(func.sum(task_parts.c.count)).where(task_parts.c.user_id == user_id)
-    return select(func.count()).select_from(ids.subquery())
+    query = _ids(user_id, wanted)
+    for number, tag in enumerate(wanted.tags[1:]):
+        other = task_tags.alias(f"tag{number}")
+        others = select(other.c.task_id).where(other.c.user_id == user_id, other.c.tag == tag)
+        query = query.where(task_tags.c.task_id.in_(others))
+    return query.with_only_columns(func.count())

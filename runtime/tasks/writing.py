@@ -53,11 +53,12 @@ class TaskTransaction:
         self._actor = actor
         self._clock = clock
         self._now = milliseconds(clock)
+        self._newest: tuple[int, int] | None = None  # the newest part, and how many tasks it has
         self._new: list[Task] = []
         self._changed: dict[str, Task] = {}
         self._gone: list[Task] = []
         self._changes: list[tuple[Any, ...]] = []
-        self._retagged: list[Task] = []
+        self._retagged: dict[str, Task] = {}
 
     def find(self, ids: Sequence[str]) -> dict[str, Task]:
         """Return those of these tasks that the user has, by id."""
@@ -96,7 +97,7 @@ class TaskTransaction:
             version=1,
         )
         self._new.append(task)
-        self._retagged.append(task)
+        self._retagged[task.id] = task
         given: dict[Field, tuple[Value, Value]] = {
             name: (None, value) for name in FIELDS if (value := task.value(name)) not in (None, ())
         }
@@ -123,8 +124,8 @@ class TaskTransaction:
             version=task.version + 1,
         )
         self._changed[task.id] = changed
-        if "tags" in differing:
-            self._retagged.append(changed)
+        if "tags" in differing or "status" in differing:
+            self._retagged[task.id] = changed
         self._changes.append(self._rows.change_row(changed, differing, actor))
         return changed
 
@@ -141,9 +142,9 @@ class TaskTransaction:
         values = [tuple(row[name] for name in ("id", *_CHANGED)) for row in rows]
         bulk.update(connection, tasks, ("id",), _CHANGED, values)
         bulk.delete(connection, tasks, "id", [task.id for task in self._gone])
-        bulk.delete(connection, task_tags, "task_id", [task.id for task in self._retagged if task.version > 1])
-        tags = [(self._user_id, tag, task.id) for task in self._retagged for tag in task.tags]
-        bulk.insert(connection, task_tags, ("user_id", "tag", "task_id"), tags)
+        bulk.delete(connection, task_tags, "task_id", [task.id for task in self._retagged.values() if task.version > 1])
+        tags = [(self._user_id, tag, task.id, task.status) for task in self._retagged.values() for tag in task.tags]
+        bulk.insert(connection, task_tags, ("user_id", "tag", "task_id", "status"), tags)
         bulk.insert(connection, task_changes, CHANGE_COLUMNS, self._changes)
         for task in changed:
             if task.version > KEPT_CHANGES:
@@ -154,13 +155,14 @@ class TaskTransaction:
 
     def _place(self) -> int:
         """Return the part of a new task."""
-        mine = task_parts.c.user_id == self._user_id
-        query = select(task_parts.c.part, task_parts.c.count).where(mine).order_by(task_parts.c.part.desc()).limit(1)
-        newest = self._connection.execute(query).first()
-        if newest is None:
-            return 0
-        part, count = newest
-        return int(part) + int(count + len(self._new) >= PART)
+        if self._newest is None:
+            mine = task_parts.c.user_id == self._user_id
+            query = select(task_parts.c.part, task_parts.c.count).where(mine).order_by(task_parts.c.part.desc())
+            part, count = self._connection.execute(query.limit(1)).first() or (0, 0)
+            self._newest = part, count
+        part, count = self._newest
+        self._newest = (part, count + 1) if count < PART else (part + 1, 1)
+        return self._newest[0]
 
     def _write_parts(self) -> None:
         counts = dict.fromkeys((task.part for task in (*self._new, *self._changed.values(), *self._gone)), 0)

@@ -39,7 +39,11 @@ async def task_search(
     fitting = [hit for hit in found.hits if hit.keyword_share or hit.relevance >= RECOMMENDED_THRESHOLD]
     ids = list(dict.fromkeys(task_of(hit.item) for hit in fitting))
     # The index may be behind: what is shown is what is stored, and passes the filter now.
-    tasks = [task for task in await store_of(context).by_ids(user_id, ids) if wanted.wants(task)]
+    shown = ids[:limit]
+    tasks = [task for task in await store_of(context).by_ids(user_id, shown) if wanted.wants(task)]
     now = milliseconds(context.clock)
-    notes = list(shown_notes(context, context.task_search, found.notes))
-    return FoundTasks(tasks=[kept(task, now) for task in tasks[:limit]], total=len(tasks), notes=notes)
+    return FoundTasks(
+        tasks=[kept(task, now) for task in tasks],
+        total=len(ids) - len(shown) + len(tasks),
+        notes=list(shown_notes(context, context.task_search, found.notes)),
+    )

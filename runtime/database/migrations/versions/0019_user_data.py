@@ -144,6 +144,7 @@ def upgrade() -> None:
         sa.Column("user_id", sa.String(length=64), server_default="owner", nullable=False),
         sa.Column("tag", sa.String(length=64), nullable=False),
         sa.Column("task_id", sa.String(length=36), nullable=False),
+        sa.Column("status", sa.String(length=16), nullable=False),
         sa.ForeignKeyConstraint(["task_id"], ["tasks.id"], name="fk_task_tags_task", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("user_id", "tag", "task_id"),
         sqlite_with_rowid=False,

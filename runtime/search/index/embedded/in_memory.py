@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CHUNK = 10_000
+_TAGS = 16
+"""Number of tags whose entries are kept in memory until the next write."""
 _ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
 _ROWS = f"SELECT key, id, said, part, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
@@ -54,6 +56,7 @@ class IndexInMemory:
     def _load(self) -> None:
         self.rows = Rows()
         self.occurrences = Occurrences()
+        self._of_tags: dict[str, NDArray[np.int64]] = {}
         connection = self.file.writing
         for chunk in _chunks(connection.execute(_ROWS)):
             keys, ids, said, parts, places, asking = zip(*chunk, strict=True)
@@ -82,6 +85,7 @@ class IndexInMemory:
     def apply(self, delta: Delta) -> None:
         """Apply the changes of a transaction in memory."""
         delta.apply(self.rows)
+        self._of_tags.clear()
         self._measure(delta.sizes)
         if delta.rewritten:
             self.occurrences.forget()
@@ -234,7 +238,15 @@ class IndexInMemory:
         return self._listed("SELECT group_concat(key) FROM entries WHERE substr(id, 1, ?) = ?", len(begins), begins)
 
     def _tagged(self, tag: str) -> NDArray[np.bool_]:
-        return self._listed("SELECT group_concat(key) FROM tags WHERE tag = ?", tag)
+        # A search asks several times.
+        if tag not in self._of_tags:
+            if len(self._of_tags) >= _TAGS:
+                del self._of_tags[next(iter(self._of_tags))]
+            mask = self._listed("SELECT group_concat(key) FROM tags WHERE tag = ?", tag)
+            self._of_tags[tag] = np.flatnonzero(mask)
+        mask = np.zeros(self.rows.end, np.bool_)
+        mask[self._of_tags[tag]] = True
+        return mask
 
     def _listed(self, sql: str, *values: str | int) -> NDArray[np.bool_]:
         """Return the keys in one list of the file."""
