@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,14 @@ from tests.runtime.agents.loop.acting import acting, program
 from tests.runtime.agents.scripted import ScriptedModel, says
 
 
-def answer(body: Mapping[str, Any]) -> str:
+def creating(**given: str) -> Callable[[Mapping[str, Any]], str]:
     """Create a task, then say something."""
-    text = "\n".join(str(message["content"]) for message in body["messages"])
-    return says("I will.") if "<tool_output" in text else says(task_create={"title": "Call Ada", "source": "user"})
+
+    def answer(body: Mapping[str, Any]) -> str:
+        text = "\n".join(str(message["content"]) for message in body["messages"])
+        return says("I will.") if "<tool_output" in text else says(task_create={"title": "Call Ada", **given})
+
+    return answer
 
 
 def hanging_after_the_first_tool(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
@@ -41,10 +45,7 @@ def hanging_after_the_first_tool(monkeypatch: pytest.MonkeyPatch) -> asyncio.Eve
 async def test_a_call_whose_output_was_not_stored_creates_one_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    def creating(body: Mapping[str, Any]) -> str:
-        return answer(body).replace(', "source": "user"', "")
-
-    with ScriptedModel(creating) as model:
+    with ScriptedModel(creating()) as model:
         async with acting(tmp_path, program(model)) as agent:
             assert agent.app.database.kind == kind
             done = hanging_after_the_first_tool(monkeypatch)
@@ -60,7 +61,7 @@ async def test_a_call_whose_output_was_not_stored_creates_one_task(
 
 
 async def test_a_model_cannot_say_who_it_is(tmp_path: Path) -> None:
-    with ScriptedModel(answer) as model:
+    with ScriptedModel(creating(source="user")) as model:
         async with acting(tmp_path, program(model)) as agent:
             assert await agent.ask("Remind me.") == "answered"
             [(_, status, _)] = await agent.outputs()
