@@ -46,7 +46,7 @@ async def test_a_call_whose_output_was_not_stored_creates_one_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     with ScriptedModel(creating()) as model:
-        async with acting(tmp_path, program(model)) as agent:
+        async with acting(tmp_path, program(model, "tools [task_create]")) as agent:
             assert agent.app.database.kind == kind
             done = hanging_after_the_first_tool(monkeypatch)
             run_id = await agent.send("Remind me.")
@@ -62,7 +62,7 @@ async def test_a_call_whose_output_was_not_stored_creates_one_task(
 
 async def test_a_model_cannot_say_who_it_is(tmp_path: Path) -> None:
     with ScriptedModel(creating(source="user")) as model:
-        async with acting(tmp_path, program(model)) as agent:
+        async with acting(tmp_path, program(model, "tools [task_create]")) as agent:
             assert await agent.ask("Remind me.") == "answered"
             [(_, status, _)] = await agent.outputs()
             assert status == "error"
