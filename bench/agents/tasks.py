@@ -1,4 +1,4 @@
-"""`python -m bench.tasks [--json] [--tasks N] [--rounds N] [--postgresql]`: lists and searches of very many tasks.
+"""`python -m bench.agents.tasks [--json] [--tasks N] [--rounds N] [--postgresql]`: lists and searches of many tasks.
 
 One user has N tasks. A third of them is done, half have the tag `home`, a third `work`, one in a thousand `rare`. Each
 query is asked as the tools ask it: the total is counted, and a search first looks for changes, of which there are none
@@ -163,7 +163,9 @@ def table(result: Result) -> str:
 
 
 def main() -> None:
-    parser = command_line("tasks", __doc__, tasks=(TASKS, "tasks"), rounds=(ROUNDS, "times that each query is asked"))
+    parser = command_line(
+        "agents.tasks", __doc__, tasks=(TASKS, "tasks"), rounds=(ROUNDS, "times that each query is asked")
+    )
     parser.add_argument("--postgresql", action="store_true", help="on PostgreSQL, by default on SQLite")
     options = parser.parse_args()
     with ExitStack() as stack:
