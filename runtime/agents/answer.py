@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+import structlog
+
 from dslc.blocks.agent import Agent
 from runtime.agents.context.build import BuiltContext, build_measured
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields, Metadata
@@ -17,13 +19,14 @@ from runtime.agents.loop.call import Call
 from runtime.agents.loop.calls import Runner
 from runtime.agents.loop.confirmations import Confirmations
 from runtime.agents.loop.inputs import input_parts, payload_of
-from runtime.agents.loop.loop import Ended, Loop, LoopSettings
+from runtime.agents.loop.loop import Ended, Loop, LoopSettings, model_step
 from runtime.agents.loop.summarizer import Summarizer
 from runtime.agents.loop.thread_state import ThreadState
 from runtime.agents.loop.tool_finder import ToolFinder
 from runtime.agents.thread_modes import KeyedOptions, thread_options
 from runtime.agents.turn import AgentContext, Turn
 from runtime.clock import utc
+from runtime.crypto import Unsealable
 from runtime.errors import GiveUp, NotFound
 from runtime.memory.core.block import Block as StoredBlock
 from runtime.memory.core.block import BlockScope, DeclaredBlock
@@ -32,6 +35,7 @@ from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
 from runtime.search.errors import IndexFailed
 from runtime.switches import COMPACTION, EMBEDDING, SWITCHES, TOOLS, SwitchedOff
+from runtime.tasks.urgent import NOTHING, Said, UrgentTask, said_of
 from runtime.threads.approvals.asking import Asker
 from runtime.threads.content import text_of
 from runtime.threads.inputs import ClaimedInput
@@ -39,6 +43,7 @@ from runtime.threads.messages import NewMessage
 from runtime.threads.run_log import RunLog
 from runtime.threads.thread import Thread
 from runtime.threads.thread_write import ThreadGone
+from runtime.tools.agent.access import main_name
 from runtime.tools.context import Acting
 from runtime.tools.model.agent_toolset import DONE, FIND_TOOL, AgentIdentity, AgentToolset
 from runtime.tools.model.output import result_text
@@ -46,10 +51,18 @@ from runtime.tools.toolset import Toolset
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.request.json_path import compile_path
 
+log = structlog.get_logger("symbiont.agent")
+
 LONGEST_OUTPUT: Final = 1_000_000
 """Maximum characters of a tool's output in the thread."""
 LONGEST_SUBJECT: Final = 1000
 """Maximum characters of the value that names a keyed thread; a longer one is no such value."""
+
+
+_URGENT: Final = "urgent_tasks"
+"""Kind and key of the step that records what a run says of tasks."""
+_URGENT_SHARE: Final = 16
+"""Urgent tasks have at most this part of the request."""
 
 
 class RunTimedOut(GiveUp):
@@ -87,10 +100,13 @@ async def answer(turn: Turn, run_log: RunLog, context: AgentContext, client: Mod
 
 
 class Preview(NamedTuple):
-    """A context that is not sent, and its budget."""
+    """A context that is not sent, and its budget. `urgent`: the user's urgent and overdue tasks, if the thread is the
+    main one of the main agent; `said`: those of them that the next run would say."""
 
     context: BuiltContext
     budget: Budget
+    urgent: Sequence[UrgentTask]
+    said: Said
 
 
 async def preview(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> Preview:
@@ -215,7 +231,9 @@ class _Answering:
         blocks = await self._services.blocks.ensure(self._scope, declared_blocks(self._agent))
         await self._state.load()
         await self._store_input()
-        fields = await self._fields(blocks)
+        budget = await budget_of(self._agent, self._client)
+        said = await self._said(budget)
+        fields = (await self._fields(blocks))._replace(urgent_tasks=said.text)
         loop = Loop(
             run_log=self._log,
             client=self._client,
@@ -224,7 +242,7 @@ class _Answering:
             settings=LoopSettings(
                 max_steps=self._agent.max_steps,
                 threshold=self._agent.context.compaction_threshold,
-                budget=await budget_of(self._agent, self._client),
+                budget=budget,
                 calling="native" if self._native else "json",
                 summarizes=self._context.switches.on(COMPACTION),
             ),
@@ -238,6 +256,7 @@ class _Answering:
             state=self._state,
             summarizer=self._summarizer,
             publisher=lambda: self._services.events.publisher(self._place.thread.id),
+            said_urgent=lambda: self._services.urgent_tasks.mark_said(self._turn.user_id, said.task_ids),
         )
         return await loop.run()
 
@@ -253,9 +272,39 @@ class _Answering:
         fields = await self._fields(await self._blocks())
         summary = "" if self._state.summary is None else self._state.summary.text
         waiting = waiting_text(self._state.waiting)
-        whole = fields._replace(entries=self._state.entries, summary=summary, tasks=waiting)
         budget = await budget_of(self._agent, self._client)
-        return Preview(await build_measured(whole, budget, self._counter, self._client), budget)
+        urgent = await self._urgent()
+        said = self._said_of(urgent, budget)
+        whole = fields._replace(entries=self._state.entries, summary=summary, tasks=waiting, urgent_tasks=said.text)
+        return Preview(await build_measured(whole, budget, self._counter, self._client), budget, urgent, said)
+
+    async def _said(self, budget: Budget) -> Said:
+        """Return what this run says of urgent and overdue tasks, the same in each of its contexts and attempts."""
+        recorded = await self._log.ended(_URGENT)
+        if not recorded and await self._log.began(model_step(1)):
+            # An earlier attempt had none to say.
+            return NOTHING
+        said = NOTHING if recorded else self._said_of(await self._urgent(), budget)
+        if not recorded and not said.text:
+            return NOTHING
+
+        async def act() -> Said:
+            return said
+
+        return Said(*await self._log.step(_URGENT, {}, act, key=_URGENT, repeatable=True))
+
+    async def _urgent(self) -> Sequence[UrgentTask]:
+        """Return the urgent and overdue tasks of the user; none outside the main thread of the main agent."""
+        if self._place.thread.kind != "main" or main_name(self._context) != self._turn.agent:
+            return ()
+        try:
+            return await self._services.urgent_tasks.of(self._turn.user_id)
+        except Unsealable as error:
+            log.warning("urgent_tasks_unreadable", user_id=self._turn.user_id, reason=error.line())
+            return ()
+
+    def _said_of(self, found: Sequence[UrgentTask], budget: Budget) -> Said:
+        return said_of(found, tokens=budget.request // _URGENT_SHARE, count=self._counter.count)
 
     async def _fields(self, blocks: Sequence[StoredBlock]) -> Fields:
         """Return the fields without messages."""

@@ -21,6 +21,7 @@ from runtime.database.connection import Database
 from runtime.memory.core.store import BlockStore
 from runtime.models.calls.usage import usage_of
 from runtime.models.client import ModelClient
+from runtime.tasks.urgent import UrgentTasks
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.approvals.store import Approvals
 from runtime.threads.content import EventPart
@@ -68,6 +69,8 @@ class AgentServices:
         self.approvals = Approvals(database, clock)
         self.open_calls = OpenCalls(database, self.messages, self.approvals)
         self.inputs = Inputs(database, clock, on_ended=self.note_ends)
+        self.urgent_tasks = UrgentTasks(database, clock)
+        self.urgent_tasks = UrgentTasks(database, clock)
         self.events = RunEvents()
         self.event_log = EventLog(database, clock)
         self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()

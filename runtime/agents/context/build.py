@@ -26,6 +26,8 @@ _TOOLS_SHARE: Final = 4
 """Tools that do not fit into this part of the window are left out first."""
 _MESSAGES_SHARE: Final = 4
 """The messages of the thread have at least this part of the request."""
+URGENT: Final = "urgent_tasks"
+"""The fence of the urgent tasks."""
 _MEASURED_TIMES: Final = 3
 """Maximum number of times that the texts of one context are measured."""
 _ENTRY_SHARE: Final = 4
@@ -53,6 +55,7 @@ class BuiltContext(NamedTuple):
     `tokens`: of the request, as counted. `wanted`: the tokens that it would have with all messages. `sizes`: the tokens
     of each entry of the fields, as it is shown if it has room. `first`: position of the oldest message of the thread in
     the request; None without. `left_out`: number of newer messages than the summary that are not in it.
+    `says_urgent`: it has the urgent tasks.
     """
 
     messages: tuple[Message, ...]
@@ -66,6 +69,7 @@ class BuiltContext(NamedTuple):
     notes: tuple[str, ...]
     first: int | None
     left_out: int
+    says_urgent: bool = False
 
 
 class _Shown(NamedTuple):
@@ -84,9 +88,9 @@ class _Section(NamedTuple):
 def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     """Return the request of one step. Raises NoRoom.
 
-    What is fixed gives way in this order if it is too large: tools, declared blocks from their end, preferences,
-    `human`, `persona`; never the instruction. Messages that do not fit are left out from the oldest, in steps of a
-    quarter of the request, so that two successive contexts begin alike.
+    What is fixed gives way in this order if it is too large: tools, declared blocks from their end, preferences, urgent
+    tasks, `human`, `persona`; never the instruction. Messages that do not fit are left out from the oldest, in steps of
+    a quarter of the request, so that two successive contexts begin alike.
     """
     fixed = _Fixed(fields, budget, count)
     tail = tail_text(fields)
@@ -120,12 +124,13 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     if dropped:
         notes.append(f"{dropped} older messages are left out until they are summarized")
     system = joined(section.text for section in fixed.sections)
+    after = joined((fixed.urgent, tail))
     messages = _merged(
         [
             Message("system", system),
             *([Message("user", before)] if before else []),
             *(_message(each.entry, native=fields.native) for each in kept),
-            *([Message("user", tail)] if tail else []),
+            *([Message("user", after)] if after else []),
         ]
     )
     parts = (
@@ -136,6 +141,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         *([PartCost("summary", summary_tokens)] if shown_summary else []),
         *([PartCost("memory", known_tokens)] if fields.known else []),
         PartCost("messages", spent, f"{dropped} left out" if dropped else ""),
+        *([PartCost("urgent tasks", fixed.urgent_tokens)] if fixed.urgent else []),
         PartCost("state", tail_tokens),
     )
     return BuiltContext(
@@ -150,6 +156,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         notes=tuple(notes),
         first=kept[0].entry.position if kept else None,
         left_out=dropped,
+        says_urgent=bool(fixed.urgent),
     )
 
 
@@ -188,6 +195,9 @@ class _Fixed:
         self._human = fields.human
         self._persona = fields.persona
         self._preferences = fields.preferences
+        self.urgent = fenced(URGENT, fields.urgent_tasks) if fields.urgent_tasks else ""
+        """The urgent tasks, which are at the end of the context."""
+        self.urgent_tokens = count(self.urgent)
         self.tools = fields.tools
         self.notes: list[str] = []
         self.missing: list[PartCost] = []
@@ -219,6 +229,8 @@ class _Fixed:
             yield partial(self._leave_out, block)
         if self._fields.preferences:
             yield self._leave_out_preferences
+        if self.urgent:
+            yield self._leave_out_urgent
         for core in (self._fields.human, self._fields.persona):
             if core is not None:
                 yield partial(self._leave_out, core)
@@ -261,6 +273,11 @@ class _Fixed:
         self.notes.append("the preferences are left out: the window is too small")
         self.missing.append(PartCost("preferences", 0, "left out"))
 
+    def _leave_out_urgent(self) -> None:
+        self.urgent, self.urgent_tokens = "", 0
+        self.notes.append("the urgent tasks are left out: the window is too small")
+        self.missing.append(PartCost("urgent tasks", 0, "left out"))
+
     def _leave_out(self, block: Block) -> None:
         """Leave out a core memory block."""
         if block is self._fields.human:
@@ -289,7 +306,8 @@ class _Fixed:
         self.schema_tokens = 0 if read is None else self._count(schema_text(read))
         # The paragraphs between the sections.
         paragraphs = sum(section.tokens + 1 for section in self.sections)
-        self.tokens = paragraphs + self.offered + self.schema_tokens
+        urgent = self.urgent_tokens + 1 if self.urgent else 0
+        self.tokens = paragraphs + self.offered + self.schema_tokens + urgent
 
 
 def _group(shown: _Shown) -> int:

@@ -82,6 +82,8 @@ class Fields(NamedTuple):
     """True if the schema takes tokens of the request."""
     known: str = ""
     """What memory knows about a query, as shown."""
+    urgent_tasks: str = ""
+    """The user's tasks that are urgent or overdue, as shown; empty for a run that has none to say."""
 
 
 class Budget(NamedTuple):

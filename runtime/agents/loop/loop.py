@@ -97,10 +97,12 @@ class Loop:
         state: ThreadState,
         summarizer: Summarizer,
         publisher: Callable[[], Publish | None],
+        said_urgent: Callable[[], Awaitable[None]],
     ) -> None:
         """`fields`: without messages, as they are at the begin. `refreshed`: called after calls of tools that may have
         changed something. `reads`: names of the tools that change nothing. `publisher`: returns what is called with
-        the events of the run; None: nobody watches now, and the next reply is not streamed."""
+        the events of the run; None: nobody watches now, and the next reply is not streamed. `said_urgent`: called once
+        the model has replied to a context with the urgent tasks."""
         self._log = run_log
         self._client = client
         self._counter = counter
@@ -117,6 +119,7 @@ class Loop:
         self._finder = finder
         self._summarizer = summarizer
         self._publisher = publisher
+        self._said_urgent: Callable[[], Awaitable[None]] | None = said_urgent
         self._guard = RepeatGuard()
 
     async def run(self) -> Ended:
@@ -248,7 +251,11 @@ class Loop:
                 built = await self._build(last=last)
                 return await self._reply(request(), number, built.tokens)
 
-        reply = await self._model_step(f"{number}/model", once, told.typing(self._log.run_id, number))
+        reply = await self._model_step(model_step(number), once, told.typing(self._log.run_id, number))
+        if built.says_urgent and self._said_urgent is not None:
+            # After the reply is recorded: a later attempt does this again, and nothing is said that no model read.
+            await self._said_urgent()
+            self._said_urgent = None
         corrections = count(1)
 
         async def correct(request: Request) -> Reply:
@@ -376,6 +383,11 @@ class Loop:
     def _tell(self, event: RunEvent) -> None:
         if (publish := self._publisher()) is not None:
             publish({**event, "run_id": self._log.run_id})
+
+
+def model_step(number: int) -> str:
+    """Return the key of the recorded step that asks the model."""
+    return f"{number}/model"
 
 
 def _reply_key(number: int) -> str:

@@ -5,21 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.agents.answer import preview
+from runtime.agents.answer import Preview, preview
 from runtime.api.admin.agents.chat import SCOPES
 from runtime.api.admin.agents.lookup import talking_agent, talking_thread
+from runtime.api.admin.parameters import time_json
 from runtime.api.admin.state import AdminContext
 from runtime.clock import milliseconds
 from runtime.errors import UsageError
 from runtime.identity.caller import Caller
+from runtime.tasks.due import shown
+from runtime.tasks.urgent import UrgentTask
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.run_log import RunLog
 from runtime.tools.context import Acting
 
 
+def _urgent(urgent: UrgentTask, built: Preview) -> dict[str, Any]:
+    task = urgent.task
+    return {
+        "task_id": task.id,
+        "title": task.title,
+        "priority": task.priority,
+        "due_date": shown(task.due),
+        "overdue": urgent.overdue,
+        "said_at": time_json(task.said_at),
+        "in_context": built.context.says_urgent and task.id in built.said.task_ids,
+    }
+
+
 async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of the context with which the agent `agent`, by default the main agent, would answer
-    in the thread `thread` now, by default in the main one, with the tokens of each. No model is asked."""
+    in the thread `thread` now, by default in the main one, with the tokens of each. No model is asked.
+
+    `urgent_tasks`: in the main thread of the main agent the user's urgent and overdue tasks, when each was said last,
+    and whether this context says it."""
     agent = talking_agent(context, parameters)
     thread = await talking_thread(context, parameters, agent)
     user_id = thread.user_id
@@ -49,5 +68,6 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
         "reply": built.budget.reply,
         "parts": [part._asdict() for part in built.context.parts],
         "notes": list(built.context.notes),
+        "urgent_tasks": [_urgent(each, built) for each in built.urgent],
         "messages": [{"role": message.role, "content": message.text} for message in built.context.messages],
     }

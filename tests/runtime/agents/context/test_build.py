@@ -95,6 +95,19 @@ def size(built: BuiltContext, count: Count) -> int:
     return sum(count(text) for text in parts)
 
 
+def test_urgent_tasks_give_way_before_the_core_blocks_and_are_not_said_then() -> None:
+    said = fields(urgent_tasks="- Call Ada", entries=conversation(3), preferences="Answer shortly.")
+    whole = build(said, Budget(4096, 512), by_words)
+    small = build(said, Budget(200, 20), by_words)
+    assert whole.says_urgent
+    assert "<urgent_tasks>\n- Call Ada\n</urgent_tasks>\n\n<state>" in texts(whole)[-1]
+    assert not small.says_urgent
+    assert "Call Ada" not in "\n".join(texts(small))
+    notes = [note.split(" are ")[0] for note in small.notes]
+    assert notes[:2] == ["the preferences", "the urgent tasks"]
+    assert size(small, by_words) <= 180
+
+
 def test_the_order_is_by_how_rarely_parts_change() -> None:
     built = build(
         fields(
