@@ -27,6 +27,7 @@ COMMANDS = {
     "table": ("runtime.cli.table:table", "Query, export and import the SQL tables of a user."),
     "database": ("runtime.cli.table.grants:database", "Show what the daemon's database needs."),
     "kv": ("runtime.cli.kv:kv", "Set, list, delete and export what agents keep by name."),
+    "task": ("runtime.cli.task:task", "List, add, complete and edit tasks; print the calendar feed."),
     "user": ("runtime.cli.user:user", "Add, list and remove users."),
     "key": ("runtime.cli.key:key", "Show, rotate, export and import the keys of users."),
     "token": ("runtime.cli.token:token", "Create, list and revoke bearer tokens."),

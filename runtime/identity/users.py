@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.schema import OWNER, SEALED_TABLES, tokens, users
+from runtime.database.schema import OWNER, SEALED_TABLES, task_feeds, tokens, users
 from runtime.errors import Conflict, UsageError
 from runtime.suggestions import unknown_name
 
@@ -117,7 +117,8 @@ def exists(connection: Connection, user_id: str) -> bool:
 
 
 def remove(connection: Connection, user_id: str, now: int | None = None) -> int | None:
-    """Remove the user and its tokens. Returns the number of tokens, None if there is no such user.
+    """Remove the user with its tokens, and that of its calendar feed. Returns the number of tokens, None if there is no
+    such user.
 
     `now` (Unix milliseconds): record that the user's data has to be deleted (see `removed`); it may have been kept
     until now. None: it is kept, under the id.
@@ -128,6 +129,7 @@ def remove(connection: Connection, user_id: str, now: int | None = None) -> int 
         change = users.update().where(users.c.removed_at.is_(None)).values(name=None, removed_at=now)
     if not connection.execute(change.where(users.c.user_id == user_id)).rowcount:
         return None
+    connection.execute(delete(task_feeds).where(task_feeds.c.user_id == user_id))
     return connection.execute(delete(tokens).where(tokens.c.user_id == user_id)).rowcount
 
 

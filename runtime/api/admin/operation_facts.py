@@ -17,6 +17,8 @@ CHANGING: Final = frozenset(
         "mcp_servers.login_begin",
         "mcp_servers.login_end",
         "tables.insert",
+        "tasks.feed",
+        "tasks.write",
         "threads.delete",
         "tokens.create",
         "tokens.revoke",
@@ -26,7 +28,9 @@ CHANGING: Final = frozenset(
     }
 )
 """Operations, other than tools, that change something."""
-SEARCHING: Final = frozenset({"agents.context", "agents.undo", "readiness", "resource_read", "users.remove"})
+SEARCHING: Final = frozenset(
+    {"agents.context", "agents.undo", "readiness", "resource_read", "tasks.read", "users.remove"}
+)
 """Operations, other than tools, that read indexes."""
 
 

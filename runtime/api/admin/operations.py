@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
+from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tasks, tokens, users, webhooks
 from runtime.api.admin.agents import chat, context, mcp_servers, overview, threads, undo
 from runtime.api.admin.keys import keys
 from runtime.api.admin.state import AdminContext
@@ -53,6 +53,12 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "tables.page": tables.page,
         "tables.run": tables.run,
         "tables.schema": tables.schema,
+        "tables.status": tables.status,
+        "tasks.feed": tasks.feed,
+        "tasks.find": tasks.find,
+        "tasks.read": tasks.read,
+        "tasks.write": tasks.write,
+        "tasks.zone": tasks.zone,
         "threads.delete": threads.delete,
         "threads.list": threads.list_threads,
         "threads.messages": threads.messages,

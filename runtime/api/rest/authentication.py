@@ -49,10 +49,11 @@ class Authenticator:
         try:
             return await self._tokens.caller(match[1] if match else "")
         except TokenRefused as refused:
-            self._note(source, refused)
+            self.note(source, refused)
             raise Problem("unauthorized", str(refused), headers=(("WWW-Authenticate", _INVALID),)) from None
 
-    def _note(self, source: str | None, refused: TokenRefused) -> None:
+    def note(self, source: str | None, refused: TokenRefused) -> None:
+        """Log a refused token, at most `LINES` of them a minute."""
         now = self._clock.monotonic()
         if now - self._since >= WINDOW_SECONDS:
             if self._refused > LINES:

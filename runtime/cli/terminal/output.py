@@ -62,14 +62,21 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
-    """Print a table that fits the terminal, or of any width into a pipe; `empty` if there are no rows."""
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    empty: str,
+    style: Callable[[str], str] | None = None,
+) -> None:
+    """Print a table that fits the terminal, or of any width into a pipe; `empty` if there are no rows. `style`: returns
+    the colour of a cell; None: `colour_of`."""
     content = [tuple(map(printable, row)) for row in rows]
     if not content:
         click.echo(empty)
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print_rows(columns, content, width=width, style=colour_of)
+    print_rows(columns, content, width=width, style=style or colour_of)
 
 
 def counted(number: int, what: str) -> str:

@@ -21,6 +21,8 @@ from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.endpoints import UNVERSIONED
 from runtime.api.rest.problem import Problem
+from runtime.daemon.listeners.feed_endpoint import ROUTE as FEED_ROUTE
+from runtime.daemon.listeners.feed_endpoint import FeedEndpoint
 from runtime.daemon.listeners.mcp_endpoint import add_mcp
 from runtime.daemon.listeners.metrics_endpoint import MetricsEndpoint
 from runtime.daemon.listeners.origin_check import OriginCheck, problem_response
@@ -32,6 +34,7 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.http.stream import StreamSender
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.memory.indexing.progress import Progress
+from runtime.tasks.feeds import TaskFeeds
 from runtime.tools import TOOLS
 from runtime.tools.context import no_progress
 
@@ -45,7 +48,8 @@ TOKEN_SECONDS = 2
 
 def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Application:
     """Return the application of the operators' listener: readiness for everyone, and `/v1`, `/mcp` and the paths
-    without a version for callers with a token. `local`: only this machine reaches it, so `/metrics` needs no token."""
+    without a version for callers with a token, and the calendar feed of tasks. `local`: only this machine reaches it,
+    so `/metrics` needs no token."""
     settings = app.settings
     bearer = Authenticator(app.tokens, app.clock)
     streams = StreamSender()
@@ -58,6 +62,9 @@ def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Appl
     application.router.add_get("/metrics", scrape)
     application.on_cleanup.append(scrape.close)
     add_mcp(application, app, bearer)
+    # Before the paths of callers with a token.
+    feed = FeedEndpoint(TaskFeeds(app.database, app.clock), bearer, app.clock)
+    application.router.add_route("*", FEED_ROUTE, feed.answer)
     for path in ("/v1", "/v1/{rest:.*}", *UNVERSIONED):
         application.router.add_route("*", path, handler)
     return application

@@ -1,0 +1,88 @@
+"""Calls of the tools on tasks for one user, and how commands show tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+from zoneinfo import ZoneInfo
+
+from runtime.cli.client import RootClient
+from runtime.cli.terminal.progress import no_progress
+from runtime.daemon.process.root import Root
+
+STATUSES: Final = ("pending", "in_progress", "completed", "cancelled")
+OPEN: Final = ("pending", "in_progress")
+PRIORITIES: Final = ("urgent", "high", "normal", "low")
+SHORT: Final = 6
+"""Digits of an id that are shown at least."""
+
+
+class TaskClient:
+    """The tasks of one user of a root; a context manager. `user`: the name; None for the owner."""
+
+    def __init__(self, root: Root, user: str | None) -> None:
+        self._client = RootClient(root)
+        self._user = user
+
+    def __enter__(self) -> Self:
+        self._client.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.__exit__(kind, error, traceback)
+
+    def read(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the result of a tool that changes nothing. Raises SymbiontError."""
+        return self._call("tasks.read", tool, arguments)
+
+    def write(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the result of a tool that changes something. Raises SymbiontError."""
+        return self._call("tasks.write", tool, arguments)
+
+    def _call(self, operation: str, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in arguments.items() if value is not None}
+        asked = {"user": self._user, "tool": tool, "arguments": given}
+        # A search may load a model first.
+        return self._client.call(operation, asked, progress=no_progress)
+
+    def ids(self, names: Sequence[str]) -> list[str]:
+        """Return the ids of the tasks of these names. Raises SymbiontError."""
+        return list(self._client.call("tasks.find", {"user": self._user, "names": list(names)})["task_ids"])
+
+    def zone(self) -> ZoneInfo | None:
+        """Return the time zone of the user; None for that of the machine."""
+        name = self._client.call("tasks.zone", {"user": self._user})["time_zone"]
+        return None if name is None else ZoneInfo(name)
+
+
+def due_text(row: Mapping[str, Any], zone: ZoneInfo | None) -> str:
+    """Return when a task is due, as a person reads it; `-` for one without a due date."""
+    due = row["due_date"]
+    if due is None:
+        return "-"
+    text = f"{_moment(due, zone)}"
+    return f"overdue {text}" if row["overdue"] else text
+
+
+def _moment(due: str, zone: ZoneInfo | None) -> str:
+    if "T" not in due:
+        return f"{date.fromisoformat(due):%a %Y-%m-%d}"
+    return f"{datetime.fromisoformat(due).astimezone(zone):%a %Y-%m-%d %H:%M}"
+
+
+def style(cell: str) -> str:
+    """Return the colour of a cell of a table of tasks."""
+    if cell.startswith("overdue ") or cell == "urgent":
+        return "red"
+    return {"high": "yellow", "in_progress": "cyan", "completed": "green", "cancelled": "bright_black"}.get(cell, "")
+
+
+def short_ids(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the ends of the ids of these tasks, long enough to tell them apart."""
+    ids = [str(row["task_id"]) for row in rows]
+    size = next(size for size in (*range(SHORT, 13), 36) if size == 36 or len({i[-size:] for i in ids}) == len(ids))
+    return [each[-size:] for each in ids]

@@ -1,0 +1,179 @@
+"""`symbi task list` and `symbi task show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from runtime.cli.client import find_root
+from runtime.cli.task.client import OPEN, PRIORITIES, STATUSES, TaskClient, due_text, short_ids, style
+from runtime.cli.terminal.output import (
+    json_option,
+    local_time,
+    one_line,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+    user_option,
+)
+from runtime.errors import UsageError
+
+PAGE: Final = 100
+LOOKED_AT: Final = 1000
+"""Tasks of one status that are read at most, to be put in the order of their due dates."""
+
+
+@click.command("list", short_help="List open tasks, the next due first.")
+@click.option("--search", metavar="WORDS", help="Only tasks that are about these words, the best fit first.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only tasks with this status.")
+@click.option("--all", "every", is_flag=True, help="Also completed and cancelled tasks.")
+@click.option("--priority", type=click.Choice(PRIORITIES), help="Only tasks of this priority.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only tasks with this tag. Repeatable: with all.")
+@click.option(
+    "--limit", default=50, show_default=True, metavar="N", type=click.IntRange(1, LOOKED_AT), help="At most N tasks."
+)
+@user_option("The tasks of this user.")
+@root_option
+@json_option
+def list_(
+    *,
+    search: str | None,
+    status: str | None,
+    every: bool,
+    priority: str | None,
+    tags: tuple[str, ...],
+    limit: int,
+    user: str | None,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """List the open tasks of a user: overdue ones first, then by due date and priority."""
+    if status is not None and every:
+        raise UsageError("--status and --all exclude each other")
+    statuses: Sequence[str | None] = (None,) if every else OPEN if status is None else (status,)
+    with TaskClient(find_root(root), user) as client:
+        zone = client.zone()
+        if search is None:
+            rows, left = _listed(client, statuses, tags)
+            rows.sort(key=_order)
+        else:
+            rows, left = _found(client, search, statuses, tags), False
+    wanted = [row for row in rows if priority in (None, row["priority"])]
+    shown = wanted[:limit]
+    if as_json:
+        print_json({"tasks": shown, "total": len(wanted)})
+    else:
+        cells = ((name, *_cells(row, due_text(row, zone))) for name, row in zip(short_ids(shown), shown, strict=True))
+        print_table(("id", "priority", "due", "status", "title", "tags"), cells, empty=_EMPTY, style=style)
+    if len(wanted) > limit:
+        click.echo(f"there are {len(wanted) - limit:,} more; --limit shows them", err=True)
+    if left:
+        click.echo(f"only the newest {LOOKED_AT:,} tasks of a status were looked at", err=True)
+
+
+_EMPTY: Final = "There are no such tasks; `symbi task add` adds one."
+
+
+def _cells(row: Mapping[str, Any], due: str) -> tuple[str, ...]:
+    priority = "-" if row["priority"] == "normal" else row["priority"]
+    return priority, due, row["status"], one_line(row["title"]), one_line(" ".join(row["tags"])) or "-"
+
+
+def _listed(
+    client: TaskClient, statuses: Sequence[str | None], tags: Sequence[str]
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return the tasks of these statuses, and True if there are more."""
+    rows: list[dict[str, Any]] = []
+    left = False
+    for status in statuses:
+        found: list[dict[str, Any]] = []
+        total = 1
+        while len(found) < min(total, LOOKED_AT):
+            given = {"status": status, "tags": list(tags), "limit": PAGE, "offset": len(found)}
+            page = client.read("task_list", given)
+            found += page["tasks"]
+            total = page["total"] if page["tasks"] else 0
+        left = left or total > len(found)
+        rows += found
+    return list({row["task_id"]: row for row in rows}.values()), left
+
+
+def _found(client: TaskClient, words: str, statuses: Sequence[str | None], tags: Sequence[str]) -> list[dict[str, Any]]:
+    given = {"query": words, "tags": list(tags), "limit": PAGE}
+    if len(statuses) == 1:
+        given["status"] = statuses[0]
+    answer = client.read("task_search", given)
+    for note in answer.get("notes", ()):
+        click.echo(f"symbi: {printable(note)}", err=True)
+    return [row for row in answer["tasks"] if len(statuses) == 1 or row["status"] in statuses]
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    # A day is due at its end: after the times of that day.
+    due = row["due_date"]
+    at = "~" if due is None else due if "T" in due else f"{due}T~"
+    return row["status"] not in OPEN, not row["overdue"], at, PRIORITIES.index(row["priority"]), row["task_id"]
+
+
+@click.command(short_help="Show a task and its history.")
+@click.argument("task_id", metavar="ID")
+@user_option("A task of this user.")
+@root_option
+@json_option
+def show(task_id: str, user: str | None, root: Path | None, as_json: bool) -> None:
+    """Show the task ID with its history: who changed what, and when."""
+    with TaskClient(find_root(root), user) as client:
+        (found,) = client.ids([task_id])
+        row, zone = client.read("task_show", {"task_id": found}), client.zone()
+    if as_json:
+        print_json(row)
+        return
+    about = (
+        ("id", row["task_id"]),
+        ("status", row["status"]),
+        ("priority", row["priority"]),
+        ("due", due_text(row, zone)),
+        ("tags", " ".join(row["tags"])),
+        ("created", f"{local_time(row['created_at'])} by {_who(row['source'], row['created_by_agent'])}"),
+        ("completed", row["completed_at"] and local_time(row["completed_at"])),
+    )
+    click.secho(one_line(row["title"]), bold=True)
+    for name, value in about:
+        if value not in {None, "", "-"}:
+            click.echo(f"{name:<10} {click.style(one_line(str(value)), fg=style(str(value)) or None)}")
+    if row["description"]:
+        click.echo(f"\n{printable(row['description'])}")
+    click.secho("\nhistory", bold=True)
+    for line in _history(row["history"]):
+        click.echo(one_line(line))
+
+
+def _who(source: str, agent: str | None) -> str:
+    return f"the agent {agent}" if agent else {"agent": "an assistant", "user": "a person"}.get(source, source)
+
+
+def _history(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for entry in entries:
+        who = _who(entry["source"], entry["agent"])
+        if entry["version"] == 1:
+            yield f"{local_time(entry['at'])}  created by {who}"
+            continue
+        changes = ", ".join(
+            f"{each['field']}: {_value(each['before'])} → {_value(each['after'])}" for each in entry["changes"]
+        )
+        yield f"{local_time(entry['at'])}  {who}: {changes}"
+
+
+def _value(value: str | Sequence[str] | None) -> str:
+    if not value:
+        return "none"
+    text = value if isinstance(value, str) else " ".join(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+_LONGEST: Final = 60
+"""Characters of a value in a history."""
