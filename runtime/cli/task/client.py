@@ -64,7 +64,7 @@ def due_text(row: Mapping[str, Any], zone: ZoneInfo | None) -> str:
     due = row["due_date"]
     if due is None:
         return "-"
-    text = f"{_moment(due, zone)}"
+    text = _moment(due, zone)
     return f"overdue {text}" if row["overdue"] else text
 
 

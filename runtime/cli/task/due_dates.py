@@ -164,7 +164,7 @@ def _parser(base: datetime) -> Any:
 
 
 def _day(day: date, here: datetime) -> DueDate:
-    return DueDate(day.isoformat(), f"{day:%a %Y-%m-%d}, at its end", day < here.date())
+    return DueDate(day.isoformat(), f"the end of {day:%a %Y-%m-%d}", day < here.date())
 
 
 def _time(found: datetime, here: datetime, zone: ZoneInfo | None) -> DueDate:

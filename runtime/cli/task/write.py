@@ -190,6 +190,6 @@ def _say(what: str, row: Mapping[str, Any], due: DueDate | None, zone: ZoneInfo 
     if as_json:
         print_json(row)
         return
-    when = due_text(row, zone)
+    when = due_text({**row, "overdue": False}, zone)
     (name,) = short_ids([row])
     click.echo(f"{what} {name}  {one_line(row['title'])}{'' if when == '-' else f'  (due {when})'}")

@@ -174,6 +174,11 @@ PARAMETERS = {
     "task_search": ("query", "status", "tags", "limit"),
     "task_show": ("task_id",),
     "task_update": ("task_id", "title", "description", "status", "priority", "due_date", "tags", "clear"),
+    "tasks.feed": ("user", "rotate", "off"),
+    "tasks.find": ("names", "user"),
+    "tasks.read": ("tool", "arguments", "user"),
+    "tasks.write": ("tool", "arguments", "user"),
+    "tasks.zone": ("user",),
     "threads.delete": ("thread", "force", "user"),
     "threads.list": ("agent", "kind", "limit", "cursor", "user"),
     "threads.messages": ("thread", "after", "before", "limit", "user"),
@@ -226,6 +231,8 @@ def structure(daemon: Daemon) -> dict[str, int]:
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
     changing |= {"items", "item_parts", "blocks", "block_versions", "threads"}
     changing |= {"tasks", "task_tags", "task_changes", "task_parts", "task_creations"}
+    changing |= {"items", "item_parts", "blocks", "block_versions", "threads"}
+    changing |= {"tasks", "task_tags", "task_changes", "task_parts", "task_creations", "task_feeds"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 
 

@@ -140,7 +140,7 @@ def test_khal_imports_the_events(tmp_path: Path) -> None:
     )
 
     def khal(*arguments: str) -> str:
-        command = [Path(sys.executable).parent / "khal", "-c", tmp_path / "config", *arguments]
+        command = [str(Path(sys.executable).parent / "khal"), "-c", str(tmp_path / "config"), *arguments]
         home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
         done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
