@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tasks, tokens, users, webhooks
+from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
 from runtime.api.admin.agents import chat, context, mcp_servers, overview, threads, undo
 from runtime.api.admin.keys import keys
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.tables import grants, tables
+from runtime.api.admin.tasks import calls, feed
 from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
 from runtime.errors import SymbiontError
 from runtime.tools.failure import failure_of
@@ -59,6 +60,11 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "tasks.read": tasks.read,
         "tasks.write": tasks.write,
         "tasks.zone": tasks.zone,
+        "tasks.feed": feed.feed,
+        "tasks.find": calls.find,
+        "tasks.read": calls.read,
+        "tasks.write": calls.write,
+        "tasks.zone": calls.zone,
         "threads.delete": threads.delete,
         "threads.list": threads.list_threads,
         "threads.messages": threads.messages,

@@ -1,4 +1,4 @@
-"""Operations on the tasks of users, which only the root's own user may call: for a user by name, and calendar feeds."""
+"""Operations that call the tools on tasks for a user by name; only the root's own user may."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import structlog
-
 from runtime.api.admin.agents.lookup import user_of
-from runtime.api.admin.parameters import flag, text, time_json, unicode
+from runtime.api.admin.parameters import text, unicode
 from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
 from runtime.tasks.due import time_zone
-from runtime.tasks.feeds import TaskFeeds
 from runtime.tasks.names import find_task
 from runtime.tools.toolset import ALL_TOOLS
-
-log = structlog.get_logger("symbiont.tasks")
 
 TOOLS: Final = frozenset(name for name in ALL_TOOLS if name.startswith("task_"))
 READING: Final = frozenset(name for name in TOOLS if ALL_TOOLS[name].read_only)
@@ -55,25 +50,3 @@ async def zone(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     """Return the time zone of the user `user`, a name of the IANA database; null for that of the machine."""
     found = await time_zone(context.database, await user_of(context, parameters))
     return {"time_zone": None if found is None else str(found)}
-
-
-async def feed(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the URL of the calendar feed of the user `user`; it is made if there is none. `rotate`: with a new token.
-    `off`: delete it, and return null."""
-    user_id, feeds = await user_of(context, parameters), TaskFeeds(context.database, context.clock)
-    rotates = flag(parameters, "rotate")
-    if flag(parameters, "off"):
-        if rotates:
-            raise UsageError("a feed is rotated or switched off")
-        was_on = await feeds.close(user_id)
-        log.info("task_feed_closed", user_id=user_id)
-        return {"url": None, "was_on": was_on}
-    found = await (feeds.rotate(user_id) if rotates else feeds.open(user_id))
-    if rotates:
-        log.info("task_feed_rotated", user_id=user_id)
-    return {
-        "url": f"http://{context.addresses.get('admin', '127.0.0.1:8081')}{found.path}",
-        "serving": "admin" in context.addresses,
-        "created_at": time_json(found.created_at),
-        "used_at": time_json(found.used_at),
-    }
