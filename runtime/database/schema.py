@@ -500,7 +500,11 @@ tasks = Table(
 )
 """The tasks of users."""
 
-_where(tasks, "ix_tasks_due_at", "status IN ('pending', 'in_progress')", "user_id", "due_at")
+TASK_IS_OPEN = "status IN ('pending', 'in_progress')"
+"""The condition of the indexes of open tasks, which queries have to repeat in the same words."""
+
+_where(tasks, "ix_tasks_due_at", TASK_IS_OPEN, "user_id", "due_at")
+_where(tasks, "ix_tasks_urgent", f"{TASK_IS_OPEN} AND priority = 'urgent'", "user_id", "due_at")
 
 task_tags = Table(
     "task_tags",

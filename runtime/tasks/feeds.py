@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, delete, select, text, update
 
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.schema import task_feeds, tasks
+from runtime.database.errors import Unavailable
+from runtime.database.schema import TASK_IS_OPEN, task_feeds, tasks
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.identity.token import is_token, make_token, token_hash
 from runtime.tasks.calendar import Form, calendar_of
 from runtime.tasks.rows import COLUMNS, TaskRows
-from runtime.tasks.task import OPEN
 
 PATH: Final = "/v1/tasks/feed"
 USED_MS: Final = 600_000
 """Maximum delay of `used_at`: a feed that is read all the time is written once in ten minutes."""
 
 _COLUMNS: Final = ("user_id", "hash", "token", "version", "created_at", "used_at")
-MOST: Final = 1000
+MOST: Final = 500
 """Tasks in a feed."""
 ENDED_DAYS: Final = 30
 """Days for which a task that is completed or cancelled is in a feed."""
@@ -113,20 +114,26 @@ class TaskFeeds:
         now = milliseconds(self._clock)
         if now - (row.used_at or 0) >= USED_MS:
             used = update(task_feeds).where(chosen).values(used_at=now)
-            await self._database.transact(lambda connection: connection.execute(used))
+            with suppress(Unavailable):
+                # A full disk does not keep a calendar from being read.
+                await self._database.transact(lambda connection: connection.execute(used))
         return FeedUser(row.user_id, row.version)
 
     async def content(self, user: FeedUser) -> FeedContent:
-        """Return what the feed of a user shows: open tasks, the next due first, and those that ended in the last
-        `ENDED_DAYS` days, the newest first; `MOST` in all. Raises `Unavailable`."""
+        """Return what the feed of a user shows: open tasks, the next due first, then the newest without a due
+        date, and those that ended in the last `ENDED_DAYS` days, the newest first; `MOST` in all. Raises
+        `Unavailable`."""
         since = milliseconds(self._clock) - ENDED_DAYS * 86_400_000
         query = select(*(tasks.c[name] for name in COLUMNS)).where(tasks.c.user_id == user.user_id)
-        is_open = tasks.c.status.in_(OPEN)
-        still = query.where(is_open).order_by(tasks.c.due_at.is_(None), tasks.c.due_at, tasks.c.id).limit(MOST)
-        ended = query.where(~is_open, tasks.c.updated_at >= since).order_by(tasks.c.updated_at.desc(), tasks.c.id)
+        still = query.where(text(TASK_IS_OPEN))
+        dated = still.where(tasks.c.due_at.is_not(None)).order_by(tasks.c.due_at, tasks.c.id)
+        undated = still.where(tasks.c.due_at.is_(None)).order_by(tasks.c.id.desc())
+        has_ended = tasks.c.status.in_(("completed", "cancelled"))
+        ended = query.where(has_ended, tasks.c.updated_at >= since).order_by(tasks.c.updated_at.desc(), tasks.c.id)
+        rows: list[tuple[Any, ...]] = []
         async with self._database.read() as connection:
-            rows = [tuple(row) for row in await connection.execute(still)]
-            rows += [tuple(row) for row in await connection.execute(ended.limit(MOST - len(rows)))]
+            for each in (dated, undated, ended):
+                rows += [tuple(row) for row in await connection.execute(each.limit(MOST - len(rows)))]
         await self._database.learn_keys(user.user_id)
         return FeedContent(user, rows)
 

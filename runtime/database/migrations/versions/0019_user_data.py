@@ -85,6 +85,14 @@ def upgrade() -> None:
         sqlite_where=sa.text("status IN ('pending', 'in_progress')"),
         postgresql_where=sa.text("status IN ('pending', 'in_progress')"),
     )
+    op.create_index(
+        "ix_tasks_urgent",
+        "tasks",
+        ["user_id", "due_at"],
+        unique=False,
+        sqlite_where=sa.text("status IN ('pending', 'in_progress') AND priority = 'urgent'"),
+        postgresql_where=sa.text("status IN ('pending', 'in_progress') AND priority = 'urgent'"),
+    )
     op.create_index("ix_tasks_part", "tasks", ["user_id", "part"], unique=False)
     op.create_index("ix_tasks_status", "tasks", ["user_id", "status", "id"], unique=False)
     op.create_index("ix_tasks_user", "tasks", ["user_id", "id"], unique=False)

@@ -18,6 +18,7 @@ from runtime.memory.core.store import BlockStore
 from runtime.secrets import generated, resolve
 from runtime.secrets.backend import SecretContext
 from runtime.tables.kv.store import KvStore
+from runtime.tasks.feeds import TaskFeeds
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.events.log import EventLog, RunEvent
 from runtime.threads.inputs import Inputs
@@ -50,6 +51,7 @@ class Product:
         self.webhooks, self.logins = DynamicWebhooks(database, clock), Logins(database, clock)
         self.items, self.events = SqlCollectionStore("notes", database, clock), EventLog(database, clock)
         self.kv = KvStore(database, clock, storage_of(database, clock), "owner")
+        self.feeds = TaskFeeds(database, clock)
         self.thread, self.run = "", ""
 
     async def store(self) -> None:
@@ -74,6 +76,8 @@ class Product:
         await self.webhooks.rotate("owner", webhook.id, 3_600_000)
         await Admission(self.database, self.clock).admit(candidate("1"))
         await self.logins.put("linear", "https://linear.example", {"token": "t"})
+        await self.feeds.open("owner")
+        await self.feeds.rotate("owner")
         [item] = await self.items.append([fact("Ada likes tea")])
         await self.items.edit(item.memory_id, "Ada likes coffee", agent_id=item.agent_id)
         event = RunEvent(self.run, "agent.message", {"text": "said"})
@@ -99,6 +103,7 @@ class Product:
                 [item.text async for item in self.items.scan()],
             ),
             (await self.kv.get("the name"), await self.kv.page(["the tag"], most_bytes=1000)),
+            (await self.feeds.open("owner")).token,
             [each.data for each in (await self.events.page("owner", 0)).events],
             await RunLog(self.database, self.clock, self.run, 2).step("one", {"a": 1}, _never),
         ]
