@@ -84,6 +84,9 @@ def test_the_list_begins_with_what_is_overdue(daemon: Daemon) -> None:
     assert titles("--all")[-1] == "late"
     assert titles("--status", "completed") == ["late"]
     assert titles("--limit", "1") == ["sooner"]
+    assert titles("--search", "sooner") == ["sooner"]
+    assert titles("--search", "late", "--all") == ["late"]
+    assert titles("--search", "late") == []
 
 
 def test_a_table_fits_80_columns_and_shows_what_is_overdue_in_red(daemon: Daemon) -> None:
