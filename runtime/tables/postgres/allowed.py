@@ -66,7 +66,7 @@ FUNCTIONS: Final[Mapping[str, Growth]] = MappingProxyType(
             "concat concat_ws array_append array_prepend array_cat jsonb_build_object jsonb_build_array"
             " json_build_object json_build_array jsonb_set to_json to_jsonb",
         ),
-        **_rows("double", "encode decode"),
+        **_rows("double", "encode decode like_escape"),
         **_rows("cut", "left substr substring"),
         **_rows("pad", "lpad rpad"),
         **_rows("repeat", "repeat"),

@@ -177,7 +177,6 @@ class UserConnections:
             user=login.name,
             password=login.password,
             timeout=CONNECT_SECONDS,
-            statement_cache_size=0,
             server_settings=_settings(login.name),
         )
         try:

@@ -19,6 +19,7 @@ from runtime.tables.postgres import measuring
 from runtime.tables.postgres.allowed import RESULTS
 from runtime.tables.postgres.connections import UserConnection, UserConnections
 from runtime.tables.postgres.errors import (
+    DRIVER_ERRORS,
     UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
     no_column,
@@ -184,6 +185,7 @@ class PostgresTables:
         """See `SqlDatabase.drop`."""
         name = (await self._storage.stored(user_id)).name
         self._known.pop(user_id, None)
+        self._noted.discard(user_id)
         if name is None:
             return
         await self._connections.forget(name)
@@ -238,13 +240,15 @@ class PostgresTables:
             if grown or after.tables > before.tables or user_id not in self._noted:
                 await self._storage.note_tables(user_id, after.tables, after.bytes, quota if grown else None)
         except BaseException as error:
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            self._noted.discard(user_id)
+            with suppress(*DRIVER_ERRORS):
                 if not raw.is_closed() and not isinstance(error, (asyncio.CancelledError, TimeoutError)):
                     await transaction.rollback()
             if isinstance(error, QuotaExceeded):
                 await self._reclaim(user_id, connection, checked.table)
             raise
         try:
+            self._noted.discard(user_id)
             await transaction.commit()
         except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError, OSError) as error:
             lost = TablesUnavailable("the connection to PostgreSQL was lost while the change was stored")
@@ -261,7 +265,9 @@ class PostgresTables:
 
     async def _reclaim(self, user_id: str, connection: UserConnection, table: str | None) -> None:
         """Return the space of deleted rows, and of those that a rollback has left; else autovacuum does it later."""
-        with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, SymbiontError):
+        with suppress(
+            asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, SymbiontError
+        ):
             if table is not None:
                 await connection.raw.execute(f"VACUUM {quoted(table)}")
             after = await measuring.measure(connection)
@@ -282,14 +288,28 @@ class PostgresTables:
         async with self._connection(user_id) as connection:
             try:
                 async with asyncio.timeout((seconds or MOST_SECONDS) + WATCH_SECONDS):
-                    return await work(connection)
+                    try:
+                        return await work(connection)
+                    except asyncpg.InvalidCachedStatementError:
+                        # Another connection has changed a table since the statement was prepared; nothing has run.
+                        connection.forget_prepared()
+                        return await work(connection)
             except TimeoutError:
                 await self._abandon(connection)
                 raise too_long() from None
             except asyncio.CancelledError:
                 await self._abandon(connection)
                 raise
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError, OverflowError) as error:
+            except (
+                asyncpg.PostgresError,
+                asyncpg.InterfaceError,
+                asyncpg.InternalClientError,
+                OSError,
+                ValueError,
+                OverflowError,
+            ) as error:
+                if isinstance(error, asyncpg.InternalClientError):
+                    connection.raw.terminate()
                 raise await _explained(connection, error) from error
 
     async def _abandon(self, connection: UserConnection) -> None:
@@ -311,9 +331,9 @@ class PostgresTables:
             taken = self._connections.of(login)
             try:
                 connection = await taken.__aenter__()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DRIVER_ERRORS as error:
                 raise translated(error) from error
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             raise translated(error) from error
         try:
             yield connection
@@ -453,7 +473,7 @@ async def _explained(connection: UserConnection, error: BaseException) -> Symbio
     name = _name_in(error)
     if name is None:
         return known
-    with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, SymbiontError):
+    with suppress(*DRIVER_ERRORS, SymbiontError):
         tables = await measuring.columns_of_tables(connection)
         if code == UNDEFINED_TABLE:
             return no_table(name, list(tables))

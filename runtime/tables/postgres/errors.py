@@ -15,6 +15,8 @@ from runtime.suggestions import unknown_name
 from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
 from runtime.tables.sql_database import MOST_SECONDS, ColumnInfo
 
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""What asyncpg raises; its timeouts are OSErrors too."""
 UNDEFINED_TABLE: Final = "42P01"
 UNDEFINED_COLUMN: Final = "42703"
 _LONGEST: Final = 300

@@ -19,7 +19,7 @@ import asyncpg
 import structlog
 
 from runtime.database.connection import Database
-from runtime.tables.postgres.errors import translated
+from runtime.tables.postgres.errors import DRIVER_ERRORS, translated
 from runtime.tables.postgres.logins import Login
 
 OLDEST: Final = 13
@@ -180,7 +180,7 @@ class Roles:
                 " SET search_path = pg_catalog"
             )
             yield connection
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except DRIVER_ERRORS as error:
             raise translated(error) from error
         finally:
             if connection is not None:

@@ -254,7 +254,8 @@ class _Check:
             raise StatementError("(expression).name is not possible", hint="name the column with its table: t.name")
 
     def _check_funccall(self, node: Any) -> None:
-        syntax = node.funcformat.name == "COERCE_SQL_SYNTAX"
+        # Only the grammar writes these with a schema: EXTRACT(... FROM ...), LIKE ... ESCAPE.
+        syntax = node.funcformat.name == "COERCE_SQL_SYNTAX" or node.funcname[-1].sval == "like_escape"
         if len(node.funcname) != (2 if syntax else 1):
             raise _qualified()
         name = node.funcname[-1].sval

@@ -28,7 +28,7 @@ KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '
 async def test_a_connection_that_was_closed_by_the_server_is_replaced(opened: Opened, place: Place) -> None:
     await opened.run(opened.eve, "CREATE TABLE notes (id int)")
     await execute(place.server, KILL.format(await opened.name(opened.eve)))
-    answers = []
+    answers: list[object] = []
     for _ in range(2):
         try:
             answers.append(await opened.run(opened.eve, "INSERT INTO notes VALUES (1)"))

@@ -187,6 +187,13 @@ async def test_two_daemons_make_one_role_for_a_user(place: Place, opened: Opened
         await opened.run(opened.eve, "CREATE TABLE notes (id int)")
         await other.run(opened.eve, "INSERT INTO notes VALUES (1)")
         assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM notes")).rows == [[1]]
+        # A statement that is prepared here, while the other daemon changes its table.
+        assert (await opened.run(opened.eve, "SELECT * FROM notes")).columns == ["id"]
+        await other.run(opened.eve, "ALTER TABLE notes ADD COLUMN body text")
+        assert (await opened.run(opened.eve, "SELECT * FROM notes")).columns == ["id", "body"]
+        await opened.run(opened.eve, "INSERT INTO notes VALUES (2, 'x') RETURNING *")
+        await other.run(opened.eve, "ALTER TABLE notes DROP COLUMN body")
+        assert (await opened.run(opened.eve, "INSERT INTO notes VALUES (2) RETURNING *")).rows == [[2]]
         await other.tables.drop(opened.eve)
         assert (await opened.run(opened.eve, "SELECT 1 AS one")).rows == [[1]]
         await opened.tables.drop(opened.eve)

@@ -19,7 +19,7 @@ async def refusal(opened: Opened, sql: str, values: Any = (), quota: Quota = FRE
     return caught.value.line()
 
 
-VALUES = [
+VALUES: list[tuple[str, Any, Any]] = [
     ("smallint", 5, 5),
     ("integer", True, 1),
     ("bigint", 9223372036854775807, 9223372036854775807),
@@ -177,18 +177,32 @@ async def test_what_models_write_for_sqlite_works(opened: Opened) -> None:
     assert (await run(eve, "INSERT INTO lines (orders_id) VALUES (1) RETURNING id")).rows == [[1]]
 
 
+async def test_a_deferred_check_that_fails_at_the_end_changes_nothing(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    await run(eve, "CREATE TABLE a (id int PRIMARY KEY)")
+    await run(eve, "CREATE TABLE b (id int REFERENCES a (id) DEFERRABLE INITIALLY DEFERRED, body text)")
+    assert "foreign key" in await refusal(opened, "INSERT INTO b VALUES (1, ?)", ["x" * 20_000])
+    assert (await run(eve, "SELECT count(*) AS n FROM b WHERE body LIKE 'x#%' ESCAPE '#'")).rows == [[0]]
+    await run(eve, "INSERT INTO a VALUES (1)")
+    stored = await opened.storage.stored(eve)
+    size = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relnamespace = $1::regnamespace"
+    found = await fetch(opened.database.location.dsn, f"{size} AND relkind IN ('r', 'S')", f'"{stored.name}"')
+    assert stored.table_bytes == found[0][0]
+
+
 async def test_an_import_is_all_or_nothing_and_names_the_row(opened: Opened) -> None:
     await opened.run(opened.eve, "CREATE TABLE items (id int PRIMARY KEY, name text)")
     sql = "INSERT INTO items VALUES (?, ?)"
     rows: list[list[Any]] = [[number, f"item {number}"] for number in range(50)]
-    for bad, row in [([7, "again"], 30), (["x", "no number"], 12), ([1], 3)]:
+    wrong: list[tuple[list[Any], int]] = [([7, "again"], 30), (["x", "no number"], 12), ([1], 3)]
+    for bad, row in wrong:
         with pytest.raises(StatementError) as caught:
             await opened.tables.run_for_each(opened.eve, sql, [*rows[:row], bad, *rows[row:]], FREE)
         assert caught.value.row == row
         assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM items")).rows == [[0]]
     done = await opened.tables.run_for_each(opened.eve, sql, rows, FREE)
     assert done.affected_rows == 50
-    named = [{"id": 100, "name": "a"}, {"id": 101, "name": "b"}]
+    named: list[dict[str, Any]] = [{"id": 100, "name": "a"}, {"id": 101, "name": "b"}]
     await opened.tables.run_for_each(opened.eve, "INSERT INTO items VALUES (:id, :name)", named, FREE)
     assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM items")).rows == [[52]]
 
@@ -196,7 +210,8 @@ async def test_an_import_is_all_or_nothing_and_names_the_row(opened: Opened) -> 
 async def test_pages_contain_each_row_once(opened: Opened) -> None:
     await opened.run(opened.eve, 'CREATE TABLE "odd ""name" ("a b" int, c text)')
     await opened.run(opened.eve, 'INSERT INTO "odd ""name" SELECT g, repeat(\'x\', 100) FROM generate_series(1, 250) g')
-    seen, after = [], None
+    seen: list[Any] = []
+    after = None
     while True:
         page = await opened.tables.page(opened.eve, 'odd "name', after=after, limit=100)
         assert page.columns == ["a b", "c"]
