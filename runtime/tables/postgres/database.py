@@ -265,9 +265,7 @@ class PostgresTables:
 
     async def _reclaim(self, user_id: str, connection: UserConnection, table: str | None) -> None:
         """Return the space of deleted rows, and of those that a rollback has left; else autovacuum does it later."""
-        with suppress(
-            asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, SymbiontError
-        ):
+        with suppress(*DRIVER_ERRORS, SymbiontError):
             if table is not None:
                 await connection.raw.execute(f"VACUUM {quoted(table)}")
             after = await measuring.measure(connection)
@@ -300,14 +298,7 @@ class PostgresTables:
             except asyncio.CancelledError:
                 await self._abandon(connection)
                 raise
-            except (
-                asyncpg.PostgresError,
-                asyncpg.InterfaceError,
-                asyncpg.InternalClientError,
-                OSError,
-                ValueError,
-                OverflowError,
-            ) as error:
+            except (*DRIVER_ERRORS, ValueError, OverflowError) as error:
                 if isinstance(error, asyncpg.InternalClientError):
                     connection.raw.terminate()
                 raise await _explained(connection, error) from error
