@@ -58,6 +58,8 @@ LOOK_SECONDS: Final = 30.0
 """Seconds after which it is looked again whether users can have tables."""
 _FETCHED_BYTES: Final = 8_000_000
 """Maximum bytes of the rows that are fetched at a time."""
+SHORT_STATEMENT: Final = 1000
+"""Characters, or rows, up to which a check takes some milliseconds."""
 _KEPT_STATEMENTS: Final = 300
 _KEPT_LOGINS: Final = 10_000
 _RECLAIMED: Final = 200
@@ -113,7 +115,7 @@ class PostgresTables:
         self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
     ) -> StatementResult:
         """See `SqlDatabase.run`."""
-        prepared = self._prepared(statement, [parameters])
+        prepared = await self._judged(statement, [parameters])
         if read_only and prepared.checked.kind != "read":
             raise ReadOnlyStatement("the statement changes something, and may only read", hint="write a SELECT")
         return await self._run(user_id, prepared, quota)
@@ -124,7 +126,7 @@ class PostgresTables:
         """See `SqlDatabase.run_for_each`."""
         if not rows:
             return StatementResult((), (), 0, truncated=False)
-        prepared = self._prepared(statement, rows)
+        prepared = await self._judged(statement, rows)
         if prepared.checked.kind not in ("insert", "update", "delete"):
             raise StatementError("only INSERT, UPDATE and DELETE run for many rows")
         return await self._run(user_id, prepared, quota)
@@ -199,6 +201,12 @@ class PostgresTables:
     async def close(self) -> None:
         """See `SqlDatabase.close`."""
         await self._connections.close()
+
+    async def _judged(self, statement: str, rows: Sequence[Parameters]) -> _Statement:
+        """Check a statement and its parameters: long ones beside the event loop. Raises StatementError."""
+        if len(statement) <= SHORT_STATEMENT and len(rows) <= SHORT_STATEMENT:
+            return self._prepared(statement, rows)
+        return await asyncio.to_thread(self._prepared, statement, rows)
 
     def _prepared(self, statement: str, rows: Sequence[Parameters]) -> _Statement:
         """Check a statement and its parameters. Raises StatementError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pglast.parser import ParseError, scan
@@ -11,7 +12,7 @@ from runtime.tables.errors import StatementError
 from runtime.tables.sql_database import Parameters
 
 LONGEST_STATEMENT: Final = 20_000
-"""Maximum characters of a statement."""
+"""Maximum characters of a statement, with its `?`."""
 COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 QUOTING_HINT: Final = (
     'put values into parameters instead of the text: INSERT INTO notes (body) VALUES (?) with params ["it\'s"], or'
@@ -37,13 +38,9 @@ class Numbered(NamedTuple):
     number: int
 
 
+@lru_cache(maxsize=4)
 def tokens_of(statement: str) -> Sequence[Token]:
-    """Return the tokens of a statement. Raises StatementError if it is too long or has no valid tokens."""
-    if len(statement) > LONGEST_STATEMENT:
-        raise StatementError(
-            f"a statement has at most {LONGEST_STATEMENT:,} characters, this one {len(statement):,}",
-            hint="put long values into parameters",
-        )
+    """Return the tokens of a statement. Raises StatementError if it has no valid ones."""
     if "\0" in statement:
         raise StatementError("a statement contains no zero bytes")
     try:
@@ -58,6 +55,11 @@ def tokens_of(statement: str) -> Sequence[Token]:
 
 def numbered(statement: str, parameters: Parameters) -> Numbered:
     """Number the parameters of a statement. Raises StatementError if it has others than those that are given."""
+    if len(statement) > LONGEST_STATEMENT:
+        raise StatementError(
+            f"a statement has at most {LONGEST_STATEMENT:,} characters, this one {len(statement):,}",
+            hint="put long values into parameters",
+        )
     tokens = tokens_of(statement)
     named = isinstance(parameters, Mapping)
     pieces: list[str] = []

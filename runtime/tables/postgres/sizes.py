@@ -410,8 +410,9 @@ def _names_any(node: Any, names: Iterable[str]) -> bool:
 
 def _check_recursion(query: Any, ctes: set[str]) -> None:
     """Refuse a recursive query in which a value may double in each round."""
+    stored = _stored_names(query, ctes)
     for node in nodes(query):
-        if _grows(node) and _values_in(node, _stored_names(query, ctes)) > 1:
+        if _grows(node) and _values_in(node, stored) > 1:
             raise StatementError(
                 "a value may grow without a bound in a recursive query",
                 hint="add only one value of the recursion: tree.path || '/' || items.name, with the names of the"
