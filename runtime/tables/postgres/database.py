@@ -65,6 +65,8 @@ _KEPT_LOGINS: Final = 10_000
 _RECLAIMED: Final = 200
 """Deleted rows after which their space is reclaimed at once."""
 _QUOTED: Final = re.compile(r'"([^"]+)"|«\s*(.+?)\s*»')
+_LEFT_BYTES: Final = 100_000
+"""Bytes that a change may leave behind that was rolled back."""
 _PLACE: Final = re.compile(r"\(\d{1,10},\d{1,5}\)", re.ASCII)
 
 
@@ -228,9 +230,14 @@ class PostgresTables:
             return await self._connected(user_id, lambda connection: _read(connection, statement))
         async with self._storage.growing(user_id):
             seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else None
-            return await self._connected(
-                user_id, lambda connection: self._change(user_id, connection, statement, quota), seconds
-            )
+            try:
+                return await self._connected(
+                    user_id, lambda connection: self._change(user_id, connection, statement, quota), seconds
+                )
+            except (StatementError, QuotaExceeded):
+                if statement.checked.counted:
+                    await self._reclaim_failed(user_id, statement.checked.table)
+                raise
 
     async def _change(
         self, user_id: str, connection: UserConnection, statement: _Statement, quota: Quota
@@ -252,8 +259,6 @@ class PostgresTables:
             with suppress(*DRIVER_ERRORS):
                 if not raw.is_closed() and not isinstance(error, (asyncio.CancelledError, TimeoutError)):
                     await transaction.rollback()
-            if isinstance(error, QuotaExceeded):
-                await self._reclaim(user_id, connection, checked.table)
             raise
         try:
             self._noted.discard(user_id)
@@ -270,6 +275,14 @@ class PostgresTables:
             await self._storage.note_tables(user_id, after.tables, after.bytes)
         self._noted.add(user_id)
         return result
+
+    async def _reclaim_failed(self, user_id: str, table: str | None) -> None:
+        """Return the space that a change has taken before it was rolled back: it would count towards the quota."""
+        with suppress(SymbiontError):
+            counted = (await self._storage.stored(user_id)).table_bytes
+            measured = await self._connected(user_id, measuring.measure)
+            if measured.bytes > counted + _LEFT_BYTES:
+                await self._connected(user_id, lambda connection: self._reclaim(user_id, connection, table))
 
     async def _reclaim(self, user_id: str, connection: UserConnection, table: str | None) -> None:
         """Return the space of deleted rows, and of those that a rollback has left; else autovacuum does it later."""

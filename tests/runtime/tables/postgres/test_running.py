@@ -344,3 +344,12 @@ async def test_a_cartesian_join_and_endless_recursion_end_and_the_next_statement
     ):
         assert "cancelled after 5 s" in await refusal(opened, sql)
     assert (await opened.run(opened.eve, "SELECT count(*) AS c FROM n")).rows == [[2000]]
+
+
+@LONG
+async def test_the_space_of_a_change_that_was_cancelled_is_free_again(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE n (body text)")
+    many = "INSERT INTO n SELECT md5(b::text) FROM generate_series(1, 10000) a, generate_series(1, 10000) b"
+    assert "cancelled after 5 s" in await refusal(opened, many)
+    assert (await opened.run(opened.eve, "INSERT INTO n VALUES ('x')")).affected_rows == 1
+    assert (await opened.storage.stored(opened.eve)).table_bytes < 1_000_000
