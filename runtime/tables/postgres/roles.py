@@ -72,7 +72,7 @@ class Roles:
         """Make the role and the schema of a login unless they exist, and set its password."""
         name = _quoted(login.name)
         async with self._connected() as connection, connection.transaction():
-            await _lock(connection, login.name)
+            await _lock(connection, self.prefix)
             if not await _exists(connection, login.name):
                 await connection.execute(f"CREATE ROLE {name} {RIGHTS}")
                 await connection.execute(f"GRANT {name} TO CURRENT_USER")
@@ -87,7 +87,7 @@ class Roles:
         async with self._connected() as connection:
             if await _exists(connection, name):
                 async with connection.transaction():
-                    await _lock(connection, name)
+                    await _lock(connection, self.prefix)
                     await self._set_password(connection, name, None)
                 await connection.fetch(
                     "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = $1",
@@ -95,7 +95,7 @@ class Roles:
                 )
             await self._drop_tables(connection, name)
             async with connection.transaction():
-                await _lock(connection, name)
+                await _lock(connection, self.prefix)
                 await connection.execute(f"DROP SCHEMA IF EXISTS {_quoted(name)} CASCADE")
                 if await _exists(connection, name):
                     await self._drop_role(connection, name)
@@ -145,17 +145,18 @@ class Roles:
 
     async def _optional(self, connection: Any, name: str) -> None:
         """Do what only the owner of the database, or a role with more rights, can do."""
-        database = _quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
-        owns = await connection.fetchval(
-            "SELECT pg_catalog.pg_has_role(datdba, 'USAGE') FROM pg_catalog.pg_database"
-            " WHERE datname = pg_catalog.current_database()"
+        row = await connection.fetchrow(
+            "SELECT datname, pg_catalog.pg_has_role(datdba, 'USAGE') AS owns,"
+            " pg_catalog.has_database_privilege('public', datname, 'CONNECT') AS connect,"
+            " pg_catalog.has_database_privilege('public', datname, 'TEMPORARY') AS temporary"
+            " FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
         )
+        database = _quoted(row["datname"])
         statements = [f"ALTER ROLE {_quoted(name)} SET temp_file_limit = '{TEMPORARY_BYTES}'"]
-        if owns:
-            statements += [
-                f"GRANT CONNECT ON DATABASE {database} TO {_quoted(name)}",
-                f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC",
-            ]
+        if not row["connect"]:
+            statements.append(f"GRANT CONNECT ON DATABASE {database} TO {_quoted(name)}")
+        if row["owns"] and row["temporary"]:
+            statements.append(f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC")
         for statement in statements:
             await _try(connection, statement)
 
@@ -220,8 +221,9 @@ async def _exists(connection: Any, name: str) -> bool:
     return bool(await connection.fetchval("SELECT true FROM pg_catalog.pg_roles WHERE rolname = $1", name))
 
 
-async def _lock(connection: Any, name: str) -> None:
-    await connection.fetchval("SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))", name)
+async def _lock(connection: Any, prefix: str) -> None:
+    """Wait for others who change roles: PostgreSQL refuses two changes of rights on one database at once."""
+    await connection.fetchval("SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))", prefix)
 
 
 def _quoted(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ import asyncpg
 import pytest
 
 from runtime.database.connection import Database
+from runtime.identity import users
 from runtime.tables.errors import StatementError, TablesUnavailable
 from runtime.tables.postgres.grants import grants
 from runtime.tables.postgres.logins import Logins
@@ -197,6 +199,14 @@ async def test_two_daemons_make_one_role_for_a_user(place: Place, opened: Opened
         await other.tables.drop(opened.eve)
         assert (await opened.run(opened.eve, "SELECT 1 AS one")).rows == [[1]]
         await opened.tables.drop(opened.eve)
+
+
+async def test_many_users_begin_and_end_at_once(opened: Opened) -> None:
+    new = [await users.add(opened.database, f"many{number}{uuid4().hex[:8]}", 0) for number in range(12)]
+    await asyncio.gather(*(opened.run(user, "CREATE TABLE notes (id int)") for user in new))
+    assert [(await opened.storage.stored(user)).tables for user in new] == [1] * 12
+    await asyncio.gather(*(opened.tables.drop(user) for user in new))
+    assert [(await opened.storage.stored(user)).name for user in new] == [None] * 12
 
 
 async def test_a_copy_of_the_database_on_the_same_server_keeps_its_tables(
