@@ -180,7 +180,9 @@ async def test_without_rights_the_reason_is_told_and_a_pool_of_prepared_roles_is
             await opened.run("owner", "SELECT body FROM notes")
         await opened.tables.drop("owner")
         await opened.tables.drop(opened.ada)
-    roles = await fetch(without_rights.server, "SELECT rolname FROM pg_roles WHERE rolname LIKE '%pool_%'")
+    pool = f"symbi_{opened.database.id[:8]}_pool_"
+    roles = await fetch(without_rights.server, "SELECT rolname FROM pg_roles WHERE starts_with(rolname, $1)", pool)
+    assert len(roles) == 2
     await execute(without_rights.server, *(f'DROP ROLE "{role}"' for (role,) in roles))
 
 
