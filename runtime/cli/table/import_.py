@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -78,7 +78,9 @@ def import_(
                     progress("", rows[-1].read, size)
             except BaseException as error:
                 if create:
-                    target.drop()
+                    # If that fails too, the first error says more.
+                    with suppress(SymbiontError):
+                        target.drop()
                 elif count and isinstance(error, SymbiontError):
                     stored = f"the {counted(count, 'row')} before line {rows[0].line} are stored"
                     error.hint = f"{error.hint}; {stored}" if error.hint else stored

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lanes import LONG
 from tests.runtime.cli.memory.test_commands import good
+from tests.runtime.daemon.forked import SYMBI
 from tests.runtime.daemon.running import Daemon, on_postgres, running, write_program
 from tests.runtime.tables.postgres.opened import Place, owned_database
 
@@ -45,7 +46,9 @@ def place(postgres: str) -> Iterator[Place]:
 def daemon(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     root = tmp_path_factory.mktemp("postgres")
     write_program(root, "agent reviewer { }\n")
-    with running(root, "program", **on_postgres(place.url)) as started:
+    with running(
+        root, "program", wait=True, command=SYMBI, admin_host="127.0.0.1", **on_postgres(place.url)
+    ) as started:
         yield started
 
 
@@ -77,7 +80,7 @@ def test_without_rights_the_tools_are_absent_and_readiness_says_why(postgres: st
     with owned_database(postgres, "NOCREATEROLE") as place:
         given = on_postgres(place.url)
         write_program(tmp_path, "agent reviewer { }\n")
-        with running(tmp_path, "program", **given) as daemon:
+        with running(tmp_path, "program", wait=True, command=SYMBI, admin_host="127.0.0.1", **given) as daemon:
             checks = json.loads(daemon.symbi("readiness", "--json", **given).stdout)["checks"]
             (check,) = [each for each in checks if each["check"] == "tables"]
             assert check["status"] == "YELLOW"
