@@ -209,11 +209,14 @@ class SqliteTables:
         except Late as late:
             if late.maybe_done:
                 raise
-            raise StatementError(
-                f"the statement took longer than {MOST_SECONDS:.0f} seconds; nothing was changed",
-                hint="add an index, a WHERE or a LIMIT",
-            ) from None
+            answer = Failed("time", "")
         if isinstance(answer, Failed):
+            if answer.reason == "time":
+                limit = f"{seconds - MARGIN_SECONDS:.0f} seconds"
+                raise StatementError(
+                    f"the statement took longer than {limit}; nothing was changed",
+                    hint="add an index, a WHERE or a LIMIT",
+                )
             failure = await self._failure(user_id, answer, quota)
             if isinstance(failure, StatementError | QuotaExceeded):
                 failure.row = answer.row
@@ -304,6 +307,8 @@ class SqliteTables:
     async def _close(self, file: _OpenFile) -> None:
         """Close a file that is held."""
         worker, file.worker = file.worker, None
+        if file.idle is not None:
+            file.idle.cancel()
         if worker is not None:
             self._slots -= 1
             await worker.close(_CLOSE_SECONDS)

@@ -19,7 +19,7 @@ _NO_COLUMN: Final = re.compile(r"table .+ has no (column) named (.+)")
 _SYNTAX: Final = re.compile(r'near "|unrecognized token|incomplete input|string literal')
 _RESTORE: Final = "restore it from a backup"
 _CASES: Final[tuple[tuple[type[Exception], Reason, str | None, str | None], ...]] = (
-    (apsw.InterruptError, "statement", "the statement took longer than 5 seconds", "add an index, a WHERE or a LIMIT"),
+    (apsw.InterruptError, "time", "the statement took too long", None),
     (apsw.TooBigError, "statement", "a row or a value has more than 65,536 bytes", "keep rows and values smaller"),
     (apsw.NoMemError, "statement", "the statement needs too much memory", "sort or group fewer rows"),
     (MemoryError, "statement", "the statement needs too much memory", "sort or group fewer rows"),

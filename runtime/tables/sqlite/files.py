@@ -36,6 +36,9 @@ class TableFile(NamedTuple):
     maker: bytes
     size: Size = Size(0, 0)
 
+    def __repr__(self) -> str:
+        return f"TableFile({self.name})"
+
 
 class TableFiles:
     """The files of all users. Every method raises `Unavailable`."""

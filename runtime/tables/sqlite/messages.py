@@ -32,6 +32,9 @@ class Open(Struct, frozen=True, tag=True):
     key: bytes
     known: bool
 
+    def __repr__(self) -> str:
+        return f"Open({self.path!r})"
+
 
 class Limits(Struct, frozen=True, array_like=True):
     """What the user may store in this file. None: no limit."""
@@ -52,6 +55,9 @@ class Run(Struct, frozen=True, tag=True):
     result: bool = True
     read_only: bool = False
 
+    def __repr__(self) -> str:
+        return f"Run({len(self.statement)} characters, {len(self.parameters)} times)"
+
 
 class Describe(Struct, frozen=True, tag=True):
     """Return all tables."""
@@ -70,6 +76,9 @@ class Copy(Struct, frozen=True, tag=True):
 
     path: str
     key: bytes
+
+    def __repr__(self) -> str:
+        return f"Copy({self.path!r})"
 
 
 class Commit(Struct, frozen=True, tag=True):
@@ -143,15 +152,15 @@ class Done(Struct, frozen=True, tag=True):
 
 
 Reason: TypeAlias = Literal[
-    "statement", "changes", "table", "column", "tables", "rows", "bytes", "disk", "file", "failed"
+    "statement", "time", "changes", "table", "column", "tables", "rows", "bytes", "disk", "file", "failed"
 ]
 
 
 class Failed(Struct, frozen=True, tag=True):
     """Nothing was changed. `reason`: what the caller can correct, of which a wrong name of a table or column; a limit
     of the user, of tables, rows of a table, or bytes; a full or failing disk; a file that is not what it should be;
-    anything else. `changes`: it may change something, and was to
-    be run only if it does not. `row`: position of the parameters that failed, if there are several.
+    anything else. `time`: it took too long. `changes`: it may change something, and was to be run only if it does
+    not. `row`: position of the parameters that failed, if there are several.
 
     For a wrong name, `message` is the name and `known` are those that exist. For a limit of rows, `message` is the
     table; `count`: what there is of what is limited.

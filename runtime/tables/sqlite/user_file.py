@@ -55,7 +55,7 @@ class UserFile:
         if asked.limits.bytes != self._limit:
             self._file.limit(asked.limits.bytes)
             self._limit = asked.limits.bytes
-        self._file.deadline = time.monotonic() + asked.seconds
+        self._begin(asked.seconds)
         if statement.reads or asked.read_only:
             ran = self._run_all(statement, values, asked.limits, only_reads=True)
         else:
@@ -64,12 +64,12 @@ class UserFile:
 
     def describe(self) -> TablesAnswer:
         """Return all tables by name."""
-        self._file.deadline = time.monotonic() + _DESCRIBE_SECONDS
+        self._begin(_DESCRIBE_SECONDS)
         return TablesAnswer(tables.describe(self._file))
 
     def page(self, asked: ReadPage) -> Page:
         """Return rows of a table, in the order of its key."""
-        self._file.deadline = time.monotonic() + MOST_SECONDS
+        self._begin(MOST_SECONDS)
         return tables.page(self._file, asked)
 
     def copy(self, path: Path, key: bytes) -> None:
@@ -79,6 +79,9 @@ class UserFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _begin(self, seconds: float) -> None:
+        self._file.deadline = time.monotonic() + seconds
 
     def _change(
         self, statement: Statement, values: list[Values], limits: Limits, committing: Callable[[Size, bool], None]

@@ -4,17 +4,16 @@ acknowledged, to be killed. The first line has its workers, and the template of 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from pathlib import Path
 
-from tests.runtime.tables.sqlite.opened import children, opened
+from tests.runtime.tables.sqlite.opened import opened, templates
 
 
 async def main(folder: Path) -> None:
     async with opened(folder) as sql:
         await sql.run("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
-        print(*sql.workers(), *children(os.getpid()), flush=True)  # noqa: T201 - for the test
+        print(*sql.workers(), *templates(), flush=True)  # noqa: T201 - for the test
         first = await sql.value("SELECT coalesce(max(n), 0) AS n FROM numbers")
         for number in range(first + 1, first + 10_000):
             await sql.run("INSERT INTO numbers VALUES (?)", [number])

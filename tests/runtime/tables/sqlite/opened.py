@@ -92,12 +92,17 @@ class OpenTables:
     def workers(self) -> dict[int, Path]:
         """Return the processes that have a file open, by the file."""
         found = {}
-        for process in children(os.getpid()):
+        for process in templates():
             for worker in children(process):
                 for name in open_files(worker):
                     if name.suffix == ".db":
                         found[worker] = name
         return found
+
+
+def templates() -> list[int]:
+    """Return the templates of workers that this process has started."""
+    return [each for each in children(os.getpid()) if b"sqlite.template" in Path(f"/proc/{each}/cmdline").read_bytes()]
 
 
 def children(process: int) -> list[int]:

@@ -99,11 +99,11 @@ async def test_a_worker_in_the_middle_of_a_statement_ends_with_the_daemon(tmp_pa
     code = (
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
-        "from tests.runtime.tables.sqlite.opened import opened, children\n"
+        "from tests.runtime.tables.sqlite.opened import opened, templates\n"
         "async def main():\n"
         "    async with opened(Path(sys.argv[1])) as sql:\n"
         "        await sql.run('CREATE TABLE t (a)')\n"
-        "        print(*sql.workers(), *children(os.getpid()), flush=True)\n"
+        "        print(*sql.workers(), *templates(), flush=True)\n"
         "        await sql.run('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) '\n"
         "                      'SELECT max(i) AS m FROM n')\n"
         "asyncio.run(main())\n"

@@ -19,7 +19,7 @@ from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailab
 from runtime.tables.quota import Quota
 from tests.clocks import until
 from tests.lanes import LONG, first_of
-from tests.runtime.tables.sqlite.opened import FREE, OpenTables, children, opened
+from tests.runtime.tables.sqlite.opened import FREE, OpenTables, opened, templates
 
 SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n"
 
@@ -142,9 +142,9 @@ async def test_after_the_end_of_a_worker_or_the_template_the_next_call_works(sql
     kill(sql)
     await until(lambda: not sql.workers())
     await sql.run("INSERT INTO notes VALUES ('a')")
-    (template,) = children(os.getpid())
+    (template,) = templates()
     os.kill(template, signal.SIGKILL)
-    await until(lambda: not children(os.getpid()))
+    await until(lambda: not templates())
     assert await sql.value("SELECT count(*) AS n FROM notes") == 1
 
 
@@ -350,9 +350,9 @@ async def test_a_worker_has_nothing_of_the_daemon_or_of_another_user(sql: OpenTa
 async def test_after_closing_nothing_runs_and_no_call_begins(tmp_path: Path) -> None:
     async with opened(tmp_path) as sql:
         await sql.run("CREATE TABLE notes (text)")
-        (template,) = children(os.getpid())
+        (template,) = templates()
         await sql.tables.close()
-        assert template not in children(os.getpid())
+        assert template not in templates()
         with pytest.raises(TablesUnavailable, match="the program stops"):
             await sql.run("SELECT 1 AS a")
     async with opened(tmp_path) as sql:
