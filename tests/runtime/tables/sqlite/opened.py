@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
@@ -89,15 +89,9 @@ class OpenTables:
         """Return the files of tables, without their logs."""
         return sorted((self.folder / "tables").glob("*.db"))
 
-    def workers(self) -> dict[int, Path]:
-        """Return the processes that have a file open, by the file."""
-        found = {}
-        for process in templates():
-            for worker in children(process):
-                for name in open_files(worker):
-                    if name.suffix == ".db":
-                        found[worker] = name
-        return found
+    def workers(self) -> list[int]:
+        """Return the processes that serve users."""
+        return [worker for template in templates() for worker in children(template)]
 
 
 def templates() -> list[int]:
@@ -106,8 +100,12 @@ def templates() -> list[int]:
 
 
 def children(process: int) -> list[int]:
-    """Return the processes whose parent is this one."""
+    """Return the processes whose parent is this one, and which have not ended."""
     return [number for number in _processes() if _parent(number) == process]
+
+
+SEES_WORKERS: Final = os.geteuid() == 0
+"""Only the superuser sees what is in a worker, because its keys are in its memory."""
 
 
 def open_files(process: int) -> list[Path]:
@@ -124,10 +122,11 @@ def _processes() -> list[int]:
 
 def _parent(process: int) -> int:
     try:
-        found = re.search(r"^PPid:\s*(\d+)", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+        status = Path(f"/proc/{process}/status").read_text()
     except OSError:
         return 0
-    return int(found[1]) if found else 0
+    found = re.search(r"^PPid:\s*(\d+)", status, re.MULTILINE)
+    return int(found[1]) if found and "State:\tZ" not in status else 0
 
 
 @asynccontextmanager
