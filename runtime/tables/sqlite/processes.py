@@ -140,8 +140,12 @@ class Template:
         ours, theirs = socket.socketpair()
         try:
             async with self._forking, asyncio.timeout(_FORK_SECONDS):
-                channel = await self._started()
-                socket.send_fds(channel, [messages.control(b"F")], [theirs.fileno()])
+                try:
+                    socket.send_fds(await self._started(), [messages.control(b"F")], [theirs.fileno()])
+                except BrokenPipeError:
+                    # The template has ended, and its end was not noticed yet.
+                    await self._gone()
+                    socket.send_fds(await self._started(), [messages.control(b"F")], [theirs.fileno()])
                 number = await self._forked.get()
             if not number:
                 raise TablesUnavailable("no worker for your tables can be started", hint="too many processes run")
@@ -184,6 +188,10 @@ class Template:
             except TimeoutError:
                 self._process.kill()
                 await self._process.wait()
+
+    async def _gone(self) -> None:
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _started(self) -> socket.socket:
         if self._channel is not None:

@@ -96,7 +96,14 @@ class OpenTables:
 
 def templates() -> list[int]:
     """Return the templates of workers that this process has started."""
-    return [each for each in children(os.getpid()) if b"sqlite.template" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    return [each for each in children(os.getpid()) if b"sqlite.template" in _command(each)]
+
+
+def _command(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def children(process: int) -> list[int]:

@@ -334,11 +334,9 @@ async def test_a_worker_has_nothing_of_the_daemon_or_of_another_user(sql: OpenTa
     ada = await users.add(sql.database, "ada", 0)
     for user_id in ("owner", ada):
         await sql.run("CREATE TABLE notes (text)", user_id=user_id)
-    assert (
-        sorted(each for worker in sql.workers() for each in open_files(worker) if each.suffix == ".db") == sql.files()
-    )
-    for worker in sql.workers():
-        (path,) = [each for each in open_files(worker) if each.suffix == ".db"]
+    served = {worker: next(each for each in open_files(worker) if each.suffix == ".db") for worker in sql.workers()}
+    assert sorted(served.values()) == sql.files()
+    for worker, path in served.items():
         descriptors = [str(each.readlink()) for each in Path(f"/proc/{worker}/fd").iterdir()]
         files = [each for each in descriptors if not each.startswith(("socket:", "/dev/null"))]
         assert sorted(files) == [str(path), f"{path}-wal"]
