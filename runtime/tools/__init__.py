@@ -576,6 +576,7 @@ TOOLS = table_of(
         Tool(
             task_create,
             "write",
+            group="kv",
             indexes=False,
             keyed=True,
             example={
@@ -585,9 +586,11 @@ TOOLS = table_of(
                 "tags": ["work"],
             },
         ),
+        Tool(agent_memory_get, "read", group="kv", indexes=False, example={"tags": ["settings"], "limit": 20}),
         Tool(
             task_update,
             "write",
+            group="kv",
             indexes=False,
             idempotent=True,
             keyed=True,
@@ -617,5 +620,6 @@ TOOLS = table_of(
             keyed=True,
             example={"task_ids": ["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"], "status": "completed", "tags_add": ["done"]},
         ),
+        Tool(agent_memory_kv_export, "read", group="kv", indexes=False, example={"limit": 1000}),
     ],
 )
