@@ -43,7 +43,7 @@ from runtime.tools.context import Context
 
 TASKS: Final = 100_000
 ROUNDS: Final = 100
-_AT_ONCE: Final = 1_000
+_AT_ONCE: Final = 200
 _DIMENSION: Final = 384
 _STATUSES: Final[tuple[Status, ...]] = ("pending", "pending", "pending", "in_progress", "completed", "completed")
 
