@@ -448,6 +448,7 @@ def _generation(of: Program) -> Generation:
         models=unused,
         servers=unused,
         recall=unused,
+        tasks=unused,
         folders=(),
         agents=frozenset((*of.agents, *filter(None, woken))),
         resolution=Resolution(),
