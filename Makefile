@@ -45,7 +45,7 @@ check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py tests/docs/test_architecture.py
 
-bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP, indexes, replies, steps of agents, keys, tables of users and the model local, compared with minimal implementations
+bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP, indexes, replies, steps of agents, tasks, keys, what users store and the model local, compared with minimal implementations
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
@@ -61,7 +61,9 @@ bench: .venv/installed-dev ## measure compiler, receiver, daemons on one Postgre
 	$(BIN)/python -m bench.agents.steps
 	$(BIN)/python -m bench.agents.tasks
 	$(BIN)/python -m bench.keys.resealing
+	$(BIN)/python -m bench.tables.kv
 	$(BIN)/python -m bench.tables.sqlite
+	$(BIN)/python -m bench.tables.postgres
 	$(BIN)/python -m bench.agents.chat
 	$(BIN)/python -m bench.models.local
 

@@ -55,6 +55,10 @@ class ToolChoice:
         """True if a tool of `group` is in the choice; `read_only`: it changes nothing."""
         return group in self.groups and (read_only or not self.read_only)
 
+    def without(self, group: Group) -> ToolChoice:
+        """Return the choice without the tools of this group."""
+        return ToolChoice(self.groups - {group}, self.read_only)
+
     def within(self, limit: ToolChoice | None) -> ToolChoice:
         """Return what of the choice `limit` allows; None: everything."""
         if limit is None:

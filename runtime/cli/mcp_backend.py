@@ -42,6 +42,10 @@ class RemoteBackend:
         self.address = address
         self.identity = identity
 
+    async def has_tables(self) -> bool:
+        """See `McpBackend`. Raises what `call` raises."""
+        return (await ask(self.address, self.identity, "tables.status", {}))["problem"] is None
+
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """Return the answer of a tool. Raises BackendFailure and OwnerGone, like `read`."""
         return _answer(await ask(self.address, self.identity, name, arguments, progress))
@@ -103,6 +107,14 @@ class FailoverBackend:
         # Recorded by the owner.
         words = self._root.read(PROGRAM_FILE).get("tools")
         return ToolChoice.of(words) if isinstance(words, list) else COLLECTIONS
+
+    async def has_tables(self) -> bool:
+        """See `McpBackend`."""
+        try:
+            return await self._answered(lambda backend: backend.has_tables())
+        except BackendFailure:
+            # Each call says why.
+            return True
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """See `McpBackend`."""

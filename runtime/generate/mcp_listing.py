@@ -39,6 +39,7 @@ def _row(tool: Tool) -> dict[str, Any]:
     return {
         "scope": tool.scope,
         "group": tool.group,
+        "mayRead": tool.may_read,
         "tool": _tool(tool),
         "outputSchema": _with_error(tool.result_schema),
     }

@@ -31,7 +31,7 @@ An unknown parameter is refused, and so is a value of a wrong type.
 
 _FAILURES: Final = """## When a call fails
 
-There are four kinds of failures. The message names the wrong parameter and shows a correct value. The model gets it
+There are several kinds of failures. The message names the wrong parameter and shows a correct value. The model gets it
 unchanged, for instance `invalid_params: limit: input should be greater than or equal to 1. For example:
 {"limit": 5}`.
 

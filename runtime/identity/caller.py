@@ -40,11 +40,13 @@ class OutsideOfToken(Forbidden):
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The user on whose behalf an operation runs. `token_id` is None on the admin socket, which only the root's user
-    can use. `via`: the surface of the call, as it is recorded with changes."""
+    can use. `tools`: the tools to which the token is limited; None: all, and what is no tool. `via`: the surface of
+    the call, as it is recorded with changes."""
 
     user_id: str
     scopes: frozenset[Scope]
     token_id: str | None = None
+    tools: ToolChoice | None = None
     via: Surface = "user"
 
     def may(self, scope: Scope) -> bool:

@@ -35,6 +35,9 @@ class McpBackend(Protocol):
     async def usual(self) -> ToolChoice:
         """Return the tools of a client that chose none."""
 
+    async def has_tables(self) -> bool:
+        """Return False if users have no SQL tables."""
+
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """Return the answer of a tool that is listed for the caller. Raises BackendFailure."""
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from runtime.tables.statement import seems_to_read
 from runtime.tool_groups import ToolChoice
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ May = Callable[["Scope"], bool]
 
 
 class ListedTool(NamedTuple):
-    """A tool as the protocol lists it, in `definition`, but for the schema of its result."""
+    """A tool as the protocol lists it, in `definition`, but for the schema of its result. `may_read`: it changes
+    nothing with some arguments."""
 
     scope: Scope
     group: str
+    may_read: bool
     definition: Mapping[str, Any]
     output_schema: Mapping[str, Any]
 
@@ -43,9 +46,13 @@ class ListedTool(NamedTuple):
         """True if it may be called again when it is unknown whether the first call was executed."""
         return self.read_only or bool(self.definition["annotations"]["idempotentHint"])
 
+    def only_reads(self, arguments: Mapping[str, Any]) -> bool:
+        """True if a call with these arguments changes nothing."""
+        return self.read_only or (self.may_read and seems_to_read(str(arguments.get("query"))))
+
     def is_in(self, choice: ToolChoice) -> bool:
         """True if the tool is in the choice."""
-        return choice.has(self.group, read_only=self.read_only)
+        return choice.has(self.group, read_only=self.read_only or self.may_read)
 
 
 def tools(may: May, choice: ToolChoice, *, output_schemas: bool = False) -> Sequence[Mapping[str, Any]]:
@@ -72,7 +79,10 @@ def resources(may: May) -> Sequence[Mapping[str, Any]]:
 
 @cache
 def _tools() -> Mapping[str, ListedTool]:
-    rows = (ListedTool(row["scope"], row["group"], row["tool"], row["outputSchema"]) for row in _listing()["tools"])
+    rows = (
+        ListedTool(row["scope"], row["group"], row["mayRead"], row["tool"], row["outputSchema"])
+        for row in _listing()["tools"]
+    )
     return {row.definition["name"]: row for row in rows}
 
 

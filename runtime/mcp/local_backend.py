@@ -45,6 +45,11 @@ class LocalBackend:
         async with self._open_context(self._caller, no_progress) as context:
             return groups_of(context.program)
 
+    async def has_tables(self) -> bool:
+        """See `McpBackend`."""
+        async with self._open_context(self._caller, no_progress) as context:
+            return context.no_tables is None
+
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """See `McpBackend`."""
         try:

@@ -45,6 +45,13 @@ class McpClient(NamedTuple):
         """Return the tools that it is shown."""
         return (self.choice or await self.backend.usual()).within(self.backend.limit)
 
+    async def listed(self) -> Sequence[Mapping[str, Any]]:
+        """Return the tools that it is shown, those on SQL tables if there are any, as the protocol lists them."""
+        shown = await self.shown()
+        if "tables" in shown.groups and not await self.backend.has_tables():
+            shown = shown.without("tables")
+        return listing.tools(self.backend.may, shown, output_schemas=self.output_schemas)
+
     async def has(self, group: str, *, read_only: bool) -> bool:
         """True if it is shown the tools of the group that change something, or with `read_only` those that do not."""
         if self.choice is None and self.backend.limit is None and COLLECTIONS.has(group, read_only=read_only):
@@ -97,9 +104,7 @@ def make_server(client_of: ClientOf) -> Server[Any]:
     )
 
     async def list_tools(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        client = client_of(request)
-        found = listing.tools(client.backend.may, await client.shown(), output_schemas=client.output_schemas)
-        return _DONE | {"tools": found}
+        return _DONE | {"tools": await client_of(request).listed()}
 
     async def call_tool(request: Request, params: CallToolRequestParams) -> dict[str, Any]:
         return await _called(request, client_of(request), params)
@@ -147,9 +152,12 @@ async def _called(request: Request, client: McpClient, params: CallToolRequestPa
     """Return a tool's result, or its failure as a result that the model reads. Raises MCPError if it is not listed."""
     backend = client.backend
     row = listing.tool(params.name, backend.may)
-    if row is None or not await client.has(row.group, read_only=row.read_only):
+    if row is None or not await client.has(row.group, read_only=row.read_only or row.may_read):
         hint = "" if row is None else f" ({_why_not(row, await client.shown(), backend.limit)})"
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}{hint}")
+    if row.may_read and not row.only_reads(params.arguments or {}) and not await client.has(row.group, read_only=False):
+        failure = {"code": "invalid_params", "message": "this may change something, and only reading was chosen"}
+        return _result(BackendAnswer(BackendFailure(failure).line(), {"error": failure}), failed=True)
     try:
         answer = await with_progress(
             lambda progress: backend.call(params.name, params.arguments or {}, progress),

@@ -47,6 +47,7 @@ from runtime.tools.memory.maintenance import memory_compact, memory_purge, memor
 from runtime.tools.memory.move import memory_move
 from runtime.tools.memory.read import memory_inspect, memory_search
 from runtime.tools.memory.write import memory_write
+from runtime.tools.tables.sql import agent_memory_schema, agent_memory_sql, only_reads
 from runtime.tools.tasks.manage import (
     task_bulk_update,
     task_complete,
@@ -570,13 +571,55 @@ TOOLS = table_of(
             stopped_by=AGENTS,
             example={"standing_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
-        Tool(task_list, "read", indexes=False, example={"status": "pending", "tags": ["work"], "limit": 20}),
-        Tool(task_search, "read", example={"query": "what did I promise Ada", "limit": 10}),
-        Tool(task_show, "read", indexes=False, example={"task_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        # The scope `read` allows what only reads.
+        Tool(
+            agent_memory_sql,
+            "read",
+            group="tables",
+            indexes=False,
+            read_only=False,
+            idempotent=False,
+            destructive=True,
+            reads=only_reads,
+            example={"query": "SELECT shop, amount FROM expenses WHERE amount > ?", "params": [20]},
+        ),
+        Tool(agent_memory_schema, "read", group="tables", indexes=False, example={}),
+        Tool(
+            agent_memory_set,
+            "write",
+            group="kv",
+            indexes=False,
+            destructive=True,
+            keyed=True,
+            example={"key": "settings/theme", "value": {"dark": True}, "tags": ["settings"], "expires_at": "30d"},
+        ),
+        Tool(agent_memory_get, "read", group="kv", indexes=False, example={"tags": ["settings"], "limit": 20}),
+        Tool(
+            agent_memory_delete,
+            "write",
+            group="kv",
+            indexes=False,
+            destructive=True,
+            idempotent=True,
+            keyed=True,
+            example={"key": "settings/theme"},
+        ),
+        Tool(agent_memory_kv_export, "read", group="kv", indexes=False, example={"limit": 1000}),
+        Tool(
+            task_list,
+            "read",
+            group="tasks",
+            indexes=False,
+            example={"status": "pending", "tags": ["work"], "limit": 20},
+        ),
+        Tool(task_search, "read", group="tasks", example={"query": "what did I promise Ada", "limit": 10}),
+        Tool(
+            task_show, "read", group="tasks", indexes=False, example={"task_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}
+        ),
         Tool(
             task_create,
             "write",
-            group="kv",
+            group="tasks",
             indexes=False,
             keyed=True,
             example={
@@ -586,11 +629,10 @@ TOOLS = table_of(
                 "tags": ["work"],
             },
         ),
-        Tool(agent_memory_get, "read", group="kv", indexes=False, example={"tags": ["settings"], "limit": 20}),
         Tool(
             task_update,
             "write",
-            group="kv",
+            group="tasks",
             indexes=False,
             idempotent=True,
             keyed=True,
@@ -599,6 +641,7 @@ TOOLS = table_of(
         Tool(
             task_complete,
             "write",
+            group="tasks",
             indexes=False,
             idempotent=True,
             keyed=True,
@@ -607,6 +650,7 @@ TOOLS = table_of(
         Tool(
             task_delete,
             "write",
+            group="tasks",
             indexes=False,
             idempotent=True,
             destructive=True,
@@ -615,11 +659,11 @@ TOOLS = table_of(
         Tool(
             task_bulk_update,
             "write",
+            group="tasks",
             indexes=False,
             idempotent=True,
             keyed=True,
             example={"task_ids": ["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"], "status": "completed", "tags_add": ["done"]},
         ),
-        Tool(agent_memory_kv_export, "read", group="kv", indexes=False, example={"limit": 1000}),
     ],
 )

@@ -18,6 +18,8 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.models.budgets.budgets import Budgets
 from runtime.models.calls.call import CallOwner
 from runtime.switches import ALL_ON, Switches
+from runtime.tables.sql_database import SqlDatabase
+from runtime.tables.storage import UserStorage
 from runtime.tasks.store import TaskStore
 from runtime.threads.thread import Thread
 from runtime.webhooks.audit.audit import Audit
@@ -119,6 +121,8 @@ class Context:
     """The limits of agents and users; None without any."""
     storage: UserStorage | None = None
     """What users have stored in tables and in the key-value store, and what they may store."""
+    sql: SqlDatabase | None = None
+    """The SQL tables of users; None where there are none."""
     recall: OpenMemory | None = None
     """Searches what was said in threads; None if no agent has a model."""
     tasks: TaskStore | None = None

@@ -1,4 +1,4 @@
-"""Failures of tool calls, the same on every surface: one of few kinds, which tell the caller whether to change or to
+"""Failures of tool calls, the same on every surface: one of a few kinds, which tell the caller whether to change or to
 repeat the call (the fifth design, M8)."""
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupport
 from runtime.models.budgets.limits import BudgetExceeded
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.switches import SwitchedOff
+from runtime.tables.errors import QuotaExceeded, TablesUnavailable
 from runtime.tasks.errors import BulkRefused
 from runtime.tool_servers.errors import CallUncertain, ServerAway
 from runtime.tools.tool import Tool, WrongParameters
 
-Code = Literal["invalid_params", "provider_unavailable", "upsert_failed", "rate_limited"]
+Code = Literal["invalid_params", "provider_unavailable", "upsert_failed", "quota_exceeded", "rate_limited"]
 
 CODES: Final[Mapping[Code, str]] = {
     "invalid_params": "The call is invalid: the message names the field, and shows a correct value.",
     "provider_unavailable": "A required service does not answer, or not correctly: a later call may succeed.",
     "upsert_failed": "The data was not stored: a later call may succeed.",
+    "quota_exceeded": "The change would exceed what the user may store: the message names the limit and what is free.",
     "rate_limited": "The user made too many such calls: the message names the seconds after which one may succeed.",
 }
 """Every kind, and its meaning."""
@@ -33,7 +35,7 @@ _UNTOLD: Final[Mapping[Code, str]] = {
     "upsert_failed": "the data could not be stored",
 }
 # What they say concerns the caller, and names no more than a block of the program.
-_TOLD = (SwitchedOff, BudgetExceeded, RateLimited, ServerAway, CallUncertain)
+_TOLD = (SwitchedOff, BudgetExceeded, RateLimited, ServerAway, CallUncertain, TablesUnavailable)
 _ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
 
 

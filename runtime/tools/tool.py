@@ -89,7 +89,7 @@ class Tool:
         keyed: bool = False,
         people: bool = False,
         stopped_by: str | None = None,
-        tables: bool = False,
+        group: Group | None = None,
         reads: Reads | None = None,
     ) -> None:
         """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
@@ -98,9 +98,9 @@ class Tool:
         true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress. `keyed`:
         calls in a run with the same key (`Acting.key`) happen once. `people`: only for people and their clients; no
         agent is offered it, and a call of an agent is refused. `stopped_by`: the switch without which no client is
-        answered, see `runtime.switches`. `tables`: it needs the SQL tables of users, and is absent where there are
-        none. `reads`: returns True for arguments with which it changes nothing, if it is not `read_only`; a caller who
-        may only read calls it too, and it refuses the others itself."""
+        answered, see `runtime.switches`. `group`: by which clients choose it, and tokens are limited to it; None: no
+        client is offered it. `reads`: returns True for arguments with which it surely changes nothing, if it is not
+        `read_only`; who may only read calls it too, and it refuses what changes something itself."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -113,7 +113,7 @@ class Tool:
         self.keyed = keyed
         self.people = people
         self.stopped_by = stopped_by
-        self.tables = tables
+        self.group = group
         self._reads = reads
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
@@ -129,6 +129,11 @@ class Tool:
         """The tool's annotations."""
         title = self.name.replace("-", " ").replace("_", " ").capitalize()
         return Annotations(title, self.read_only, self.destructive, self.idempotent)
+
+    @property
+    def may_read(self) -> bool:
+        """True if it is not `read_only`, but changes nothing with some arguments."""
+        return self._reads is not None
 
     def only_reads(self, given: Mapping[str, Any]) -> bool:
         """Return True if a call with these arguments changes nothing."""
@@ -197,7 +202,7 @@ class Tool:
     def permit(self, caller: Caller) -> None:
         """Raise `Forbidden` unless the caller's scopes and its token allow the call."""
         caller.need(self.scope)
-        caller.need_tool(self.group, self.name, read_only=self.read_only)
+        caller.need_tool(self.group, self.name, read_only=self.read_only or self.may_read)
 
     async def call(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name, for the context's caller.

@@ -61,7 +61,7 @@ class Toolset(Mapping[str, Tool]):
 
     def without_tables(self) -> Toolset:
         """Hide the tools that need the SQL tables of users."""
-        return self._with(tool for tool in self.values() if not tool.tables)
+        return self._with(tool for tool in self.values() if tool.group != "tables")
 
     def only(self, patterns: Iterable[str]) -> Toolset:
         """Hide the tools that no name or pattern of the list matches, such as `memory_*`."""

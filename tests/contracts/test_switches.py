@@ -69,7 +69,9 @@ STOPPED: Final[dict[str, set[str]]] = {
 stops it. A new one fails the tests below until it is here."""
 PARTS: Final = {"database transaction", "dispatcher clock", "embedding"}
 """Tasks that a task of the table, or a request, waits for."""
-WITHOUT_SWITCH: Final = tuple(f"runtime.tools.{name}." for name in ("collection", "memory", "tasks", "webhooks"))
+WITHOUT_SWITCH: Final = tuple(
+    f"runtime.tools.{name}." for name in ("collection", "kv", "memory", "tables", "tasks", "webhooks")
+)
 """Packages of the tools that do not belong to agents."""
 OF_AGENTS: Final = ("/v1/agent", "/v1/approvals", "/v1/usage")
 OFF: Final = [pytest.param(name, id=name) for name in SWITCHES]

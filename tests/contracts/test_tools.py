@@ -19,6 +19,7 @@ from runtime.errors import NotFound, SymbiontError
 from runtime.identity.caller import SCOPES, Caller, Forbidden, Scope
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.tables.errors import StatementError
+from runtime.tool_groups import GROUPS, ToolChoice
 from runtime.tools import TOOLS
 from runtime.tools.call_counts import COUNTS, Counts
 from runtime.tools.context import Context

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import structlog
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 
 from runtime.clock import milliseconds
 from runtime.database.schema import user_storage
@@ -78,7 +79,7 @@ async def erase(context: Context, user_id: str) -> Erased:
     # Without these rows the next attempt would not know what is to be deleted.
     kept = [*(() if complete else ITEMS), *(() if await _drop_tables(context, user_id, done) else (user_storage,))]
     try:
-        await _erase_rows(context, user_id, done, with_items=complete)
+        await _erase_rows(context, user_id, done, kept)
     except SymbiontError as error:
         done.problems.append(f"database: {error.line()}")
     try:
@@ -91,18 +92,33 @@ async def erase(context: Context, user_id: str) -> Erased:
     return done
 
 
-async def _erase_rows(context: Context, user_id: str, done: Erased, *, with_items: bool) -> None:
-    """Delete the rows of a removed user, and what indexes over rows have of them."""
+async def _erase_rows(context: Context, user_id: str, done: Erased, kept: Collection[Table]) -> None:
+    """Delete the rows of a removed user but those in `kept`, and what indexes over rows have of them."""
     # First, so that a run which still works in one of them cannot write to it any more.
     await delete_threads(context.database, user_id)
     if context.recall is not None:
         _, problems = await context.recall.forget_user(user_id)
         done.problems += [f"index of messages: {problem}" for problem in problems]
-    # Without the rows the next attempt would not know that the collection must be opened.
-    done.rows, done.running = await delete_rows(context.database, user_id, with_items=with_items)
+    done.rows, done.running = await delete_rows(context.database, user_id, kept=kept)
     if context.task_search is not None:
         _, problems = await context.task_search.forget_user(user_id, user_id)
         done.problems += [f"index of tasks: {problem}" for problem in problems]
+
+
+async def _drop_tables(context: Context, user_id: str, done: Erased) -> bool:
+    """Delete the SQL tables of a user. Return False, and add the reason to the problems, if this fails."""
+    storage, sql = context.storage, context.sql
+    try:
+        stored = Stored() if storage is None else await storage.stored(user_id)
+        if sql is None and stored.name is not None:
+            raise TablesUnavailable("they cannot be opened here")
+        if sql is not None:
+            await sql.drop(user_id)
+    except SymbiontError as error:
+        done.problems.append(f"tables: {error.line()}")
+        return False
+    done.tables = stored.tables
+    return True
 
 
 async def _open_collection(context: Context, problems: list[str]) -> bool:

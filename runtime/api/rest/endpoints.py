@@ -113,8 +113,14 @@ def resource_path(path: str) -> str | None:
 
 _ABSENT: Final = ("not_found",)
 _LIMITED: Final = ("budget_exceeded",)
+_FULL: Final = ("quota_exceeded",)
 _RATED: Final = ("rate_limited",)
-_LIMITED_TOOLS: Final = {"agent_chat": _LIMITED, "summarize": _LIMITED, "task_create": _RATED}
+_LIMITED_TOOLS: Final = {
+    "agent_chat": _LIMITED,
+    "summarize": _LIMITED,
+    "agent_memory_sql": _FULL,
+    "task_create": _RATED,
+}
 """The problems of tools that a limit of an agent or a user may refuse."""
 
 
@@ -152,6 +158,9 @@ _MEMORY = "/v1/memory"
 _AGENT = f"{_MEMORY}/{{agent}}"
 _COLLECTIONS = "/v1/collections"
 _ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
+_TABLES = "/v1/tables"
+_KV = "/v1/kv"
+_ENTRY = f"{_KV}/entries/{{key}}"
 _TASKS = "/v1/tasks"
 _TASK = f"{_TASKS}/{{task_id}}"
 _APPROVALS = "/v1/approvals"

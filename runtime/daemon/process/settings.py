@@ -18,6 +18,7 @@ from runtime.errors import UsageError
 from runtime.identity.user_settings import Tier
 from runtime.models.budgets.limits import Limits, in_nano
 from runtime.switches import SWITCHES, Switches
+from runtime.tables.quota import TIERS, Quota, read_quota
 from runtime.tasks.rate import PER_HOUR
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
@@ -128,6 +129,13 @@ class ProcessSettings(BaseSettings):
     tasks_per_hour: int = Field(
         PER_HOUR, ge=0, le=1_000_000_000, description="tasks that a user may create in an hour; 0: no limit"
     )
+    tier: Tier = Field("free", description="tier of a user who has none of their own")
+    tier_free: QuotaText = Field(
+        str(TIERS["free"]),
+        description="what a user of the tier `free` may store; a limit that is not named keeps its default",
+    )
+    tier_pro: QuotaText = Field(str(TIERS["pro"]), description="the same of the tier `pro`")
+    tier_enterprise: QuotaText = Field(str(TIERS["enterprise"]), description="the same of the tier `enterprise`")
     trusted_proxies: int = Field(0, ge=0, le=16, description="number of trusted proxies in front of the listener")
     address_per_minute: int = Field(
         120,

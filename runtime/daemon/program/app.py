@@ -59,8 +59,11 @@ from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
+from runtime.tables.sql_database import SqlDatabase
+from runtime.tables.storage import UserStorage
 from runtime.tasks.index import TaskItems
 from runtime.tasks.store import TaskStore
+from runtime.tool_groups import groups_of
 from runtime.tool_servers.approvals import Approvals
 from runtime.tool_servers.logins import Logins
 from runtime.tool_servers.registry import ServerRegistry
@@ -114,7 +117,8 @@ class App:
             of_users=settings.user_limits,
             waits=self._waits_at_limit,
         )
-        self.storage = UserStorage(database, clock, self.user_settings, TIERS, "free")
+        self.storage = UserStorage(database, clock, self.user_settings, settings.tiers, settings.tier)
+        self.sql: SqlDatabase | None = None
         calls = CallContext(Services(clock), self._record_call, clock, self.budgets.reserve)
         self.pools = ResourcePools(calls=calls)
         self.generation = nothing_loaded()
@@ -239,6 +243,7 @@ class App:
             declared_blocks=self._declared_blocks,
             budgets=self.budgets,
             storage=self.storage,
+            sql=self.sql,
             recall=self.generation.recall,
             tasks=self.tasks,
             task_search=self.generation.tasks,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.identity.caller import Forbidden
 from runtime.tables.errors import ReadOnlyStatement
+from runtime.tables.statement import seems_to_read
 from runtime.tables.storage import used_percent
 from runtime.tools.context import Context
 from runtime.tools.tables.access import tables_of
-from runtime.tools.tables.statement import seems_to_read
 from runtime.tools.tables.types import Query, SqlResult, SqlSchema, TableColumn, UserTable, Values
 
 
@@ -21,16 +20,18 @@ async def agent_memory_sql(context: Context, query: Query, params: Values = None
     `agent_memory_schema` tells the dialect and the tables.
     """
     sql, storage = tables_of(context)
-    user_id = context.caller.user_id
+    caller, user_id = context.caller, context.caller.user_id
     storage.touch(user_id)
     quota = await storage.quota(user_id)
-    read_only = only_reads({"query": query}) or not context.caller.may("write")
+    may_change = caller.may("write") and not (caller.tools is not None and caller.tools.read_only)
+    read_only = not may_change or only_reads({"query": query})
     try:
         done = await sql.run(user_id, query, () if params is None else params, quota, read_only=read_only)
     except ReadOnlyStatement:
-        if context.caller.may("write"):
-            raise
-        raise Forbidden("write") from None
+        if not may_change:
+            caller.need("write")
+            caller.need_tool("tables", "this statement", read_only=False)
+        raise
     return SqlResult(
         columns=list(done.columns),
         rows=[dict(zip(done.columns, row, strict=True)) for row in done.rows],

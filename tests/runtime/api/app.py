@@ -35,6 +35,10 @@ from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.switches import ALL_ON
+from runtime.tables.quota import TIERS
+from runtime.tables.sql_database import SqlDatabase
+from runtime.tables.sqlite.database import SqliteTables
+from runtime.tables.storage import UserStorage
 from runtime.tasks.store import TaskStore
 from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
@@ -120,10 +124,11 @@ class App:
                 return memory
 
             found = {block.name: await opened(block) for block in blocks or (NOTES,)}
-            before = self.memories
-            self.memories = memories_of({**before, **found}, lambda: opened(COLLECTION))
+            before, tables = (self.memories, self.sql), SqliteTables(self.database, root, self.storage)
+            stack.push_async_callback(tables.close)
+            self.memories, self.sql = memories_of({**before[0], **found}, lambda: opened(COLLECTION)), tables
             yield self
-            self.memories = before
+            self.memories, self.sql = before
 
     async def user(self, name: str) -> str:
         """Return the id of the user `name`, who is added if missing."""

@@ -94,6 +94,8 @@ PARAMETERS = {
     "agent_conversation_list": ("agent", "subject", "limit", "cursor", "user"),
     "agent_conversation_show": ("conversation_id", "agent", "user"),
     "agent_list": ("user",),
+    "agent_memory_schema": (),
+    "agent_memory_sql": ("query", "params"),
     "agent_memory_delete": ("key", "tags"),
     "agent_memory_get": ("key", "tags", "limit", "cursor"),
     "agent_memory_kv_export": ("limit", "cursor"),
@@ -166,6 +168,12 @@ PARAMETERS = {
     "standing_approval_list": ("agent", "user"),
     "standing_approval_revoke": ("standing_id",),
     "summarize": ("time_range", "project_id", "tags", "model", "collection"),
+    "database.grants": ("pool", "strict"),
+    "tables.insert": ("table", "columns", "rows", "user"),
+    "tables.page": ("table", "after", "user"),
+    "tables.run": ("query", "params", "user"),
+    "tables.schema": ("user",),
+    "tables.status": (),
     "task_bulk_update": ("task_ids", "status", "tags_add", "tags_remove"),
     "task_complete": ("task_id",),
     "task_create": ("title", "description", "priority", "due_date", "tags"),
@@ -217,6 +225,9 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
     "task_ids": [ID],
     "conversation_id": ID,
     "items": [],
+    "table": "x",
+    "columns": ["x"],
+    "rows": [["x"]],
     "key": "x",
     "label": "human",
     "value": "x",
@@ -229,9 +240,7 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
 def structure(daemon: Daemon) -> dict[str, int]:
     """Return the number of rows of each table that no query may change."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
-    changing |= {"items", "item_parts", "blocks", "block_versions", "threads"}
-    changing |= {"tasks", "task_tags", "task_changes", "task_parts", "task_creations"}
-    changing |= {"items", "item_parts", "blocks", "block_versions", "threads"}
+    changing |= {"items", "item_parts", "blocks", "block_versions", "threads", "kv", "kv_tags", "user_storage"}
     changing |= {"tasks", "task_tags", "task_changes", "task_parts", "task_creations", "task_feeds"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 

@@ -26,6 +26,11 @@ async def schema(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     return await _called(context, "agent_memory_schema", parameters)
 
 
+async def status(context: AdminContext, _parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return why users have no SQL tables in `problem`; null if they have."""
+    return {"problem": context.no_tables}
+
+
 async def page(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return rows of `table` of `user`, from where the page before says in `after`. Blobs are objects with `base64`."""
     sql, _ = tables_of(context)

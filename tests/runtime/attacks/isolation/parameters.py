@@ -44,36 +44,16 @@ NAMING: Final[Mapping[str, Named]] = {
 
 PLAIN: Final = frozenset(
     {
-        *("after", "agent", "all_tags", "always", "author", "by", "clear", "collection", "compaction_threshold"),
-        *("confidence", "content", "cursor", "day", "decided", "description", "dimension", "dry_run", "due_date"),
-        *("enabled", "force", "gates", "git_commit"),
-        *("input", "insecure_allow_unverified", "is_active", "items", "label", "limit", "line", "max_tokens"),
-        *("max_words", "memory", "memory_type", "metadata", "model", "name", "new", "offset", "old", "order"),
-        *(
-            "overlap",
-            "preferences",
-            "priority",
-            "provider",
-            "query",
-            "query_text",
-            "reason",
-            "replace",
-            "risk_tier",
-            "score_threshold",
-        ),
-        *(
-            "session_id",
-            "since",
-            "source_memory",
-            "sources",
-            "status",
-            "strategy",
-            "system_prompt",
-            "tags_add",
-            "tags_all",
-        ),
-        *("tags_remove", "target"),
-        *("task", "text", "time_range", "title", "tokens", "type", "until", "value", "version", "wait"),
+        *("after", "agent", "all_tags", "always", "author", "by", "clear", "collection"),
+        *("compaction_threshold", "confidence", "content", "cursor", "day", "decided", "description"),
+        *("dimension", "dry_run", "due_date", "enabled", "expires_at", "force", "gates", "git_commit"),
+        *("if_version", "input", "insecure_allow_unverified", "is_active", "items", "label", "limit"),
+        *("line", "max_tokens", "max_words", "memory", "memory_type", "metadata", "model", "name", "new"),
+        *("offset", "old", "order", "overlap", "params", "preferences", "priority", "provider", "query"),
+        *("query_text", "reason", "replace", "risk_tier", "score_threshold", "session_id", "since"),
+        *("source_memory", "sources", "status", "strategy", "system_prompt", "tags_add", "tags_all"),
+        *("tags_remove", "target", "task", "text", "time_range", "title", "tokens", "type", "until"),
+        *("value", "version", "wait"),
     }
 )
 """Parameters that name nothing of one user: agents, memories and collections belong to the program. A cursor is

@@ -141,6 +141,8 @@ class World:
             self.made("agent_block_edit", **block, value=WORD, version=version)
         self.made("agent_config_edit", agent="reviewer", preferences={"likes": WORD})
         self.made("agent_config_edit", agent="planner", enabled=False)
+        self.made("agent_memory_sql", query="CREATE TABLE notes (note TEXT)")
+        self.made("agent_memory_sql", query="INSERT INTO notes VALUES (?)", params=[WORD])
         for key in (KEY, EXAMPLE_KEY):
             self.made("agent_memory_set", key=key, value=WORD, tags=[TAG])
         thread = self.made("agent_conversation_create", agent="reviewer", title=WORD)["conversation_id"]

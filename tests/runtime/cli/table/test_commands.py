@@ -227,7 +227,7 @@ def test_the_tables_of_another_user_do_not_exist(daemon: Daemon) -> None:
 
 
 def test_commands_work_without_a_daemon(tmp_path: Path) -> None:
-    make(tmp_path, {})
+    make(tmp_path, os.environ, tmp_path)
     good(symbi("table", "sql", "CREATE TABLE t (a INTEGER)", root=tmp_path))
     good(symbi("table", "import", "-", "t", root=tmp_path, input="a\n1\n2\n"))
     done = symbi("table", "shell", root=tmp_path, input="SELECT sum(a) AS total FROM t;\nDELETE FROM t;")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from runtime.tables.statement import seems_to_read
 from runtime.tools import TOOLS
-from runtime.tools.tables.statement import seems_to_read
 
 
 @pytest.mark.parametrize(
