@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_READS: Final = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*+(SELECT|VALUES|WITH)\b", re.IGNORECASE | re.DOTALL)
+_READS: Final = re.compile(
+    r"(?>(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*)(SELECT|VALUES|WITH)\b", re.IGNORECASE | re.DOTALL
+)
 _CHANGES: Final = re.compile(r"\b(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
 
 

@@ -78,7 +78,7 @@ async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(app: App
     program(tmp_path, RECORDER + "memory default {}\n")
     assert await app.reload()
     assert app.generation.memories["collection"].store is store
-    assert len(app.pools.stores) == 2
+    assert len(app.pools.stores) == 3, "two memories, and the search of tasks"
     program(tmp_path, RECORDER + "memory collection {\n    store collection\n}\nmemory default {}\n")
     assert await app.reload()
     assert (await app.generation.memories.collection()).store is store

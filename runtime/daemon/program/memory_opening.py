@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dslc.blocks.memory import Memory
+from dslc.blocks.memory import Memory, Summarize
 from dslc.blocks.variant import Variant
 from dslc.program import Program
 from runtime.daemon.process.embedding_environment import DEFAULT_MODEL, NONE, Environment
@@ -33,9 +33,10 @@ from runtime.switches import AGENTS, ALL_ON, EMBEDDING, Switches
 from runtime.tasks.index import TaskItems
 from runtime.tool_servers.connection import ServerConnection
 
-RECALL: Final = Memory(name="recall", store=Variant(name="recall"))
+_NO_SUMMARIES: Final = Summarize(model=Variant(name=NONE))
+RECALL: Final = Memory(name="recall", store=Variant(name="recall"), summarize=_NO_SUMMARIES)
 """The search of what was said in threads. No program can name it."""
-TASKS: Final = Memory(name="tasks", store=Variant(name="tasks"))
+TASKS: Final = Memory(name="tasks", store=Variant(name="tasks"), summarize=_NO_SUMMARIES)
 """The search of the tasks of users. No program can name it."""
 
 

@@ -75,7 +75,8 @@ def test_keys_are_rotated_saved_and_put_back(tmp_path: Path) -> None:
     found = shown(root, "key", "import", str(elsewhere))
     assert found["added"] > 0
     assert found["left_out"] == 0
-    again = {"added": 0, "there": found["added"], "left_out": 2}
+    # It lacks the key that indexes got when a user was removed.
+    again = {"added": 0, "there": found["added"] - 1, "left_out": 2}
     assert shown(root, "key", "import", str(older)) == again
     assert {each["user"] for each in shown(root, "key", "status")["most_used"]} >= {"owner"}
     with running(tmp_path, "program") as daemon:

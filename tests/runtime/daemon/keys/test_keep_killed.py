@@ -22,7 +22,7 @@ from runtime.database.drivers.key_stores import SqliteKeys
 from runtime.database.keys import tables
 from runtime.database.keys.ring import KeyRing
 from runtime.database.resealing import SETTLED_MS, Resealing, SealedTable
-from runtime.database.schema import webhooks
+from runtime.database.schema import task_feeds, webhooks
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
@@ -32,8 +32,8 @@ from tests.databases import migrated
 from tests.lanes import first_of
 from tests.runtime.database.keys.sealed_rows import TABLES, fill, opened, prefixes
 
-KEPT = [table for table in TABLES if table is not webhooks]
-"""Webhooks of a user are removed in any case."""
+KEPT = [table for table in TABLES if table not in (webhooks, task_feeds)]
+"""Webhooks and the calendar feed of a user are removed in any case."""
 
 
 class Killed(BaseException):

@@ -19,6 +19,8 @@ from runtime.secrets import generated, resolve
 from runtime.secrets.backend import SecretContext
 from runtime.tables.kv.store import KvStore
 from runtime.tasks.feeds import TaskFeeds
+from runtime.tasks.store import TaskStore
+from runtime.tasks.task import Actor
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.events.log import EventLog, RunEvent
 from runtime.threads.inputs import Inputs
@@ -51,8 +53,8 @@ class Product:
         self.webhooks, self.logins = DynamicWebhooks(database, clock), Logins(database, clock)
         self.items, self.events = SqlCollectionStore("notes", database, clock), EventLog(database, clock)
         self.kv = KvStore(database, clock, storage_of(database, clock), "owner")
-        self.feeds = TaskFeeds(database, clock)
-        self.thread, self.run = "", ""
+        self.feeds, self.tasks = TaskFeeds(database, clock), TaskStore(database, clock)
+        self.thread, self.run, self.task = "", "", ""
 
     async def store(self) -> None:
         """Store something everywhere, and change it where it can be changed."""
@@ -78,6 +80,8 @@ class Product:
         await self.logins.put("linear", "https://linear.example", {"token": "t"})
         await self.feeds.open("owner")
         await self.feeds.rotate("owner")
+        self.task = (await self.tasks.create("owner", Actor("user"), title="Call Ada")).id
+        await self.tasks.update("owner", self.task, {"description": "about tea"}, Actor("user"))
         [item] = await self.items.append([fact("Ada likes tea")])
         await self.items.edit(item.memory_id, "Ada likes coffee", agent_id=item.agent_id)
         event = RunEvent(self.run, "agent.message", {"text": "said"})
@@ -104,6 +108,7 @@ class Product:
             ),
             (await self.kv.get("the name"), await self.kv.page(["the tag"], most_bytes=1000)),
             (await self.feeds.open("owner")).token,
+            (await self.tasks.get("owner", self.task), await self.tasks.history("owner", self.task)),
             [each.data for each in (await self.events.page("owner", 0)).events],
             await RunLog(self.database, self.clock, self.run, 2).step("one", {"a": 1}, _never),
         ]

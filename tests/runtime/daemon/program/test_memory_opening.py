@@ -19,8 +19,10 @@ from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.item import Item
 from runtime.memory.store import Store
+from runtime.search.embedding import default_embedding
 from runtime.search.question import Question
 from runtime.secrets.backend import SecretContext
+from runtime.tasks.index import TaskItems
 from tests.databases import migrated
 from tests.runtime.memory.texts import fact
 
@@ -69,9 +71,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def opened(world: World) -> list[int]:
-    """Return the number of open stores, indexes and embeddings."""
+    """Return the number of open stores, indexes and embeddings, without those of the search of tasks."""
     of = world.opening.pools
-    return [len(of.stores), len(of.indexers), len(of.embedders)]
+    tasks = TaskItems(world.opening.context.database, SYSTEM).identity
+    return [
+        sum(key != tasks for key in of.stores._entries),
+        sum(key[0] != tasks for key in of.indexers._entries),
+        sum(key[0] != default_embedding() for key in of.embedders._entries),
+    ]
 
 
 def memory(settings: str, name: str = "notes") -> str:
