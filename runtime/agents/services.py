@@ -70,7 +70,6 @@ class AgentServices:
         self.open_calls = OpenCalls(database, self.messages, self.approvals)
         self.inputs = Inputs(database, clock, on_ended=self.note_ends)
         self.urgent_tasks = UrgentTasks(database, clock)
-        self.urgent_tasks = UrgentTasks(database, clock)
         self.events = RunEvents()
         self.event_log = EventLog(database, clock)
         self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, select
 
@@ -39,8 +40,25 @@ class UserSettings(NamedTuple):
     storage: int | None = None
     time_zone: str | None = None
 
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The time zone; None for that of the machine."""
+        try:
+            return None if self.time_zone is None else ZoneInfo(self.time_zone)
+        except (ValueError, OSError, KeyError):
+            # The database of time zones of another machine knew it.
+            return None
+
 
 _COLUMNS: Final = UserSettings._fields
+
+
+async def read_settings(database: Database, user_id: str) -> UserSettings:
+    """Return the settings of a user as they are stored now. Raises `Unavailable`."""
+    query = select(*(user_settings.c[name] for name in _COLUMNS)).where(user_settings.c.user_id == user_id)
+    async with database.read() as connection:
+        row = (await connection.execute(query)).first()
+    return UserSettings() if row is None else UserSettings(*row)
 
 
 class UserSettingsStore:
@@ -57,10 +75,7 @@ class UserSettingsStore:
         at, known = self._read.get(user_id, (-FRESH_SECONDS, UserSettings()))
         if now - at < FRESH_SECONDS:
             return known
-        query = select(*(user_settings.c[name] for name in _COLUMNS)).where(user_settings.c.user_id == user_id)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).first()
-        found = UserSettings() if row is None else UserSettings(*row)
+        found = await read_settings(self._database, user_id)
         self._read[user_id] = now, found
         self._read.move_to_end(user_id)
         if len(self._read) > _KEPT:

@@ -7,11 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import select
-
 from runtime.clock import rfc3339
-from runtime.database.connection import Database
-from runtime.database.schema import user_settings
 from runtime.errors import UsageError
 from runtime.tasks.task import Due
 
@@ -20,18 +16,6 @@ _TIME: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?P<offset>Z|[+-]\d{2}:\d{2})?", re.ASCII
 )
 _HINT: Final = "write a date (2026-12-01) or a time (2026-12-01T09:00:00Z, 2026-12-01T09:00:00+01:00)"
-
-
-async def time_zone(database: Database, user_id: str) -> ZoneInfo | None:
-    """Return the time zone of a user; None for that of the machine. Raises `Unavailable`."""
-    query = select(user_settings.c.time_zone).where(user_settings.c.user_id == user_id)
-    async with database.read() as connection:
-        name = (await connection.execute(query)).scalar_one_or_none()
-    try:
-        return None if name is None else ZoneInfo(name)
-    except (ValueError, OSError, KeyError):
-        # The database of time zones of another machine knew it.
-        return None
 
 
 def read_due(text: str, zone: ZoneInfo | None) -> Due:

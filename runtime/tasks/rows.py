@@ -16,7 +16,7 @@ from runtime.tasks.task import Actor, Due, FieldChange, Task, TaskChange, Value
 COLUMNS: Final = tuple(column.name for column in tasks.columns)
 CHANGE_COLUMNS: Final = tuple(column.name for column in task_changes.columns)
 
-_EPOCH: Final = date(1970, 1, 1)
+EPOCH: Final = date(1970, 1, 1)
 _READ_AS_THEY_ARE: Final = tuple(name for name in COLUMNS if name not in {"due_at", "due_day", "tags", "content"})
 
 
@@ -33,7 +33,7 @@ class TaskRows:
         fields: dict[str, Any] = {name: getattr(task, name) for name in _READ_AS_THEY_ARE}
         due = task.due
         fields["due_at"] = None if due is None else due.at
-        fields["due_day"] = None if due is None or due.day is None else (due.day - _EPOCH).days
+        fields["due_day"] = None if due is None or due.day is None else (due.day - EPOCH).days
         fields["tags"] = json.dumps(task.tags, ensure_ascii=False)
         fields["content"] = self._content.close(content, row=task.id, user_id=task.user_id, version=task.version)
         return tuple(fields[name] for name in COLUMNS)
@@ -44,7 +44,7 @@ class TaskRows:
         sealed, tags = fields.pop("content"), json.loads(fields.pop("tags"))
         at, day = fields.pop("due_at"), fields.pop("due_day")
         opened = self._content.open(sealed, row=fields["id"], user_id=fields["user_id"], version=fields["version"])
-        due = None if at is None else Due(at, None if day is None else _EPOCH + timedelta(days=day))
+        due = None if at is None else Due(at, None if day is None else EPOCH + timedelta(days=day))
         return Task(**fields, **json.loads(opened), due=due, tags=tuple(tags))
 
     def change_row(self, task: Task, changes: Mapping[Any, tuple[Value, Value]], actor: Actor) -> tuple[Any, ...]:

@@ -43,8 +43,7 @@ class TaskTransaction:
             current = running_attempts(connection, [actor.run_id])
             if current.get(actor.run_id) != actor.attempt:
                 raise Superseded(f"run {actor.run_id} continues elsewhere")
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_lock(user_id)})")
+        lock_tasks(connection, user_id)
         if not users.exists(connection, user_id):
             raise NotFound("there is no such user any more")
         self._connection = connection
@@ -192,6 +191,8 @@ class TaskTransaction:
         )
 
 
-def _lock(user_id: str) -> int:
-    """Return the number of the advisory lock of a user's tasks (PostgreSQL)."""
-    return int.from_bytes(hashlib.sha256(f"symbiont tasks {user_id}".encode()).digest()[:8], signed=True)
+def lock_tasks(connection: Connection, user_id: str) -> None:
+    """Let other transactions on the tasks of a user wait for the end of this one."""
+    if connection.dialect.name == "postgresql":
+        number = int.from_bytes(hashlib.sha256(f"symbiont tasks {user_id}".encode()).digest()[:8], signed=True)
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({number})")

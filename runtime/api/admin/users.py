@@ -24,6 +24,7 @@ from runtime.models.budgets.limits import LIMITS, NANO, LimitName, Total, read_l
 from runtime.suggestions import unknown_name
 from runtime.tables.quota import TIERS, read_storage
 from runtime.tables.storage import Stored, UserStorage, used_percent
+from runtime.tasks.days import move_days
 from runtime.threads.run import BUDGET_EXCEEDED
 from runtime.threads.turns import parking
 
@@ -64,7 +65,7 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 async def change(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Change settings of the user `name`; `default` is that of the process: limits over all agents, a number or `none`;
     the `tier`, and the `storage` instead of that of the tier; the `time_zone`. Turns that wait because of a limit are
-    tried again. Returns the user as `show` does."""
+    tried again, and days at whose end tasks are due end in the new time zone. Returns the user as `show` does."""
     user_id = await users.find(context.database, text(parameters, "name"))
     read: Mapping[str, Callable[[str], int | str | None]] = {
         **{name: partial(_limit, name) for name in LIMITS},
@@ -77,10 +78,13 @@ async def change(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         raise UsageError("nothing is to be set", hint="name a setting, such as --tier or --tokens-per-day")
     now = milliseconds(context.clock)
 
-    def wake(connection: Connection) -> None:
+    def follow(connection: Connection) -> None:
         parking.wake(connection, BUDGET_EXCEEDED, now, user_id=user_id)
+        if (zone := changes.get("time_zone", 0)) != 0:
+            assert not isinstance(zone, int)
+            move_days(connection, user_id, UserSettings(time_zone=zone).zone)
 
-    await context.user_settings.change(user_id, changes, wake)
+    await context.user_settings.change(user_id, changes, follow)
     context.on_queued()
     log.info("user_settings_changed", user_id=user_id, **changes)
     return await _with_limits(context, user_id)

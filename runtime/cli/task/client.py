@@ -64,11 +64,12 @@ def due_text(row: Mapping[str, Any], zone: ZoneInfo | None) -> str:
     due = row["due_date"]
     if due is None:
         return "-"
-    text = _moment(due, zone)
+    text = moment(due, zone)
     return f"overdue {text}" if row["overdue"] else text
 
 
-def _moment(due: str, zone: ZoneInfo | None) -> str:
+def moment(due: str, zone: ZoneInfo | None) -> str:
+    """Return a due date, as a person reads it."""
     if "T" not in due:
         return f"{date.fromisoformat(due):%a %Y-%m-%d}"
     return f"{datetime.fromisoformat(due).astimezone(zone):%a %Y-%m-%d %H:%M}"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import click
 
 from runtime.cli.client import find_root
-from runtime.cli.task.client import OPEN, PRIORITIES, STATUSES, TaskClient, due_text, short_ids, style
+from runtime.cli.task.client import OPEN, PRIORITIES, STATUSES, TaskClient, due_text, moment, short_ids, style
 from runtime.cli.terminal.output import (
     json_option,
     local_time,
@@ -59,7 +61,7 @@ def list_(
         zone = client.zone()
         if search is None:
             rows, left = _listed(client, statuses, tags)
-            rows.sort(key=_order)
+            rows.sort(key=partial(_order, zone))
         else:
             rows, left = _found(client, search, statuses, tags), False
     wanted = [row for row in rows if priority in (None, row["priority"])]
@@ -104,18 +106,22 @@ def _listed(
 
 def _found(client: TaskClient, words: str, statuses: Sequence[str | None], tags: Sequence[str]) -> list[dict[str, Any]]:
     given = {"query": words, "tags": list(tags), "limit": PAGE}
-    if len(statuses) == 1:
-        given["status"] = statuses[0]
-    answer = client.read("task_search", given)
-    for note in answer.get("notes", ()):
+    answer = client.read("task_search", given if len(statuses) > 1 else {**given, "status": statuses[0]})
+    for note in answer["notes"]:
         click.echo(f"symbi: {printable(note)}", err=True)
-    return [row for row in answer["tasks"] if len(statuses) == 1 or row["status"] in statuses]
+    rows = answer["tasks"]
+    if len(statuses) > 1 and len(rows) == PAGE:
+        # The others may be hidden by tasks of another status that fit better.
+        for status in statuses:
+            rows += client.read("task_search", {**given, "status": status})["tasks"]
+    # One that changes meanwhile may be found twice.
+    return [row for row in {row["task_id"]: row for row in rows}.values() if {None, row["status"]} & {*statuses}]
 
 
-def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _order(zone: ZoneInfo | None, row: Mapping[str, Any]) -> tuple[Any, ...]:
     # A day is due at its end: after the times of that day.
     due = row["due_date"]
-    at = "~" if due is None else due if "T" in due else f"{due}T~"
+    at = "~" if due is None else local_time(due, zone) if "T" in due else f"{due}~"
     return row["status"] not in OPEN, not row["overdue"], at, PRIORITIES.index(row["priority"]), row["task_id"]
 
 
@@ -138,8 +144,8 @@ def show(task_id: str, user: str | None, root: Path | None, as_json: bool) -> No
         ("priority", row["priority"]),
         ("due", due_text(row, zone)),
         ("tags", " ".join(row["tags"])),
-        ("created", f"{local_time(row['created_at'])} by {_who(row['source'], row['created_by_agent'])}"),
-        ("completed", row["completed_at"] and local_time(row["completed_at"])),
+        ("created", f"{local_time(row['created_at'], zone)} by {_who(row['source'], row['created_by_agent'])}"),
+        ("completed", row["completed_at"] and local_time(row["completed_at"], zone)),
     )
     click.secho(one_line(row["title"]), bold=True)
     for name, value in about:
@@ -148,7 +154,7 @@ def show(task_id: str, user: str | None, root: Path | None, as_json: bool) -> No
     if row["description"]:
         click.echo(f"\n{printable(row['description'])}")
     click.secho("\nhistory", bold=True)
-    for line in _history(row["history"]):
+    for line in _history(row["history"], zone):
         click.echo(one_line(line))
 
 
@@ -156,21 +162,25 @@ def _who(source: str, agent: str | None) -> str:
     return f"the agent {agent}" if agent else {"agent": "an assistant", "user": "a person"}.get(source, source)
 
 
-def _history(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _history(entries: Sequence[Mapping[str, Any]], zone: ZoneInfo | None) -> Iterator[str]:
     for entry in entries:
-        who = _who(entry["source"], entry["agent"])
+        at, who = local_time(entry["at"], zone), _who(entry["source"], entry["agent"])
         if entry["version"] == 1:
-            yield f"{local_time(entry['at'])}  created by {who}"
+            yield f"{at}  created by {who}"
             continue
         changes = ", ".join(
-            f"{each['field']}: {_value(each['before'])} → {_value(each['after'])}" for each in entry["changes"]
+            f"{each['field']}: {_value(each, 'before', zone)} → {_value(each, 'after', zone)}"
+            for each in entry["changes"]
         )
-        yield f"{local_time(entry['at'])}  {who}: {changes}"
+        yield f"{at}  {who}: {changes}"
 
 
-def _value(value: str | Sequence[str] | None) -> str:
+def _value(change: Mapping[str, Any], which: str, zone: ZoneInfo | None) -> str:
+    value: str | Sequence[str] | None = change[which]
     if not value:
         return "none"
+    if change["field"] == "due_date":
+        return moment(str(value), zone)
     text = value if isinstance(value, str) else " ".join(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

@@ -76,10 +76,10 @@ def add(
 @json_option
 def done(names: tuple[str, ...], user: str | None, root: Path | None, as_json: bool) -> None:
     """Mark the tasks ID as completed: all of them, or none if one cannot be."""
+    if len(names) > _MOST_TOGETHER:
+        raise UsageError(f"at most {_MOST_TOGETHER} tasks are completed together")
     with TaskClient(find_root(root), user) as client:
         ids = client.ids(names)
-        if len(ids) > _MOST_TOGETHER:
-            raise UsageError(f"at most {_MOST_TOGETHER} tasks are completed together")
         answer = client.write("task_bulk_update", {"task_ids": ids, "status": "completed"})
     if as_json:
         print_json(answer)

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,9 +119,9 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", " ").replace("\t", " ")
 
 
-def local_time(text: str) -> str:
-    """Return a time in RFC 3339 as local time."""
-    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+def local_time(text: str, zone: tzinfo | None = None) -> str:
+    """Return a time in RFC 3339 as the time in `zone`; None: that of the machine."""
+    return datetime.fromisoformat(text).astimezone(zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def with_zone(text: str | None) -> str | None:

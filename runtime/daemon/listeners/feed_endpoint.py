@@ -34,7 +34,7 @@ _FORMS: Final[Mapping[str, Form]] = MappingProxyType({"": "todos", "as=todos": "
 _KEPT: Final = 10_000
 """Feeds whose time of change is known."""
 _AT_ONCE: Final = 2
-"""Calendars that are written at the same time."""
+"""Calendars that are read and written at the same time: each may have 20 MB of descriptions."""
 _HEADERS: Final = MappingProxyType(
     {
         # A client may keep it, and asks each time whether it changed.
@@ -83,13 +83,13 @@ class FeedEndpoint:
         form = _FORMS.get(request.rel_url.raw_query_string)
         if form is None:
             raise Problem("malformed", "a feed has only the parameter as=events")
-        content = await self._feeds.content(user)
-        tag = content.tag(form)
-        changed = self._changed_at(user, form, tag)
-        headers = {**_HEADERS, "ETag": tag, "Last-Modified": changed}
-        if _is_known(request, tag, changed):
-            return web.Response(status=304, headers=headers)
         async with self._writing:
+            content = await self._feeds.content(user)
+            tag = content.tag(form)
+            changed = self._changed_at(user, form, tag)
+            headers = {**_HEADERS, "ETag": tag, "Last-Modified": changed}
+            if _is_known(request, tag, changed):
+                return web.Response(status=304, headers=headers)
             body = await asyncio.to_thread(self._feeds.calendar, content, form)
         return web.Response(body=body, headers={**headers, "Content-Type": CONTENT_TYPE})
 

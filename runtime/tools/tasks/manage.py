@@ -7,7 +7,8 @@ from typing import Any
 
 from runtime.clock import milliseconds
 from runtime.errors import UsageError
-from runtime.tasks.due import read_due, time_zone
+from runtime.identity.user_settings import read_settings
+from runtime.tasks.due import read_due
 from runtime.tasks.errors import OK
 from runtime.tasks.store import TaskStore
 from runtime.tasks.task import Actor, Due, TaskFilter
@@ -176,6 +177,6 @@ async def _due(context: Context, text: str | None) -> Due | None:
     if text is None:
         return None
     try:
-        return read_due(text, await time_zone(context.database, context.caller.user_id))
+        return read_due(text, (await read_settings(context.database, context.caller.user_id)).zone)
     except UsageError as error:
         raise wrong("due_date", str(error), hint=error.hint) from None

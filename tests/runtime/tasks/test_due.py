@@ -14,7 +14,8 @@ from sqlalchemy import insert
 from runtime.database.connection import Database
 from runtime.database.schema import user_settings
 from runtime.errors import UsageError
-from runtime.tasks.due import read_due, shown, time_zone
+from runtime.identity.user_settings import read_settings
+from runtime.tasks.due import read_due, shown
 from runtime.tasks.task import Due
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -70,10 +71,9 @@ def test_what_is_neither_is_refused_with_examples(text: str) -> None:
 
 
 async def test_the_time_zone_is_that_of_the_settings(database: Database) -> None:
-    assert await time_zone(database, "owner") is None
+    assert (await read_settings(database, "owner")).zone is None
     for user, name in (("owner", "Europe/Berlin"), ("other", "Nowhere/Else"), ("third", "../etc/passwd")):
         row = insert(user_settings).values(user_id=user, time_zone=name, updated_at=0)
         await database.transact(lambda connection, row=row: connection.execute(row))  # type: ignore[misc]
-    assert await time_zone(database, "owner") == BERLIN
-    assert await time_zone(database, "other") is None
-    assert await time_zone(database, "third") is None
+    zones = [(await read_settings(database, user)).zone for user in ("owner", "other", "third")]
+    assert zones == [BERLIN, None, None]

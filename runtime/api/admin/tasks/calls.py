@@ -10,7 +10,7 @@ from runtime.api.admin.agents.lookup import user_of
 from runtime.api.admin.parameters import text, unicode
 from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
-from runtime.tasks.due import time_zone
+from runtime.identity.user_settings import read_settings
 from runtime.tasks.names import find_task
 from runtime.tools.toolset import ALL_TOOLS
 
@@ -48,5 +48,5 @@ async def find(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
 
 async def zone(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the time zone of the user `user`, a name of the IANA database; null for that of the machine."""
-    found = await time_zone(context.database, await user_of(context, parameters))
+    found = (await read_settings(context.database, await user_of(context, parameters))).zone
     return {"time_zone": None if found is None else str(found)}

@@ -68,9 +68,12 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
             victim = make_victim(daemon)
             serve(victim, served)
             until(lambda: ended(victim), what="the runs of the other user")
+            victim.alone = [payload.name for payload in PAYLOADS if payload.where == "task"]
+            for name in victim.alone:
+                victim.operate("users.add", name=name)
             before = victim.foreign()
             list(pool.map(lambda payload: attack(victim, payload), PAYLOADS))
             until(lambda: len(victim.runs()) >= len(PAYLOADS) and ended(victim), what="the runs")
-            threads = [victim.messages(run["thread"]) for run in victim.runs().values()]
+            threads = [victim.messages(run) for run in victim.runs().values()]
             named = {found[1]: each for each in threads if each and (found := RUN.search(str(each[0])))}
             yield Attacked(victim, obeying, model.bodies, named, before, victim.foreign())

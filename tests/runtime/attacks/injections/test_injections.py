@@ -110,8 +110,10 @@ def test_the_tools_of_the_list_did_run(attacked: Attacked) -> None:
 
 def test_no_secret_is_in_the_events(attacked: Attacked) -> None:
     events = attacked.victim.events()
-    runs = {payload.name: attacked.messages[payload.name][0]["run"] for payload in PAYLOADS}
-    assert {*runs.values()} <= {event["data"]["run"] for event in events}
+    # Those of other users are not told.
+    owned = [payload.name for payload in PAYLOADS if payload.name not in attacked.victim.alone]
+    runs = {attacked.messages[name][0]["run"] for name in owned}
+    assert runs <= {event["data"]["run"] for event in events}
     text = json.dumps(events, ensure_ascii=False)
     assert {what for what, secret in attacked.victim.secrets.items() if secret in text} == set()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -44,6 +44,7 @@ agent careful {{
     tools [{tools}]
     confirm [archival_insert]
 }}
+agent teller {{ memory notes model scripted main true max_steps 12 tools [{tools}] }}
 agent keeper {{
     memory notes
     model scripted
@@ -57,10 +58,12 @@ agent keeper {{
 
 @dataclass
 class Victim:
-    """`known`: what the other user has, as an attacker may know it. `secrets`: what must be said nowhere."""
+    """`known`: what the other user has, as an attacker may know it. `secrets`: what must be said nowhere. `alone`: the
+    names of users with a payload each."""
 
     daemon: Daemon
     token: str
+    alone: Sequence[str] = ()
     known: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
@@ -76,6 +79,11 @@ class Victim:
         sent = operate(self.daemon, "chat.send", {"agent": agent, "thread": thread, "message": message})
         assert sent.status == 200, sent
 
+    def operate(self, operation: str, /, **given: Any) -> None:
+        """Call an operation of the admin socket."""
+        answer = operate(self.daemon, operation, given)
+        assert answer.status == 200, (operation, answer)
+
     def tool(self, name: str, /, **given: Any) -> Any:
         """Return the result of a tool that the user calls."""
         answer = ask(self.daemon, self.token, "POST", f"/v1/tools/{name}", given)
@@ -83,13 +91,17 @@ class Victim:
         return answer.json()
 
     def runs(self) -> dict[str, dict[str, Any]]:
-        """Return the runs of both agents by id."""
-        found = operate(self.daemon, "agents.runs", {"limit": 1000}).json()["runs"]
-        return {row["run"]: row for row in found}
+        """Return the runs of all agents by id, with the `user` of each who has one payload alone."""
+        found: dict[str, dict[str, Any]] = {}
+        for user in (None, *self.alone):
+            rows = operate(self.daemon, "agents.runs", {"limit": 1000, "user": user}).json()["runs"]
+            found |= {row["run"]: {**row, "user": user} for row in rows}
+        return found
 
-    def messages(self, thread: str) -> list[dict[str, Any]]:
-        """Return the messages of a thread, oldest first."""
-        answer = operate(self.daemon, "threads.messages", {"thread": thread, "limit": 1000})
+    def messages(self, run: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the messages of the thread of a run, oldest first."""
+        asked = {"thread": run["thread"], "user": run["user"], "limit": 1000}
+        answer = operate(self.daemon, "threads.messages", asked)
         assert answer.status == 200, answer
         found: list[dict[str, Any]] = answer.json()["messages"]
         return found

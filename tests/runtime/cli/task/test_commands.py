@@ -107,6 +107,30 @@ def test_tasks_are_those_of_the_user_that_is_named(daemon: Daemon) -> None:
     refused(daemon.symbi("task", "list", "--user", "nobody"), 2, "nobody")
 
 
+def test_times_and_days_are_those_of_the_user(daemon: Daemon) -> None:
+    def zone(name: str) -> None:
+        assert daemon.symbi("user", "set", "tom", "--timezone", name).returncode == 0
+
+    def listed() -> list[str]:
+        lines = [line for line in daemon.symbi("task", "list", "--user", "tom").stdout.splitlines() if "2030" in line]
+        return [" ".join(line.split()[2:-3]) for line in lines]
+
+    assert daemon.symbi("user", "add", "tom").returncode == 0
+    zone("America/Phoenix")
+    for title, due in (("Day", "2030-12-01"), ("Evening", "2030-12-01 21:00"), ("Next", "2030-12-02 0:30")):
+        assert daemon.symbi("task", "add", title, "--due", due, "--user", "tom").returncode == 0
+    # The end of a day is after its evening, which is on the next day in UTC.
+    assert listed() == ["Sun 2030-12-01 21:00", "Sun 2030-12-01", "Mon 2030-12-02 00:30"]
+    rows = shown(daemon.symbi("task", "list", "--user", "tom", "--json"))["tasks"]
+    assert [row["due_date"] for row in rows] == ["2030-12-02T04:00:00Z", "2030-12-01", "2030-12-02T07:30:00Z"]
+    zone("Asia/Tokyo")
+    assert listed() == ["Sun 2030-12-01", "Mon 2030-12-02 13:00", "Mon 2030-12-02 16:30"]
+    edited = daemon.symbi("task", "edit", rows[0]["task_id"], "--due", "2030-12-03 9:00", "--user", "tom")
+    assert "(due Tue 2030-12-03 09:00)" in edited.stdout
+    history = daemon.symbi("task", "show", rows[0]["task_id"], "--user", "tom").stdout
+    assert "due_date: Mon 2030-12-02 13:00 → Tue 2030-12-03 09:00" in history
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
