@@ -138,3 +138,20 @@ def test_a_run_is_cancelled_through_another_daemon(tmp_path: Path, postgres_url:
         found = shown(one, postgres_url, "thread", "show", run["thread"])["last_messages"]
     assert found[-1]["parts"][0]["name"] == "run_cancelled"
     assert "Too late." not in str(found)
+
+
+@LONG
+def test_two_daemons_tell_an_agent_of_an_urgent_task_once(tmp_path: Path, postgres_url: str) -> None:
+    held = Held(says("Hello."))
+    with ScriptedModel(held, says("Hello again.")) as model:
+        with daemons(model, tmp_path, postgres_url, "one", "two") as [one, two]:
+            shown(one, postgres_url, "task", "add", "Pay the rent", "--priority", "urgent")
+            with asking(one, "First?"):
+                assert held.asked.wait(60)
+                with asking(two, "Second?"):
+                    until(lambda: len(shown(two, postgres_url, "agent", "runs")["runs"]) == 2, what="both runs")
+                    held.going_on.set()
+            [task] = shown(two, postgres_url, "agent", "context")["urgent_tasks"]
+        assert ["Pay the rent" in model.texts(number) for number in range(len(model.bodies))] == [True, False]
+    assert task["said_at"] is not None
+    assert not task["in_context"]
