@@ -12,7 +12,6 @@ from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
 from runtime.database.schema import TASK_IS_OPEN, tasks
 from runtime.identity.user_settings import read_settings
-from runtime.tasks.due import shown
 from runtime.tasks.rows import COLUMNS, TaskRows
 from runtime.tasks.task import Task
 
@@ -32,11 +31,13 @@ _HEAD: Final = (
 
 
 class UrgentTask(NamedTuple):
-    """An urgent or overdue task. `waits`: it was not said today."""
+    """An urgent or overdue task. `waits`: it was not said today. `due`: when it is due, as text: a time in the time
+    zone of the user, with its offset, or a day."""
 
     task: Task
     overdue: bool
     waits: bool
+    due: str | None
 
 
 class Said(NamedTuple):
@@ -73,15 +74,18 @@ class UrgentTasks:
         await self._database.learn_keys(user_id)
         zone = (await read_settings(self._database, user_id)).zone
 
-        def day(at: int) -> object:
+        def local(at: int) -> datetime:
             # Without a zone, that of the machine.
-            return datetime.fromtimestamp(at / 1000, UTC).astimezone(zone).date()
+            return datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
 
-        found = [self._rows.task(row) for row in rows]
-        return [
-            UrgentTask(task, task.is_overdue(now), task.said_at is None or day(task.said_at) != day(now))
-            for task in found
-        ]
+        today = local(now).date()
+
+        def urgent_task(task: Task) -> UrgentTask:
+            waits = task.said_at is None or local(task.said_at).date() != today
+            due = task.due and (task.due.day or local(task.due.at)).isoformat()
+            return UrgentTask(task, task.is_overdue(now), waits, due)
+
+        return [urgent_task(self._rows.task(row)) for row in rows]
 
     async def mark_said(self, user_id: str, task_ids: Sequence[str]) -> None:
         """Record that a context with these tasks was used now. Raises `Unavailable`."""
@@ -108,8 +112,7 @@ def said_of(found: Sequence[UrgentTask], *, tokens: int, count: Callable[[str], 
 
 def _line(urgent: UrgentTask) -> str:
     task = urgent.task
-    due = shown(task.due)
-    when = "" if due is None else f"; overdue since {due}" if urgent.overdue else f"; due {due}"
+    when = f"; {'overdue since' if urgent.overdue else 'due'} {urgent.due}" if urgent.due else ""
     title = " ".join(task.title.split())
     if len(title) > LONGEST_TITLE:
         title = f"{title[:LONGEST_TITLE]}…"

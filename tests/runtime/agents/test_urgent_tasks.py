@@ -177,8 +177,11 @@ async def test_a_run_that_began_without_them_goes_on_without_them(
         assert all("Added later" not in model.texts(number) for number in range(len(model.bodies)))
 
 
-@pytest.mark.parametrize(("zone", "waits"), [("Etc/GMT+8", False), ("Etc/GMT-8", True)])
-async def test_the_day_is_that_of_the_user(tmp_path: Path, zone: str, waits: bool) -> None:
+@pytest.mark.parametrize(
+    ("zone", "waits", "due"),
+    [("Etc/GMT+8", False, "2025-11-25T04:00:00-08:00"), ("Etc/GMT-8", True, "2025-11-25T20:00:00+08:00")],
+)
+async def test_the_day_is_that_of_the_user(tmp_path: Path, zone: str, waits: bool, due: str) -> None:
     """From 12:00 to 18:00 UTC it becomes another day in the east, not in the west."""
     with ScriptedModel(says("Hello.")) as model:
         async with acting(tmp_path, program(model)) as agent:
@@ -186,10 +189,10 @@ async def test_the_day_is_that_of_the_user(tmp_path: Path, zone: str, waits: boo
             urgent = UrgentTasks(agent.app.database, clock)
             row = {"user_id": "owner", "time_zone": zone, "updated_at": 1}
             await agent.app.database.transact(lambda connection: connection.execute(user_settings.insert().values(row)))
-            task = await add(agent, "Call Ada")
+            task = await add(agent, "Call Ada", due=Due(1_764_072_000_000, None))
             await urgent.mark_said("owner", [task.id])
             clock.advance(6 * 3600)
-            assert [each.waits for each in await urgent.of("owner")] == [waits]
+            assert [(each.waits, each.due) for each in await urgent.of("owner")] == [(waits, due)]
 
 
 async def test_they_are_bounded_in_number_and_tokens(tmp_path: Path) -> None:
