@@ -7,7 +7,7 @@ unknown (03/04), words that it does not know, a month without a day, a time of d
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -24,6 +24,7 @@ _ISO_TIME: Final = re.compile(
 _OFFSET: Final = re.compile(r"(?:\s(?:utc|gmt)?|\b(?:utc|gmt))?([+-]\d{2}):?(\d{2})$|\s*\b(?:utc|gmt|z)$", re.ASCII)
 _NUMBERS: Final = re.compile(r"\b\d+\s*[./-]\s*\d+(?:\s*[./-]\s*\d*)?|\b\d+\.(?!\d)", re.ASCII)
 _CLOCK: Final = re.compile(r"\b\d{1,2}:\d{2}\b|\b\d{1,2}\s*[ap]m\b|\bnoon\b", re.ASCII)
+_CLOCK_ALONE: Final = re.compile(r"(?:at )?(?:\d{1,2}(?::\d{2}){0,2} ?(?:[ap]m)?|noon)", re.ASCII)
 _DURATION: Final = re.compile(r"\b(?:hours?|minutes?|hrs?|mins?|\d+\s*[hm])\b|\bnow\b", re.ASCII)
 _WEEKS: Final = re.compile(r"\b(?:\d+|an?|one)\s+weeks?\b", re.ASCII)
 _MONTHS_OR_YEARS: Final = re.compile(r"\b(?:\d+|an?|one)\s+(?:months?|years?)\b", re.ASCII)
@@ -37,6 +38,7 @@ _READ_NUMBERS: Final = re.compile(
     rf"|\b{_DAY_NUMBER}\s+(?:of\s+)?{_NAMED_MONTH}(?:\s+\d{{2,4}}\b(?!:))?"
     rf"|\b{_NAMED_MONTH}\s+{_DAY_NUMBER}\b(?!:)(?:\s+\d{{2,4}}\b(?!:))?|\b{_NAMED_MONTH}\s+\d{{4}}\b"
 )
+_MONTH: Final = re.compile(rf"\b{_NAMED_MONTH}\b")
 _NUMBER: Final = re.compile(r"\d+")
 _LARGEST_NUMBER: Final = 9999
 
@@ -106,7 +108,9 @@ def _worded(given: str, here: datetime, zone: ZoneInfo | None) -> DueDate:
     # A duration counts the hours that pass, also over a change of the clocks.
     counted = bool(_DURATION.search(text))
     base = here.astimezone(UTC) if counted else here
-    read = _parser(base.replace(tzinfo=None)).get_date_data(text)
+    alone = bool(_CLOCK_ALONE.fullmatch(text))
+    # On the last day of a month the library takes a time that has passed for one of another month.
+    read = _parser(base.replace(tzinfo=None)).get_date_data(f"today {text}" if alone else text)
     found: datetime | None = read.date_obj
     if found is None:
         raise UsageError(f"{given!r} cannot be read as a date", hint=FORMS)
@@ -120,10 +124,21 @@ def _worded(given: str, here: datetime, zone: ZoneInfo | None) -> DueDate:
     if read.period not in {"time", "part_of_day"}:
         if offset is not None:
             raise UsageError(f"{given!r} has an offset, but no time of day", hint='such as "today 18:00 +02:00"')
-        return _day(found.date(), here)
+        return _day(_or_today(found.date(), text, here.date()), here)
+    there = here
     if offset is not None:
         found = datetime.fromisoformat(f"{found:%Y-%m-%dT%H:%M:%S}{offset}")
+        there = here.astimezone(found.tzinfo)
+    if alone:
+        day = there.date() + timedelta(days=found.time() < there.time())
+        found = datetime.combine(day, found.timetz())
     return _time(found, here, zone)
+
+
+def _or_today(day: date, text: str, today: date) -> date:
+    """Return the day of a text with a day of a month; without a year the library takes today for that of next year."""
+    is_today = (day.month, day.day) == (today.month, today.day)
+    return today if is_today and _MONTH.search(text) and len(_NUMBER.findall(text)) == 1 else day
 
 
 def _without_offset(text: str) -> tuple[str, str | None]:

@@ -125,6 +125,29 @@ def test_a_time_that_the_clocks_skip_or_show_twice_is_refused() -> None:
         assert due(f"2027-10-31 02:30{offset}") == f"2027-10-31T02:30:00{offset}"
 
 
+@pytest.mark.parametrize(
+    ("month", "day", "next_day"), [(11, 30, "2026-12-01"), (12, 31, "2027-01-01"), (2, 28, "2026-03-01")]
+)
+@pytest.mark.parametrize("text", ["9:00", "at 9:00:00", "9am", "9 am"])
+def test_a_time_that_has_passed_is_one_of_tomorrow(month: int, day: int, next_day: str, text: str) -> None:
+    now = datetime(2026, month, day, 18, 30, 20, tzinfo=BERLIN)
+    assert due(text, now) == f"{next_day}T09:00:00+01:00"
+    assert due("18:30", now) == f"{next_day}T18:30:00+01:00"
+    assert due("18:31", now) == f"2026-{month:02}-{day}T18:31:00+01:00"
+    assert due("noon", now) == f"{next_day}T12:00:00+01:00"
+    assert due("12 am", now) == f"{next_day}T00:00:00+01:00"
+    # In the zone of the offset it is the next day.
+    assert due("3:00 +09:00", now) == f"{next_day}T03:00:00+09:00"
+    assert f"{next_day}T24" < due("1:00 +09:00", now) < "2028"
+
+
+def test_today_is_a_day_of_a_month_until_its_end() -> None:
+    assert [due(text) for text in ("26 nov", "nov 26th", "the 26th of november")] == ["2026-11-26"] * 3
+    assert [due(text) for text in ("26 nov 2027", "26 nov 27", "in 1 year")] == ["2027-11-26"] * 3
+    assert due("26 nov 15:00") == "2026-11-26T15:00:00+01:00"
+    assert due("26 nov 9:00") == "2027-11-26T09:00:00+01:00"
+
+
 def test_hours_pass_while_the_clocks_change() -> None:
     before = datetime(2027, 3, 28, 1, 30, tzinfo=BERLIN)
     assert due("in 1 hour", before) == "2027-03-28T01:30:00+00:00"
