@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -14,6 +14,9 @@ from urllib.error import HTTPError
 import pytest
 from icalendar import Calendar
 
+from runtime.cli.task.client import OPEN, TaskClient
+from runtime.cli.task.read import PAGE, _found
+from runtime.daemon.process.root import Root
 from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.terminal import terminal
@@ -87,6 +90,21 @@ def test_the_list_begins_with_what_is_overdue(daemon: Daemon) -> None:
     assert titles("--search", "sooner") == ["sooner"]
     assert titles("--search", "late", "--all") == ["late"]
     assert titles("--search", "late") == []
+
+
+class Ended(TaskClient):
+    """A client that finds a hundred completed tasks, and one that is open only if it searches for these."""
+
+    def read(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        ended = [{"task_id": str(number), "status": "completed"} for number in range(PAGE)]
+        status = arguments.get("status")
+        return {"tasks": [{"task_id": "open", "status": status}] if status == "pending" else ended, "notes": []}
+
+
+def test_completed_tasks_do_not_hide_open_ones_from_a_search() -> None:
+    client = Ended(Root(Path("unused")), None)
+    assert _found(client, "rent", OPEN, ()) == [{"task_id": "open", "status": "pending"}]
+    assert len(_found(client, "rent", (None,), ())) == PAGE
 
 
 def test_a_table_fits_80_columns_and_shows_what_is_overdue_in_red(daemon: Daemon) -> None:
