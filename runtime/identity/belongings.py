@@ -16,6 +16,7 @@ from runtime.database.schema import (
     item_parts,
     item_sources,
     items,
+    kv_calls,
     metadata,
     runs,
     steps,
@@ -30,7 +31,8 @@ RUNNING: Final = "running"
 
 ITEMS: Final = (items, item_sources, item_parts)
 """The tables of the items of collections."""
-_FIRST: Final = (*TURN_TABLES.values(), bodies, runs, steps)
+# Before the runs, with which the database would delete any number of them at once.
+_FIRST: Final = (*TURN_TABLES.values(), bodies, kv_calls, runs, steps)
 _ORDER: Final = (
     *_FIRST,
     *(each for each in reversed(metadata.sorted_tables) if "user_id" in each.c and each not in (*_FIRST, users)),

@@ -7,9 +7,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, bindparam, select
 
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
@@ -46,6 +46,9 @@ class Stored(NamedTuple):
 
 
 _COLUMNS: Final = ("table_count", "table_bytes", "kv_bytes", "created_at", "accessed_at", "name")
+# Built once: building a statement takes longer than running it.
+_ROW: Final = select(*(user_storage.c[name] for name in _COLUMNS)).where(user_storage.c.user_id == bindparam("user"))
+_LOCKED_ROW: Final = _ROW.with_for_update(key_share=True)
 
 
 def check_growth(stored: Stored, quota: Quota, more: int) -> None:
@@ -97,7 +100,7 @@ class UserStorage:
     async def stored(self, user_id: str) -> Stored:
         """Return what a user has stored. Raises `Unavailable`."""
         async with self._database.read() as connection:
-            row = (await connection.execute(_row(user_id))).first()
+            row = (await connection.execute(_ROW, {"user": user_id})).first()
         return Stored() if row is None else Stored(*row)
 
     async def all(self) -> Mapping[str, Stored]:
@@ -127,12 +130,15 @@ class UserStorage:
             assert stored is not None
         return stored
 
-    def add_kv(self, connection: Connection, user_id: str, change: int, quota: Quota) -> None:
-        """Add so many bytes to what the user's key-value store takes, in the transaction that stores them. Raises
-        QuotaExceeded, and NotFound for a user who was removed."""
+    def add_kv(
+        self, connection: Connection, user_id: str, change: int, quota: Quota, *, version: int | None = None
+    ) -> None:
+        """Add so many bytes to what the user's key-value store takes, in the transaction that stores them. `version`:
+        the newest of any entry from now on. Raises QuotaExceeded, and NotFound for a user who was removed."""
         stored = self.ensure(connection, user_id)
         check_growth(stored, quota, change)
-        self._write(connection, user_id, kv_bytes=max(0, stored.kv_bytes + change))
+        newest = {} if version is None else {"kv_version": version}
+        self._write(connection, user_id, kv_bytes=max(0, stored.kv_bytes + change), **newest)
 
     def free_kv(self, connection: Connection, user_id: str, size: int) -> None:
         """Take so many bytes from what the user's key-value store takes, in the transaction that deletes them, also of
@@ -179,22 +185,24 @@ class UserStorage:
             self._accessed.popitem(last=False)
 
 
-def _row(user_id: str) -> Select[Any]:
-    return select(*(user_storage.c[name] for name in _COLUMNS)).where(user_storage.c.user_id == user_id)
-
-
 def _locked(connection: Connection, user_id: str) -> Stored | None:
-    row = connection.execute(_row(user_id).with_for_update(key_share=True)).first()
+    row = connection.execute(_LOCKED_ROW, {"user": user_id}).first()
     return None if row is None else Stored(*row)
 
 
 def _store_accesses(connection: Connection, accesses: Sequence[tuple[str, int]]) -> Sequence[None]:
-    bulk.update(connection, user_storage, ("user_id",), ("accessed_at",), sorted(dict(accesses).items()))
+    times = dict(accesses)
+    # Not those that another daemon is changing, which stores the time too: writes of this transaction have locked rows
+    # before, and two transactions would wait for each other.
+    keys = [(user_id,) for user_id in sorted(times)]
+    found = bulk.find(connection, user_storage, ("user_id",), (), keys, lock="NO KEY UPDATE SKIP LOCKED")
+    rows = [(user_id, times[user_id]) for (user_id,) in found]
+    bulk.update(connection, user_storage, ("user_id",), ("accessed_at",), rows)
     return [None] * len(accesses)
 
 
 _ACCESSED: Final[Stage[tuple[str, int], None]] = Stage(11, _store_accesses)
-"""After all others: they lock no row of `user_storage`."""
+"""After all others."""
 
 
 def _seen(future: asyncio.Future[None]) -> None:

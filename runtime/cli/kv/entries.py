@@ -82,8 +82,14 @@ def _read(text: str) -> Any:
     def refuse(name: str) -> None:
         raise ValueError(name)
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise UsageError("the value has an object with a duplicate key", hint="give each key of an object once")
+        return found
+
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
     except json.JSONDecodeError as error:
         what = f"the value is not JSON: {error.msg.lower()} (line {error.lineno}, column {error.colno})"
     except (ValueError, RecursionError):

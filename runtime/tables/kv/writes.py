@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, select
 
 from runtime.clock import Clock, rfc3339, uuid7
 from runtime.crypto import new_key
@@ -134,7 +134,7 @@ def _must_continue(origin: CallOrigin | None, attempts: dict[str, int]) -> None:
 
 
 def _apply(connection: Connection, write: KvWrite) -> int:
-    """Every error is raised before anything is written."""
+    """Every error is raised before anything is written, but entries that have expired may be gone."""
     if not users.exists(connection, write.user_id):
         raise NotFound("there is no such user any more")
     earlier = _earlier(connection, write.origin)
@@ -167,7 +167,7 @@ def _set(connection: Connection, write: SetEntry) -> int:
     entry_id = uuid7(clock) if found is None else found.id
     version = newest + 1
     sealed = seals.close(content, entry_id, version, write.user_id)
-    _grow(connection, write, code, size - (0 if found is None else found.bytes))
+    _grow(connection, write, code, size - (0 if found is None else found.bytes), version)
     if found is None:
         row = (entry_id, write.user_id, code, version, size, write.expires_at, write.at, write.at, sealed)
         bulk.insert(connection, kv, ("id", "user_id", "code", *_CHANGING), [row])
@@ -176,7 +176,6 @@ def _set(connection: Connection, write: SetEntry) -> int:
         changed = (entry_id, version, size, write.expires_at, created_at, write.at, sealed)
         bulk.update(connection, kv, ("id",), _CHANGING, [changed])
     _tag(connection, write, entry_id, [codes.tag(each) for each in write.tags], there=found is not None)
-    bulk.update(connection, user_storage, ("user_id",), ("kv_version",), [(write.user_id, version)])
     write.written = sealed
     return version
 
@@ -196,19 +195,19 @@ def _locked(connection: Connection, write: SetEntry) -> tuple[Codes, int]:
     return seals.codes(sealed, write.user_id), int(newest)
 
 
-def _grow(connection: Connection, write: SetEntry, code: bytes, more: int) -> None:
-    """Count `more` bytes; entries that have expired make room. Raises QuotaExceeded."""
+def _grow(connection: Connection, write: SetEntry, code: bytes, more: int, version: int) -> None:
+    """Count `more` bytes, and note the newest version; entries that have expired make room. Raises QuotaExceeded."""
     storage = write.parts.storage
     try:
-        storage.add_kv(connection, write.user_id, more, write.quota)
+        storage.add_kv(connection, write.user_id, more, write.quota, version=version)
     except QuotaExceeded:
-        past = and_(kv.c.user_id == write.user_id, kv.c.expires_at <= write.at, kv.c.code != code)
-        freed = connection.execute(select(func.coalesce(func.sum(kv.c.bytes), 0)).where(past)).scalar_one()
-        if not freed:
+        # Not all of them: the expiry deletes them in parts too.
+        past = select(kv.c.id, kv.c.bytes).where(
+            kv.c.user_id == write.user_id, kv.c.expires_at <= write.at, kv.c.code != code
+        )
+        if not _drop(connection, write, connection.execute(past.limit(DELETED_AT_ONCE)).all()):
             raise
-        connection.execute(delete(kv).where(past))
-        storage.free_kv(connection, write.user_id, int(freed))
-        storage.add_kv(connection, write.user_id, more, write.quota)
+        storage.add_kv(connection, write.user_id, more, write.quota, version=version)
 
 
 def _tag(connection: Connection, write: SetEntry, entry_id: str, codes: Sequence[bytes], *, there: bool) -> None:
@@ -222,17 +221,20 @@ def _tag(connection: Connection, write: SetEntry, entry_id: str, codes: Sequence
 
 
 def _delete(connection: Connection, write: DeleteEntries) -> int:
-    storage, seals, _ = write.parts
     row = connection.execute(_LOCKED, {"user": write.user_id}).first()
     if row is None or row.kv_key is None:
         return 0
-    codes = seals.codes(row.kv_key, write.user_id)
+    codes = write.parts.seals.codes(row.kv_key, write.user_id)
     query = choosing((kv.c.id, kv.c.bytes), codes, write.user_id, write.name, write.tags, now=write.at)
-    found = connection.execute(query.limit(DELETED_AT_ONCE)).all()
-    if found:
-        bulk.delete(connection, kv, "id", [entry.id for entry in found])
-        storage.free_kv(connection, write.user_id, sum(entry.bytes for entry in found))
-    return len(found)
+    return _drop(connection, write, connection.execute(query.limit(DELETED_AT_ONCE)).all())
+
+
+def _drop(connection: Connection, write: KvWrite, entries: Sequence[Any]) -> int:
+    """Delete these entries, rows with `id` and `bytes`; return their number."""
+    if entries:
+        bulk.delete(connection, kv, "id", [entry.id for entry in entries])
+        write.parts.storage.free_kv(connection, write.user_id, sum(entry.bytes for entry in entries))
+    return len(entries)
 
 
 def choosing(

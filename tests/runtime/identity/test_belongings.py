@@ -22,8 +22,8 @@ def _fill(connection: Connection, database: Database) -> None:
     for number, user in ROWS.items():
         codes = [(user, f"{number} {each}".encode(), f"id {number}") for each in "ab"]
         bulk.insert(connection, kv_tags, ("user_id", "code", "kv_id"), codes)
-        tags = [(user, each, f"id {number}") for each in "ab"]
-        bulk.insert(connection, task_tags, ("user_id", "tag", "task_id"), tags)
+        tags = [(user, each, f"id {number}", "pending") for each in "ab"]
+        bulk.insert(connection, task_tags, ("user_id", "tag", "task_id", "status"), tags)
 
 
 async def _count(database: Database, user: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
@@ -122,6 +122,30 @@ async def test_access_is_written_once_a_minute(database: Database, clock: Manual
     assert len(writes) == 2
     stored = await storage.stored("owner")
     assert (stored.created_at, stored.accessed_at) == (begun, begun + 61_200)
+
+
+async def test_noting_an_access_does_not_wait_for_another_daemon(postgres_url: str, clock: ManualClock) -> None:
+    database, other = await Database.open(postgres_url, KEY), await Database.open(postgres_url, KEY)
+    storage = of(database, clock)
+    for user_id in ("ada", "owner"):
+        await database.transact(lambda connection, user_id=user_id: _insert(connection, user_id))
+    try:
+        async with other.write() as connection:
+            await connection.execute(user_storage.update().values(kv_bytes=1).where(user_storage.c.user_id == "ada"))
+            clock.advance(100)
+            for user_id in ("ada", "owner"):
+                storage.touch(user_id)
+            async with asyncio.timeout(5):
+                await until(lambda: database.commits._task is None)
+        times = {user_id: stored.accessed_at for user_id, stored in (await storage.all()).items()}
+        assert times == {"ada": 0, "owner": milliseconds(clock)}
+    finally:
+        await database.close()
+        await other.close()
+
+
+def _insert(connection: Connection, user_id: str) -> None:
+    connection.execute(user_storage.insert().values(user_id=user_id, created_at=0, accessed_at=0))
 
 
 async def test_reading_goes_on_while_nothing_can_be_written(database: Database, clock: ManualClock) -> None:

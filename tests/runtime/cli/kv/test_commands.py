@@ -87,6 +87,8 @@ def test_compare_and_set_tells_the_newest_version(run: Symbi) -> None:
 def test_what_cannot_be_done_is_refused_in_one_line(run: Symbi) -> None:
     refused(run("set", "n", "text"), 2, "the value is not JSON: expecting value (line 1, column 1)", "--text")
     refused(run("set", "n", "NaN"), 2, "the value is not JSON")
+    refused(run("set", "n", "1e400"), 2, "not finite")
+    refused(run("set", "n", '[{"a": 1, "a": 2}]'), 2, "duplicate key")
     refused(run("set", "n", "@missing.json"), 2, "missing.json")
     refused(run("set", "n", "1", "--expires", "2020-01-01"), 2, "is in the past")
     refused(run("set", "n", "1", "--expires", "soon"), 2, "is not a time", "from now")

@@ -15,6 +15,7 @@ from runtime.database.schema import kv, kv_tags, user_storage
 from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.tables.errors import QuotaExceeded
+from runtime.tables.kv import writes
 from runtime.tables.kv.entry import DEEPEST, LARGEST_VALUE, LONGEST_NAME, InvalidEntry
 from runtime.tables.kv.expiry import CHUNK, Expiry
 from runtime.tables.kv.store import KvStore
@@ -362,6 +363,19 @@ async def test_entries_that_have_expired_make_room(database: Database, clock: Ma
     with pytest.raises(QuotaExceeded):
         await store.set("more", "x" * 9000)
     assert await counted(database) <= 20_000
+
+
+async def test_room_is_made_in_parts(database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "DELETED_AT_ONCE", 3)
+    store = store_of(database, clock, most=20_000)
+    for number in range(8):
+        await store.set(f"n{number}", "x" * 2000, ["t"], expires_at=milliseconds(clock) + 1)
+    clock.advance(1)
+    new = await store.set("new", "x" * 5000)
+    assert await count(database, kv) == await count(database, kv_tags) + 1 == 6
+    async with database.read() as connection:
+        others = await connection.scalar(select(func.sum(kv.c.bytes)).where(kv.c.expires_at.is_not(None)))
+    assert await counted(database) == others + new.bytes
 
 
 async def test_an_expired_entry_is_replaced_when_there_is_no_room_for_two(
