@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, exists, select, text
 
 from runtime.clock import Clock, rfc3339, uuid7
 from runtime.crypto import new_key
@@ -26,6 +26,7 @@ from runtime.tables.quota import Quota
 from runtime.tables.storage import UserStorage
 from runtime.threads import run, stage_ranks
 from runtime.threads.step import Superseded
+from runtime.threads.turns.claimable import DATABASE_NOW
 
 _CHANGING: Final = ("version", "bytes", "expires_at", "created_at", "updated_at", "content")
 # Built once: building a statement takes longer than running it.
@@ -35,6 +36,7 @@ _LOCKED: Final = (
     .with_for_update(key_share=True)
 )
 _ENTRY: Final = select(kv).where(kv.c.user_id == bindparam("user"), kv.c.code == bindparam("code"))
+_DATABASE_NOW: Final = text(f"SELECT {DATABASE_NOW}")
 DELETED_AT_ONCE: Final = 2000
 """Maximum number of entries that one transaction deletes, so that other writes run in between."""
 _LONGEST_KEY: Final = 80
@@ -160,7 +162,7 @@ def _set(connection: Connection, write: SetEntry) -> int:
         raise InvalidEntry(
             "expires_at",
             f"{rfc3339(write.expires_at / 1000)} is in the past",
-            hint="give a later time; to delete the entry, use agent_memory_delete",
+            hint="give a later time, or delete the entry",
         )
     content = content_of(write.name, write.tags, write.value)
     size = counted_bytes(content, write.tags)
@@ -201,9 +203,12 @@ def _grow(connection: Connection, write: SetEntry, code: bytes, more: int, versi
     try:
         storage.add_kv(connection, write.user_id, more, write.quota, version=version)
     except QuotaExceeded:
-        # Not all of them: the expiry deletes them in parts too.
+        # As the expiry deletes them: in parts, and none early that another daemon still has.
+        now = write.at
+        if connection.dialect.name == "postgresql":
+            now = min(now, int(connection.execute(_DATABASE_NOW).scalar_one()))
         past = select(kv.c.id, kv.c.bytes).where(
-            kv.c.user_id == write.user_id, kv.c.expires_at <= write.at, kv.c.code != code
+            kv.c.user_id == write.user_id, kv.c.expires_at <= now, kv.c.code != code
         )
         if not _drop(connection, write, connection.execute(past.limit(DELETED_AT_ONCE)).all()):
             raise

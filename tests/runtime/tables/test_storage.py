@@ -128,7 +128,7 @@ async def test_noting_an_access_does_not_wait_for_another_daemon(postgres_url: s
     database, other = await Database.open(postgres_url, KEY), await Database.open(postgres_url, KEY)
     storage = of(database, clock)
     for user_id in ("ada", "owner"):
-        await database.transact(lambda connection, user_id=user_id: _insert(connection, user_id))
+        await database.transact(partial(_insert, user_id=user_id))
     try:
         async with other.write() as connection:
             await connection.execute(user_storage.update().values(kv_bytes=1).where(user_storage.c.user_id == "ada"))

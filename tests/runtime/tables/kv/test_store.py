@@ -378,6 +378,17 @@ async def test_room_is_made_in_parts(database: Database, clock: ManualClock, mon
     assert await counted(database) == others + new.bytes
 
 
+async def test_a_daemon_whose_clock_is_ahead_makes_no_room_early(postgres_url: str, clock: ManualClock) -> None:
+    database = await Database.open(postgres_url, KEY)
+    store = store_of(database, clock, most=20_000)
+    # The clock of the database is far beyond that of the test.
+    await store.set("n", "x" * 15_000, expires_at=4_000_000_000_000)
+    with pytest.raises(QuotaExceeded):
+        await store_of(database, ManualClock(5e9), most=20_000).set("m", "x" * 15_000)
+    assert await value(store, "n") == "x" * 15_000
+    await database.close()
+
+
 async def test_an_expired_entry_is_replaced_when_there_is_no_room_for_two(
     database: Database, clock: ManualClock
 ) -> None:
