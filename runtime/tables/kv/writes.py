@@ -37,8 +37,9 @@ _LOCKED: Final = (
 )
 _ENTRY: Final = select(kv).where(kv.c.user_id == bindparam("user"), kv.c.code == bindparam("code"))
 _DATABASE_NOW: Final = text(f"SELECT {DATABASE_NOW}")
-DELETED_AT_ONCE: Final = 2000
-"""Maximum number of entries that one transaction deletes, so that other writes run in between."""
+DELETED_AT_ONCE: Final = 400
+"""Maximum number of entries that one transaction deletes, so that other writes run in between: large ones take long to
+overwrite. However small they are, they make room for any entry."""
 _LONGEST_KEY: Final = 80
 _SHOWN: Final = 80
 """Characters of a name that an error shows."""
