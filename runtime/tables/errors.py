@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from runtime.errors import Conflict, Retry, UsageError
+
+LOOK_FIRST: Final = "the change may have been made: look before you repeat it"
+"""The hint of an error that is `maybe_done`."""
 
 
 class StatementError(UsageError):

@@ -14,7 +14,7 @@ import asyncpg
 
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
+from runtime.tables.errors import LOOK_FIRST, QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
 from runtime.tables.postgres import measuring
 from runtime.tables.postgres.allowed import RESULTS
 from runtime.tables.postgres.connections import UserConnection, UserConnections
@@ -264,7 +264,7 @@ class PostgresTables:
             self._noted.discard(user_id)
             await transaction.commit()
         except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError, OSError) as error:
-            lost = TablesUnavailable("the connection to PostgreSQL was lost while the change was stored")
+            lost = TablesUnavailable("the connection to PostgreSQL was lost while the change was stored", hint=LOOK_FIRST)
             lost.maybe_done = True
             raise lost from error
         if checked.kind in ("define", "drop"):

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from runtime.errors import SymbiontError
-from runtime.tables.errors import TablesUnavailable
+from runtime.tables.errors import LOOK_FIRST, TablesUnavailable
 from runtime.tables.sqlite import messages
 from runtime.tables.sqlite.messages import Answer, Committing, FromWorker, Size, ToWorker
 
@@ -97,7 +97,8 @@ class Worker:
             kind = NotReceived if isinstance(error, OSError) and not is_committing else TablesUnavailable
             failed = kind("the worker of your tables ended before it answered", hint="try again")
         await self.kill()
-        failed.maybe_done = is_committing
+        if is_committing:
+            failed.maybe_done, failed.hint = True, LOOK_FIRST
         raise failed
 
     async def close(self, seconds: float) -> None:
