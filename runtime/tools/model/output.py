@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -11,16 +11,10 @@ _NOTE: Final = "… [{count:,} characters left out] …"
 
 
 def result_text(result: BaseModel, longest: int) -> str:
-    """Return the result of a tool as JSON in one line, without nulls, cut to `longest` characters in its middle."""
-    value = without_nulls(result.model_dump(mode="json"))
+    """Return the result of a tool as JSON in one line, cut to `longest` characters in its middle. Fields of the result
+    that are null are left out; data in it, such as a row or a stored value, has its nulls."""
+    value = result.model_dump(mode="json", exclude_none=True)
     return shortened(json.dumps(value, ensure_ascii=False, separators=(",", ":")), longest)
-
-
-def without_nulls(value: Any) -> Any:
-    """Return a JSON value without the fields of objects that are null."""
-    if isinstance(value, dict):
-        return {key: without_nulls(each) for key, each in value.items() if each is not None}
-    return [without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def shortened(text: str, longest: int) -> str:

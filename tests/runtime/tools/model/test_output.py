@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from runtime.tools.model.output import result_text, shortened, without_nulls
+from runtime.tools.model.output import result_text, shortened
 
 
 class Result(BaseModel):
@@ -18,18 +18,21 @@ class Result(BaseModel):
     text: str
     none: str | None = None
     rows: list[dict[str, Any]] = []
+    inner: list[Result] = []
 
 
-def test_a_result_is_json_in_one_line_without_nulls() -> None:
-    result = Result(text="é\n", rows=[{"a": None, "b": [None, 1]}])
-    assert result_text(result, 200) == '{"text":"é\\n","rows":[{"b":[null,1]}]}'
+def test_a_result_is_json_in_one_line_without_its_empty_fields_but_with_the_nulls_of_data() -> None:
+    result = Result(text="é\n", rows=[{"a": None, "b": [None, {"c": None}]}], inner=[Result(text="x")])
+    assert result_text(result, 200) == (
+        '{"text":"é\\n","rows":[{"a":null,"b":[null,{"c":null}]}],"inner":[{"text":"x","rows":[],"inner":[]}]}'
+    )
 
 
 def test_a_long_result_is_cut_in_its_middle_with_a_note() -> None:
     found = result_text(Result(text="x" * 5000), 200)
     assert len(found) <= 200
     assert found.startswith('{"text":"xxx')
-    assert found.endswith('"rows":[]}')
+    assert found.endswith('"inner":[]}')
     assert re.search(r"… \[4,\d{3} characters left out\] …", found)
 
 
@@ -43,7 +46,3 @@ def test_a_shortened_text_counts_what_is_left_out(text: str, longest: int) -> No
     assert text.startswith(begin)
     assert text.endswith(end)
     assert len(begin) + int(count) + len(end) == len(text)
-
-
-def test_nulls_are_left_out_at_any_depth() -> None:
-    assert without_nulls({"a": None, "b": {"c": None}, "d": [{"e": None}], "f": 0}) == {"b": {}, "d": [{}], "f": 0}
