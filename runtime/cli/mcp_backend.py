@@ -118,15 +118,19 @@ class FailoverBackend:
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """See `McpBackend`."""
-        return await self._answered(lambda backend: backend.call(name, arguments, progress), name)
+        return await self._answered(lambda backend: backend.call(name, arguments, progress), (name, arguments))
 
     async def read(self, uri: str) -> BackendAnswer:
         """See `McpBackend`."""
         return await self._answered(lambda backend: backend.read(uri))
 
-    async def _answered(self, work: Callable[[McpBackend | RemoteBackend], Awaitable[T]], tool: str | None = None) -> T:
-        """Return the result of `work` with the owner's backend; `tool`: the tool that it calls. Raises
-        BackendFailure."""
+    async def _answered(
+        self,
+        work: Callable[[McpBackend | RemoteBackend], Awaitable[T]],
+        called: tuple[str, Mapping[str, Any]] | None = None,
+    ) -> T:
+        """Return the result of `work` with the owner's backend; `called`: the tool that it calls, and the arguments.
+        Raises BackendFailure."""
         loop = asyncio.get_running_loop()
         end = loop.time() + WAIT_SECONDS
         while self._own is None:
@@ -135,8 +139,8 @@ class FailoverBackend:
                 try:
                     return await work(remote)
                 except OwnerGone as gone:
-                    if gone.asked and tool is not None and not self._repeatable(tool):
-                        raise BackendFailure(_stopped(tool)) from None
+                    if gone.asked and called is not None and not self._repeatable(*called):
+                        raise BackendFailure(_stopped(called[0])) from None
             if await self._take():
                 break
             if loop.time() > end:
@@ -145,10 +149,10 @@ class FailoverBackend:
         assert self._own is not None
         return await work(self._own)
 
-    def _repeatable(self, name: str) -> bool:
+    def _repeatable(self, name: str, arguments: Mapping[str, Any]) -> bool:
         """True if a tool may be called again when it is unknown whether the first call was executed."""
         row = listing.tool(name, self.may)
-        return row is not None and row.repeatable
+        return row is not None and (row.repeatable or row.only_reads(arguments))
 
     def _look(self) -> RemoteBackend | None:
         """Return the owner recorded in the root, if any."""

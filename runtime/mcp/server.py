@@ -156,7 +156,12 @@ async def _called(request: Request, client: McpClient, params: CallToolRequestPa
         hint = "" if row is None else f" ({_why_not(row, await client.shown(), backend.limit)})"
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}{hint}")
     if row.may_read and not row.only_reads(params.arguments or {}) and not await client.has(row.group, read_only=False):
-        failure = {"code": "invalid_params", "message": "this may change something, and only reading was chosen"}
+        failure = {
+            "code": "invalid_params",
+            "message": "this may change something, and only reading was chosen",
+            "field": "query",
+            "hint": "a SELECT is possible",
+        }
         return _result(BackendAnswer(BackendFailure(failure).line(), {"error": failure}), failed=True)
     try:
         answer = await with_progress(

@@ -118,6 +118,7 @@ _RATED: Final = ("rate_limited",)
 _LIMITED_TOOLS: Final = {
     "agent_chat": _LIMITED,
     "summarize": _LIMITED,
+    "agent_memory_set": _FULL,
     "agent_memory_sql": _FULL,
     "task_create": _RATED,
 }
@@ -269,7 +270,7 @@ ENDPOINTS: Final = (
         operation="agent_memory_get_of_key",
         without=("tags", "limit", "cursor"),
     ),
-    Endpoint("PUT", _ENTRY, TOOLS["agent_memory_set"], largest=LARGEST_VALUE),
+    Endpoint("PUT", _ENTRY, TOOLS["agent_memory_set"], largest=LARGEST_VALUE, more=_FULL),
     Endpoint("DELETE", _ENTRY, TOOLS["agent_memory_delete"], operation="agent_memory_delete_of_key", without=("tags",)),
     # Paths of the fifth design, which have no version.
     Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),

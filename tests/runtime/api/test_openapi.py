@@ -87,10 +87,18 @@ def test_long_calls_are_described_with_their_events() -> None:
 
 
 def test_what_a_limit_refuses_is_described_for_each_route_of_its_tool() -> None:
+    said = {
+        "agent_chat": ("429", "A limit is reached."),
+        "summarize": ("429", "A limit is reached."),
+        "task_create": ("429", "Too many such requests."),
+        "agent_memory_sql": ("409", "The storage of the user is full."),
+        "agent_memory_set": ("409", "The storage of the user is full."),
+    }
     for row in ENDPOINTS:
-        if row.tool.name in ("agent_chat", "summarize"):
-            described = DOCUMENT["paths"][row.path]["post"]["responses"]
-            assert "A limit is reached." in described["429"]["description"], row.path
+        if row.tool.name in said:
+            status, title = said[row.tool.name]
+            described = DOCUMENT["paths"][row.path][row.method.lower()]["responses"]
+            assert title in described[status]["description"], row.path
 
 
 def test_every_schema_is_one() -> None:
