@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 
 from runtime.tables.sql_database import MOST_ROWS, Dialect
 
@@ -26,18 +26,23 @@ Query = Annotated[
 ]
 
 
-def _named(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values by name. Raises ValueError for a name that no statement can have."""
-    wrong = next((name for name in values if not _NAME.fullmatch(name)), None)
-    if wrong is not None:
+def _checked(values: Any) -> Any:
+    """Return values as they are. Raises ValueError for what is no list or object of values: the errors of Pydantic for
+    a union are those of each part of it, with the names of types."""
+    if values is not None and not isinstance(values, list | dict):
+        raise ValueError("it is neither a list of values nor an object of values by name")
+    if values is not None and len(values) > MOST_VALUES:
+        raise ValueError(f"there are at most {MOST_VALUES} values")
+    if isinstance(values, dict) and not all(map(_NAME.fullmatch, values)):
         raise ValueError("a name has letters, digits and _, and at most 63 of them")
     return values
 
 
 Values = Annotated[
     Annotated[list[JsonValue], Field(max_length=MOST_VALUES)]
-    | Annotated[dict[str, JsonValue], Field(max_length=MOST_VALUES), AfterValidator(_named)]
+    | Annotated[dict[str, JsonValue], Field(max_length=MOST_VALUES)]
     | None,
+    BeforeValidator(_checked),
     Field(
         description='Values: a list for `?`, an object for `:name`. A blob is `{"base64": "…"}`.',
         examples=[[20], {"least": 20}],
