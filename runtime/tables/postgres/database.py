@@ -29,7 +29,7 @@ from runtime.tables.postgres.errors import (
 )
 from runtime.tables.postgres.logins import Login, Logins
 from runtime.tables.postgres.measuring import Measured, quoted
-from runtime.tables.postgres.placeholders import numbered, tokens_of
+from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
 from runtime.tables.postgres.roles import Roles
 from runtime.tables.postgres.sizes import SHORT_PARAMETER
 from runtime.tables.postgres.statement import Checked, check
@@ -264,7 +264,9 @@ class PostgresTables:
             self._noted.discard(user_id)
             await transaction.commit()
         except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError, OSError) as error:
-            lost = TablesUnavailable("the connection to PostgreSQL was lost while the change was stored", hint=LOOK_FIRST)
+            lost = TablesUnavailable(
+                "the connection to PostgreSQL was lost while the change was stored", hint=LOOK_FIRST
+            )
             lost.maybe_done = True
             raise lost from error
         if checked.kind in ("define", "drop"):
@@ -482,20 +484,27 @@ async def _explained(connection: UserConnection, error: BaseException) -> Symbio
     code = getattr(error, "sqlstate", None)
     if code not in (UNDEFINED_TABLE, UNDEFINED_COLUMN) or connection.raw.is_closed():
         return known
-    name = _name_in(error)
-    if name is None:
+    named = _name_in(error)
+    if named is None:
         return known
+    name = named.strip('"')
     with suppress(*DRIVER_ERRORS, SymbiontError):
         tables = await measuring.columns_of_tables(connection)
         if code == UNDEFINED_TABLE:
             return no_table(name, list(tables))
         columns = [column for each in tables.values() for column in each]
-        return no_column(name, columns)
+        # A text in double quotes is a name.
+        return (
+            StatementError(f"there is no column {named}", hint=QUOTING_HINT)
+            if named[0] == '"'
+            else no_column(name, columns)
+        )
     return known
 
 
 def _name_in(error: Any) -> str | None:
-    """Return the name that an error is about: at its position, or between quotes, which no language leaves out."""
+    """Return the name that an error is about, as it is written: at its position, or between the quotes of the message,
+    which no language leaves out."""
     if error.position is None:
         quoted_name = _QUOTED.search(str(error.args[0]))
         return quoted_name and (quoted_name[1] or quoted_name[2])
@@ -503,7 +512,7 @@ def _name_in(error: Any) -> str | None:
     tokens = [token for token in tokens_of(error.query) if token.start >= position]
     while len(tokens) > 2 and tokens[1].text == ".":
         tokens = tokens[2:]
-    return tokens[0].text.strip('"') if tokens else None
+    return tokens[0].text if tokens else None
 
 
 def _in_order(row: Parameters, names: Sequence[str] | None, count: int, position: int) -> Sequence[Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
+from typing import Final
 
 from runtime.clock import utc
 from runtime.errors import UsageError
@@ -119,6 +120,9 @@ async def memory_inspect(context: Context, agent: Agent, day: Day = None, memory
     )
 
 
+_INDEX_BEHIND: Final = "the index cannot be read or written, so not everything is searched"
+
+
 def shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> Iterator[str]:
     """Return the notes as the caller may see them: files and services are named to administrators only."""
     for note in notes:
@@ -126,6 +130,8 @@ def shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> I
             yield note
         elif note.startswith(BY_KEYWORD):
             yield BY_KEYWORD
+        elif note == memory.indexer.failure:
+            yield _INDEX_BEHIND
         else:
             yield note if memory.folder is None else note.replace(f"{memory.folder}/", "")
 

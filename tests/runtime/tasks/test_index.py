@@ -13,6 +13,7 @@ from runtime.database.connection import Database
 from runtime.identity import users
 from runtime.identity.belongings import delete_rows
 from runtime.memory.errors import Unsupported
+from runtime.search.errors import IndexFailed
 from runtime.tasks import writing
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -143,6 +144,16 @@ async def test_nothing_of_a_removed_user_is_in_the_index(
     assert {name for name in counts if name.startswith("task")} == {"tasks", "task_changes", "task_parts"}
     await search.memory.forget_user(ada, ada)
     assert (await search.memory.index_stats(ada)).entries == 0
+
+
+async def test_a_failing_index_is_told_without_its_place(search: TaskSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: object) -> object:
+        raise IndexFailed("the index /srv/symbiont/tasks.db could not be read or written: disk is full")
+
+    monkeypatch.setattr(search.memory.indexer.index, "put", full)
+    await search.call("task_create", title="Feed the okapi")
+    found = await search.call("task_search", query="okapi")
+    assert found["notes"] == ["the index cannot be read or written, so not everything is searched"]
 
 
 async def test_nothing_is_appended_to_tasks(search: TaskSearch) -> None:

@@ -100,6 +100,7 @@ async def test_errors_name_the_nearest_names_and_what_to_write(opened: Opened) -
         ("SELECT * FROM expences", "no table is called 'expences' (did you mean expenses?)"),
         ("DROP TABLE expences", "no table is called 'expences' (did you mean expenses?)"),
         ("SELECT amonut FROM expenses", "no column is called 'amonut' (did you mean amount?)"),
+        ('INSERT INTO expenses (note) VALUES ("x")', 'there is no column "x" (put values into parameters instead'),
         ("INSERT INTO expenses (nota) VALUES ('x')", "no column is called 'nota' (did you mean note?)"),
         ("UPDATE expenses AS e SET note = e.amonut", "no column is called 'amonut' (did you mean amount?)"),
         ("SELECT id, id FROM expenses", "two columns of the result are called id (name them: id AS other_name)"),
