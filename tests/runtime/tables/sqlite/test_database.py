@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,6 +147,23 @@ async def test_after_the_end_of_a_worker_or_the_template_the_next_call_works(sql
     os.kill(template, signal.SIGKILL)
     await until(lambda: not templates())
     assert await sql.value("SELECT count(*) AS n FROM notes") == 1
+
+
+async def test_after_the_end_of_a_worker_that_stores_a_change_the_advice_is_to_look(
+    sql: OpenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sql.run("CREATE TABLE notes (text)")
+    note = sql.tables._note
+
+    async def killing(*given: Any) -> None:
+        await note(*given)
+        kill(sql)
+
+    monkeypatch.setattr(sql.tables, "_note", killing)
+    with pytest.raises(TablesUnavailable, match="ended before it answered") as caught:
+        await sql.run("INSERT INTO notes VALUES (zeroblob(30000))")
+    assert caught.value.maybe_done
+    assert caught.value.hint == "the change may have been made: look before you repeat it"
 
 
 async def test_a_worker_that_ends_in_a_statement_is_one_error_and_nothing_has_changed(sql: OpenTables) -> None:
