@@ -29,6 +29,8 @@ _CACHE_KIB: Final = 1000
 _LOG_BYTES: Final = 4 * 1024 * 1024
 _GROWTH: Final = 64 * 1024
 """Bytes written to see whether a file can grow."""
+_BUSY_MILLISECONDS: Final = 5000
+"""How long opening waits for a worker that is being killed, such as that of a daemon that was killed."""
 _OPERATIONS: Final = 5000
 """Operations of SQLite between two looks at the clock."""
 
@@ -65,6 +67,11 @@ _CONFIGURATION: Final = (
 )
 
 
+class Unknown(Exception):  # noqa: N818 - named for what it says
+    """The disk failed in a commit: only who opens the file anew sees whether it has the change. The process has to
+    end."""
+
+
 class SealedConnection:
     """The file of one user. `raw`: the connection. `allowed`: judges the statements of the user, and lets all others
     pass. `deadline`: `time.monotonic` at which a statement is given up."""
@@ -77,6 +84,7 @@ class SealedConnection:
         self.deadline = float("inf")
         self._path = path
         self.raw = apsw.Connection(str(path), statementcachesize=0)
+        self.raw.set_busy_timeout(_BUSY_MILLISECONDS)
         # Without this, SQLite expects others to use the file, and shares memory with them through another file.
         self.raw.execute("PRAGMA locking_mode=EXCLUSIVE")
         self.raw.execute(_key(key))
@@ -115,13 +123,16 @@ class SealedConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction. After an error nothing has changed."""
+        """A transaction. After an error nothing has changed. Raises Unknown."""
         self.own("BEGIN IMMEDIATE")
         try:
             yield
             # A commit is never given up in the middle.
             self.deadline = float("inf")
-            self.own("COMMIT")
+            try:
+                self.own("COMMIT")
+            except apsw.IOError as error:
+                raise Unknown from error
         except BaseException:
             # Some errors have ended the transaction already.
             self.deadline = float("inf")

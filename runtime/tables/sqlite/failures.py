@@ -15,6 +15,10 @@ _PARAMETERS: Final = (
     'INSERT INTO notes (text) VALUES (?) with params ["it\'s"]'
 )
 _NAME: Final = re.compile(r"no such (table|column): (?:main\.)?(.+?)(?: - should this be a string literal.*)?$")
+_CONSTRAINTS: Final = {
+    "UNIQUE": "INSERT … ON CONFLICT can update or leave the row that is there",
+    "FOREIGN": "the row that is referred to must exist: insert it before, and delete it after those that refer to it",
+}
 _NO_COLUMN: Final = re.compile(r"table .+ has no (column) named (.+)")
 _SYNTAX: Final = re.compile(r'near "|unrecognized token|incomplete input|string literal')
 _RESTORE: Final = "restore it from a backup"
@@ -23,7 +27,7 @@ _CASES: Final[tuple[tuple[type[Exception], Reason, str | None, str | None], ...]
     (apsw.TooBigError, "statement", "a row or a value has more than 65,536 bytes", "keep rows and values smaller"),
     (apsw.NoMemError, "statement", "the statement needs too much memory", "sort or group fewer rows"),
     (MemoryError, "statement", "the statement needs too much memory", "sort or group fewer rows"),
-    (apsw.ConstraintError, "statement", None, "INSERT … ON CONFLICT can update or leave the row that is there"),
+    (apsw.ConstraintError, "statement", None, None),
     (apsw.FullError, "disk", "the disk is full", "free some space"),
     (apsw.IOError, "disk", "the disk failed", "check the disk and the system's log"),
     (apsw.CorruptError, "file", "is damaged, or sealed with another key", _RESTORE),
@@ -43,7 +47,8 @@ _CASES: Final[tuple[tuple[type[Exception], Reason, str | None, str | None], ...]
 
 def described(error: Exception, refusal: str | None, known: Callable[[str], list[str]]) -> Failed:
     """Return what is wrong. `refusal`: what the authorizer refused. `known`: returns the names of a kind."""
-    message = str(error)
+    # That of the system contains the path.
+    message = f"the disk failed: {(error.strerror or '').lower()}" if isinstance(error, OSError) else str(error)
     if refusal is not None:
         return Failed("statement", refusal)
     if found := _NAME.match(message) or _NO_COLUMN.match(message):
@@ -51,4 +56,8 @@ def described(error: Exception, refusal: str | None, known: Callable[[str], list
             return Failed("statement", f"there is no column {found[2]}", _PARAMETERS)
         return Failed("table" if found[1] == "table" else "column", found[2], known=known(found[1]))
     _, reason, text, hint = next(case for case in _CASES if isinstance(error, case[0]))
-    return Failed(reason, text or message, _PARAMETERS if hint is None and _SYNTAX.search(message) else hint)
+    if isinstance(error, apsw.ConstraintError):
+        hint = _CONSTRAINTS.get(message.partition(" ")[0])
+    elif hint is None and _SYNTAX.search(message):
+        hint = _PARAMETERS
+    return Failed(reason, text or message, hint)

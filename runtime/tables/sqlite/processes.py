@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, Process
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -99,6 +101,12 @@ class Worker:
         await self.kill()
         if is_committing:
             failed.maybe_done, failed.hint = True, LOOK_FIRST
+        try:
+            await self.kill()
+        except TablesUnavailable as alive:
+            failed = alive
+        if is_committing:
+            failed.maybe_done, failed.hint = True, "the change may have been made: look before you repeat it"
         raise failed
 
     async def close(self, seconds: float) -> None:
@@ -133,8 +141,10 @@ class Template:
         self._channel: socket.socket | None = None
         self._reading: asyncio.Task[None] | None = None
         self._forking = asyncio.Lock()
-        self._forked: asyncio.Queue[int] = asyncio.Queue()
+        self._asked: deque[asyncio.Future[int]] = deque()
+        """Workers that the template was asked for, in the order of its answers; a cancelled one is wanted no more."""
         self._running: dict[int, asyncio.Event] = {}
+        self._closed = False
 
     async def fork(self) -> Worker:
         """Return a new worker. Raises TablesUnavailable."""
@@ -142,12 +152,11 @@ class Template:
         try:
             async with self._forking, asyncio.timeout(_FORK_SECONDS):
                 try:
-                    socket.send_fds(await self._started(), [messages.control(b"F")], [theirs.fileno()])
-                except BrokenPipeError:
-                    # The template has ended, and its end was not noticed yet.
+                    number = await self._forked(theirs)
+                except ConnectionError:
+                    # The template has ended, perhaps before it was asked.
                     await self._gone()
-                    socket.send_fds(await self._started(), [messages.control(b"F")], [theirs.fileno()])
-                number = await self._forked.get()
+                    number = await self._forked(theirs)
             if not number:
                 raise TablesUnavailable("no worker for your tables can be started", hint="too many processes run")
             return Worker(self, number, await asyncio.open_unix_connection(sock=ours))
@@ -177,7 +186,8 @@ class Template:
                 self._channel.send(messages.control(b"K", number))
 
     async def close(self) -> None:
-        """End the process, and with it every worker."""
+        """End the process, and with it every worker. No other one starts."""
+        self._closed = True
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -190,11 +200,22 @@ class Template:
                 self._process.kill()
                 await self._process.wait()
 
+    async def _forked(self, theirs: socket.socket) -> int:
+        """Have a worker forked for this socket, and return its process; 0: that is not possible. Raises ConnectionError
+        if the template has ended."""
+        channel = await self._started()
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        socket.send_fds(channel, [messages.control(b"F")], [theirs.fileno()])
+        self._asked.append(answer)
+        return await answer
+
     async def _gone(self) -> None:
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _started(self) -> socket.socket:
+        if self._closed:
+            raise TablesUnavailable("the program stops")
         if self._channel is not None:
             return self._channel
         if self._process is not None:
@@ -222,7 +243,6 @@ class Template:
         finally:
             theirs.close()
         self._channel = ours
-        self._forked = asyncio.Queue()
         self._reading = asyncio.create_task(self._read(ours), name="tables: template")
         return ours
 
@@ -240,12 +260,20 @@ class Template:
                         rest[messages.CONTROL_BYTES :],
                     )
                     if kind == b"F":
-                        if number:
-                            self._running[number] = asyncio.Event()
-                        self._forked.put_nowait(number)
+                        self._answered(number)
                     elif (event := self._running.pop(number, None)) is not None:
                         event.set()
         self._stopped()
+
+    def _answered(self, number: int) -> None:
+        """Note a new worker, and give it to whom asked for it."""
+        if number:
+            self._running[number] = asyncio.Event()
+        answer = self._asked.popleft()
+        if answer.done():
+            self.kill(number)
+        else:
+            answer.set_result(number)
 
     def _stopped(self) -> None:
         """Note that the template has ended, or let it end: its workers end with it."""
@@ -255,7 +283,9 @@ class Template:
         for event in self._running.values():
             event.set()
         self._running.clear()
-        self._forked.put_nowait(0)
+        while self._asked:
+            if not (answer := self._asked.popleft()).done():
+                answer.set_exception(ConnectionResetError(errno.ECONNRESET, "the template has ended"))
 
 
 def _environment() -> dict[str, str]:

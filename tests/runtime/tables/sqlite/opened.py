@@ -73,6 +73,7 @@ class OpenTables:
         self.database = database
         self.tables = tables
         self.storage = storage
+        self._others = templates()
 
     async def run(
         self, statement: str, parameters: Parameters = (), *, user_id: str = "owner", quota: Quota = FREE
@@ -91,7 +92,11 @@ class OpenTables:
 
     def workers(self) -> list[int]:
         """Return the processes that serve users."""
-        return [worker for template in templates() for worker in children(template)]
+        return [worker for template in self.templates() for worker in children(template)]
+
+    def templates(self) -> list[int]:
+        """Return the processes that these workers are forked from: one, if there is any."""
+        return [each for each in templates() if each not in self._others]
 
 
 def templates() -> list[int]:

@@ -18,9 +18,10 @@ from runtime.errors import SymbiontError
 from runtime.identity import users
 from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
 from runtime.tables.quota import Quota
+from runtime.tables.sqlite import processes
 from tests.clocks import until
 from tests.lanes import LONG, first_of
-from tests.runtime.tables.sqlite.opened import FREE, SEES_WORKERS, OpenTables, open_files, opened, templates
+from tests.runtime.tables.sqlite.opened import FREE, SEES_WORKERS, OpenTables, open_files, opened
 
 SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n"
 
@@ -143,9 +144,9 @@ async def test_after_the_end_of_a_worker_or_the_template_the_next_call_works(sql
     kill(sql)
     await until(lambda: not sql.workers())
     await sql.run("INSERT INTO notes VALUES ('a')")
-    (template,) = templates()
+    (template,) = sql.templates()
     os.kill(template, signal.SIGKILL)
-    await until(lambda: not templates())
+    await until(lambda: not sql.templates())
     assert await sql.value("SELECT count(*) AS n FROM notes") == 1
 
 
@@ -176,6 +177,63 @@ async def test_a_worker_that_ends_in_a_statement_is_one_error_and_nothing_has_ch
         await insert
     assert not caught.value.maybe_done
     assert await sql.value("SELECT count(*) AS n FROM notes") == 0
+
+
+async def test_a_call_works_also_if_the_template_ends_while_it_forks(sql: OpenTables) -> None:
+    await sql.run("CREATE TABLE notes (text)")
+    (template,) = sql.templates()
+    ada = await users.add(sql.database, "ada", 0)
+    os.kill(template, signal.SIGSTOP)
+    call = asyncio.create_task(sql.value("SELECT 1 AS a", user_id=ada))
+    await until(lambda: bool(sql.tables._template._asked))
+    os.kill(template, signal.SIGKILL)
+    assert await call == 1
+
+
+async def test_a_worker_that_was_forked_too_late_is_taken_for_no_other(
+    sql: OpenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sql.run("CREATE TABLE notes (text)")
+    (template,) = sql.templates()
+    kill(sql)
+    await until(lambda: not sql.tables._template._running)
+    os.kill(template, signal.SIGSTOP)
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "_FORK_SECONDS", 0.01)
+        with pytest.raises(TablesUnavailable, match="no worker for your tables can be started: it takes too long"):
+            await sql.run("SELECT text FROM notes")
+    os.kill(template, signal.SIGCONT)
+    assert await sql.value("SELECT count(*) AS n FROM notes") == 0
+    await until(lambda: len(sql.workers()) == 1)
+    (worker,) = sql.workers()
+    assert list(sql.tables._template._running) == [worker]
+
+
+async def test_a_change_whose_worker_ends_in_the_commit_may_have_been_made(
+    sql: OpenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sql.run("CREATE TABLE notes (text)")
+    (worker,) = sql.workers()
+    note_tables = sql.storage.note_tables
+
+    async def noted(*given: Any) -> None:
+        await note_tables(*given)
+        os.kill(worker, signal.SIGKILL)
+
+    monkeypatch.setattr(sql.storage, "note_tables", noted)
+    with pytest.raises(TablesUnavailable) as caught:
+        await sql.run("INSERT INTO notes VALUES (zeroblob(60000))")
+    assert caught.value.maybe_done
+    assert caught.value.hint == "the change may have been made: look before you repeat it"
+
+
+async def test_an_error_of_the_disk_names_no_path(sql: OpenTables) -> None:
+    await sql.run("CREATE TABLE notes (text)")
+    await sql.tables.drop("owner")
+    (sql.folder / "tables").rmdir()
+    with pytest.raises(TablesUnavailable) as caught:
+        await sql.run("SELECT 1 AS a")
+    assert str(caught.value) == "the disk failed: no such file or directory; nothing was changed"
 
 
 async def test_a_cancelled_call_leaves_its_worker_usable(sql: OpenTables) -> None:
@@ -371,9 +429,9 @@ async def test_a_worker_has_nothing_of_the_daemon_or_of_another_user(sql: OpenTa
 async def test_after_closing_nothing_runs_and_no_call_begins(tmp_path: Path) -> None:
     async with opened(tmp_path) as sql:
         await sql.run("CREATE TABLE notes (text)")
-        (template,) = templates()
+        (template,) = sql.templates()
         await sql.tables.close()
-        assert template not in templates()
+        assert template not in sql.templates()
         with pytest.raises(TablesUnavailable, match="the program stops"):
             await sql.run("SELECT 1 AS a")
     async with opened(tmp_path) as sql:

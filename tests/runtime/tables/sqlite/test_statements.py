@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
+from runtime.tables.sqlite.connection import SealedConnection, Unknown
 from runtime.tables.sqlite.messages import Limits, ReadPage, Run
 from runtime.tables.sqlite.statement import Refused
-from tests.runtime.tables.sqlite.opened import OpenFile
+from runtime.tables.sqlite.user_file import UserFile
+from tests.runtime.tables.sqlite.opened import KEY, OpenFile
 
 
 @pytest.fixture
@@ -147,7 +151,12 @@ def test_parameters_in_texts_and_comments_are_none(file: OpenFile) -> None:
         ("INSERT INTO orders (item) VALUES ('it's')", "the quote ' is never closed", 'params ["it\'s"]'),
         ("INSERT INTO orders (item) VALUES ('tea", "the quote ' is never closed", 'params ["it\'s"]'),
         ('INSERT INTO orders (item) VALUES ("tea")', 'there is no column "tea"', 'params ["it\'s"]'),
-        ("INSERT INTO orders (item) VALUES (NULL)", "NOT NULL constraint failed: orders.item", "ON CONFLICT"),
+        ("INSERT INTO orders (item) VALUES (NULL)", "NOT NULL constraint failed: orders.item", ""),
+        (
+            "INSERT INTO orders (id, item) VALUES (1, 'a'), (1, 'b')",
+            "UNIQUE constraint failed",
+            "ON CONFLICT",
+        ),
         ("SELECT replace(hex(zeroblob(16000)), '0', hex(zeroblob(16000))) AS x", "more than 65,536 bytes", "smaller"),
         ("INSERT INTO orders (item, note) VALUES (hex(zeroblob(20000)), zeroblob(40000))", "65,536 bytes", "smaller"),
         ("SELECT CAST(x'ff' AS TEXT) AS x", "not valid UTF-8", "hex(column)"),
@@ -206,7 +215,9 @@ def test_tables_are_changed_and_foreign_keys_hold(file: OpenFile) -> None:
         "ALTER TABLE lines RENAME TO parts",
     ):
         file.run(statement)
-    assert "FOREIGN KEY" in file.refused("INSERT INTO parts (of_order) VALUES (9)").message
+    failed = file.refused("INSERT INTO parts (of_order) VALUES (9)")
+    assert "FOREIGN KEY" in failed.message
+    assert "the row that is referred to must exist" in (failed.hint or "")
     assert file.run("DELETE FROM orders WHERE id = 1").affected_rows == 1
     assert file.value("SELECT count(*) AS n FROM parts") == 0
     file.run("DROP INDEX one")
@@ -221,6 +232,30 @@ def test_an_error_in_the_middle_leaves_nothing(file: OpenFile) -> None:
     assert file.value("SELECT count(*) AS n FROM orders WHERE item = 'x'") == 0
     assert file.refused("INSERT INTO orders (id, item) VALUES (77, 'a'), (1, 'b')").reason == "statement"
     assert file.value("SELECT count(*) AS n FROM orders") == 5
+
+
+def test_a_file_that_another_process_is_about_to_close_is_waited_for(file: OpenFile) -> None:
+    closing = threading.Timer(0.05, file.file.close)
+    closing.start()
+    other = UserFile(file.path, KEY, known=True)
+    closing.join()
+    assert [table.name for table in other.describe().tables] == ["orders"]
+    other.close()
+
+
+def test_a_commit_that_the_disk_failed_is_neither_made_nor_unmade(
+    file: OpenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = SealedConnection.own
+
+    def failing(self: SealedConnection, text: str, *values: Any) -> Any:
+        if text == "COMMIT":
+            raise apsw.IOError
+        return own(self, text, *values)
+
+    monkeypatch.setattr(SealedConnection, "own", failing)
+    with pytest.raises(Unknown):
+        file.run("INSERT INTO orders (item) VALUES ('x')")
 
 
 # Limits of the user
