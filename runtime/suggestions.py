@@ -11,12 +11,16 @@ _SHOWN = 12
 """Maximum number of names in an error, so that it stays one readable line."""
 _NEAR = 3
 """Maximum number of names that are near."""
+_MOST_COMPARED = 200_000
+"""Maximum pairs of characters that are compared, which takes some 25 ms. Users can have many columns with long names,
+and the daemon does nothing else meanwhile."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], error: type[UsageError] = UsageError) -> UsageError:
     """Return the `error` for a `name` that is not in `known`, with the nearest names as hint."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=_NEAR, cutoff=0.5)
+    few = len(name) * sum(map(len, names)) <= _MOST_COMPARED
+    near = difflib.get_close_matches(name, names, n=_NEAR, cutoff=0.5) if few else []
     hint = (
         did_you_mean(near)
         if near

@@ -15,3 +15,10 @@ def test_of_many_names_only_the_first_are_listed() -> None:
     hint = unknown_name("webhook", "zz", [f"{number:03}" for number in range(112)]).hint
     assert hint is not None
     assert hint.endswith(", 010, 011 and 100 more")
+
+
+def test_of_very_many_or_long_names_none_is_looked_for_as_nearest() -> None:
+    known = [f"{'a' * 88}{number:03}" for number in range(900)]
+    hint = unknown_name("column", "a" * 91, known).hint
+    assert hint is not None
+    assert hint.startswith("there are: ")
