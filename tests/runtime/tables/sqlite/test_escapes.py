@@ -82,8 +82,9 @@ class Attacked:
         assert {row[0] for row in schema.rows} <= {"table", "index"}
 
     def _seen(self) -> object:
-        """Return what must stay as it is: files and their contents, outside the owner's file."""
-        listed = [sorted(os.listdir(each)) for each in ("/", self._folder, Path.cwd())]  # noqa: PTH208 - also hidden
+        """Return what must stay as it is: files and their contents, outside the owner's file. `/` is where workers are;
+        the folder of the tests has files that others make."""
+        listed = [sorted(os.listdir(each)) for each in ("/", self._folder)]  # noqa: PTH208 - also hidden
         names = [each.name for each in self.sql.files()]
         return listed, names, (self._folder / "canary").read_text(), Path(self._names["{other}"]).read_bytes()
 
