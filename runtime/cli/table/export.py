@@ -16,7 +16,7 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.csv_text import csv_line
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import kind_of, table_called
-from runtime.cli.terminal.output import counted, root_option
+from runtime.cli.terminal.output import counted, one_line, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.daemon.process.atomic_file import replacing
 from runtime.errors import UsageError
@@ -76,7 +76,7 @@ def _export(
     kinds = {column["name"]: kind_of(dialect, column["type"]) for column in table["columns"]}
     on_terminal = file == "-" and sys.stdout.isatty()
     with (
-        nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {name}") as progress,
+        nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {one_line(name)}") as progress,
         _written(file) as handle,
     ):
         for number, (columns, rows) in enumerate(_pages(client, name, user)):

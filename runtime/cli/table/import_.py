@@ -19,12 +19,14 @@ from runtime.cli.table.export import Format, format_of, format_option
 from runtime.cli.table.records import CsvFile, JsonLinesFile, Records, Row
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import TYPES, Kind, columns_called, kind_of, table_called
-from runtime.cli.terminal.output import counted, json_option, print_json, root_option
+from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.errors import SymbiontError, UsageError
 
 LARGEST: Final = 16_000_000
 """Maximum bytes of the rows of one transaction, as JSON."""
+MOST_ROWS: Final = 500_000
+"""Maximum rows of one transaction: small ones take more time and memory than bytes."""
 
 
 @click.command("import", short_help="Insert the rows of a CSV or JSON Lines file.")
@@ -35,7 +37,8 @@ LARGEST: Final = 16_000_000
 @click.option(
     "--batches",
     is_flag=True,
-    help=f"Allow a file with more than {LARGEST // 1_000_000} MB of values: it is inserted in several transactions.",
+    help=f"Allow a file with more than {LARGEST // 1_000_000} MB of values or {MOST_ROWS:,} rows: it is inserted in "
+    "several transactions.",
 )
 @format_option
 @tables_user_option
@@ -90,7 +93,7 @@ def import_(
     if as_json:
         print_json({"table": target.name, "inserted": count, "created": create})
     else:
-        click.echo(f"inserted {counted(count, 'row')} into {target.name}")
+        click.echo(f"inserted {counted(count, 'row')} into {one_line(target.name)}")
 
 
 @contextmanager
@@ -169,10 +172,11 @@ def _transactions(records: Records, kinds: Sequence[Kind], dialect: str, *, batc
     rows, size = list[Row](), 0
     for row in records.rows(kinds, dialect):
         more = len(json.dumps(row.values))
-        if rows and size + more > LARGEST:
+        if rows and (size + more > LARGEST or len(rows) == MOST_ROWS):
             if not batches:
                 raise UsageError(
-                    f"the file has more than {LARGEST // 1_000_000} MB of values: too much for one transaction",
+                    f"the file has more than {LARGEST // 1_000_000} MB of values or {MOST_ROWS:,} rows: too much for "
+                    "one transaction",
                     hint="split it, or allow several transactions with --batches",
                 )
             yield rows

@@ -212,10 +212,10 @@ class SqliteTables:
             answer = Failed("time", "")
         if isinstance(answer, Failed):
             if answer.reason == "time":
-                limit = f"{seconds - MARGIN_SECONDS:.0f} seconds"
+                limit = seconds - MARGIN_SECONDS
                 raise StatementError(
-                    f"the statement took longer than {limit}; nothing was changed",
-                    hint="add an index, a WHERE or a LIMIT",
+                    f"the statement took longer than {limit:.0f} seconds; nothing was changed",
+                    hint="insert fewer rows at once" if limit > MOST_SECONDS else "add an index, a WHERE or a LIMIT",
                 )
             failure = await self._failure(user_id, answer, quota)
             if isinstance(failure, StatementError | QuotaExceeded):

@@ -51,15 +51,14 @@ class UserFile:
         """Run a statement with each of the parameters, in one transaction. `committing` is called with the size before
         a change may be on disk, and whether it is another one; what it raises ends the transaction."""
         statement = read(asked.statement)
-        values = [statement.bound(each) for each in asked.parameters]
         if asked.limits.bytes != self._limit:
             self._file.limit(asked.limits.bytes)
             self._limit = asked.limits.bytes
         self._begin(asked.seconds)
         if statement.reads or asked.read_only:
-            ran = self._run_all(statement, values, asked.limits, only_reads=True)
+            ran = self._run_all(statement, asked, only_reads=True)
         else:
-            ran = self._change(statement, values, asked.limits, committing)
+            ran = self._change(statement, asked, committing)
         return ran if asked.result else Ran([], [], ran.affected_rows, False)
 
     def describe(self) -> TablesAnswer:
@@ -83,18 +82,16 @@ class UserFile:
     def _begin(self, seconds: float) -> None:
         self._file.deadline = time.monotonic() + seconds
 
-    def _change(
-        self, statement: Statement, values: list[Values], limits: Limits, committing: Callable[[Size, bool], None]
-    ) -> Ran:
+    def _change(self, statement: Statement, asked: Run, committing: Callable[[Size, bool], None]) -> Ran:
         try:
             with self._file.transaction():
-                ran = self._run_all(statement, values, limits)
+                ran = self._run_all(statement, asked)
                 if statement.defines:
                     self._rows.clear()
                     self._look()
                     tables.check_names(self._file)
                 size = self._measured()
-                self._check_size(size, limits)
+                self._check_size(size, asked.limits)
                 committing(size, size != self.size)
         except BaseException as error:
             self._rows.clear()
@@ -106,14 +103,14 @@ class UserFile:
         self.size = size
         return ran
 
-    def _run_all(self, statement: Statement, values: list[Values], limits: Limits, *, only_reads: bool = False) -> Ran:
+    def _run_all(self, statement: Statement, asked: Run, *, only_reads: bool = False) -> Ran:
         """Run a statement with each of the values; the result has the rows of the first. `only_reads`: refuse one that
         may change something."""
         first = Ran([], [], 0, False)
         affected = 0
-        for number, each in enumerate(values):
+        for number, each in enumerate(asked.parameters):
             try:
-                ran = self._run(statement, each, limits, only_reads=only_reads)
+                ran = self._run(statement, statement.bound(each), asked.limits, only_reads=only_reads)
             except Refused as refusal:
                 refusal.failed = msgspec.structs.replace(refusal.failed, row=number)
                 raise

@@ -38,8 +38,8 @@ from runtime.tables.sqlite.user_file import UserFile
 
 _HEAP_BYTES: Final = 48 * 1024 * 1024
 """Maximum memory of SQLite."""
-_ADDRESS_BYTES: Final = 192 * 1024 * 1024
-"""Maximum address space beyond what the template has."""
+_ADDRESS_BYTES: Final = 384 * 1024 * 1024
+"""Maximum address space beyond what the template has. 500,000 rows of an import take half of it."""
 _DESCRIPTORS: Final = 32
 _CPU_SECONDS: Final = 90
 """Maximum seconds of the processor for one message: the last defence, if nobody kills the process."""
@@ -72,6 +72,8 @@ def serve(channel: socket.socket) -> None:
         except (apsw.Error, OSError, MemoryError, UnicodeDecodeError) as error:
             answer = described(error, None, lambda _: [])
         _send(channel, answer)
+        # Both may be large, and the next message needs the memory.
+        del asked, answer
     if file is not None:
         file.close()
 

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.cli.table import import_
 from runtime.cli.table.bad_line import BadLine
 from runtime.cli.table.csv_text import csv_line
 from runtime.cli.table.records import CsvFile, JsonLinesFile
 from runtime.cli.table.target import Kind, kind_of
+from runtime.errors import UsageError
 from tests.lanes import examples
 
 BLOB = {"base64": "AP8K"}
@@ -151,3 +153,12 @@ def test_json_lines_keep_integers_exactly() -> None:
     assert [row.values for row in JsonLinesFile(io.BytesIO(raw)).rows(["integer", "any"], "sqlite")] == [
         [2**63 - 1, BLOB]
     ]
+
+
+def test_many_small_rows_need_several_transactions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_, "MOST_ROWS", 2)
+    file = CsvFile(io.BytesIO(b"a,b\n1,2\n3,4\n5,6\n"), ",")
+    kinds: Sequence[Kind] = ["integer", "integer"]
+    with pytest.raises(UsageError, match="too much for one transaction"):
+        list(import_._transactions(file, kinds, "sqlite", batches=False))
+    assert [len(rows) for rows in import_._transactions(file, kinds, "sqlite", batches=True)] == [2, 1]
