@@ -27,6 +27,8 @@ _SET_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS
 
 def main() -> None:
     """Serve until the daemon closes the socket, and end with all workers."""
+    # What else was inherited is for neither this process nor its workers.
+    os.closerange(3, 1 << 10)
     channel = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)

@@ -33,6 +33,12 @@ def _checked(values: Any) -> Any:
         raise ValueError("it is neither a list of values nor an object of values by name")
     if values is not None and len(values) > MOST_VALUES:
         raise ValueError(f"there are at most {MOST_VALUES} values")
+def _fitting(values: Any) -> Any:
+    """Return the values. Raises ValueError: the union below would name its own kinds for each of them."""
+    if not isinstance(values, list | dict | None):
+        raise ValueError("it is a list for ?, or an object for :name")
+    if len(values or ()) > MOST_VALUES:
+        raise ValueError(f"there are {len(values or ()):,} values, and at most {MOST_VALUES} may be given")
     if isinstance(values, dict) and not all(map(_NAME.fullmatch, values)):
         raise ValueError("a name has letters, digits and _, and at most 63 of them")
     return values
@@ -43,6 +49,7 @@ Values = Annotated[
     | Annotated[dict[str, JsonValue], Field(max_length=MOST_VALUES)]
     | None,
     BeforeValidator(_checked),
+    BeforeValidator(_fitting),
     Field(
         description='Values: a list for `?`, an object for `:name`. A blob is `{"base64": "…"}`.',
         examples=[[20], {"least": 20}],

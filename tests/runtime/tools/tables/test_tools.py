@@ -134,6 +134,20 @@ async def test_http_answers_with_the_problem_that_fits(app: App) -> None:
     assert b"no table is called" in (await app.ask(other, "POST", "/v1/tables/sql", {"query": "SELECT a FROM t"})).body
 
 
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ("tea", "it is a list for ?, or an object for :name"),
+        ([0] * 1000, "there are 1,000 values, and at most 999 may be given"),
+        ({"a b": 1}, "a name has letters, digits and _, and at most 63 of them"),
+    ],
+)
+async def test_wrong_params_are_one_problem(app: App, params: Any, said: str) -> None:
+    answer = await app.ask(await app.token(), "POST", "/v1/tables/sql", {"query": "SELECT 1 AS a", "params": params})
+    (problem,) = json.loads(answer.body)["errors"]
+    assert (problem["pointer"], problem["detail"]) == ("/params", said)
+
+
 class Absent:
     """Tables that cannot be used, as on a PostgreSQL without rights."""
 
