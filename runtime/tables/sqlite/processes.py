@@ -23,7 +23,7 @@ from runtime.tables.sqlite.messages import Answer, Committing, FromWorker, Size,
 
 COMMIT_SECONDS: Final = 60.0
 """Maximum seconds until a change is on disk."""
-_FORK_SECONDS: Final = 20.0
+_FORK_SECONDS: Final = 60.0
 _EXIT_SECONDS: Final = 10.0
 _INHERITED: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Variables that the processes get: no others, because they contain secrets."""
