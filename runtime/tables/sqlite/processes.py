@@ -98,15 +98,12 @@ class Worker:
             # A socket is reset, or broken, only if the process ended before it read all that was sent.
             kind = NotReceived if isinstance(error, OSError) and not is_committing else TablesUnavailable
             failed = kind("the worker of your tables ended before it answered", hint="try again")
-        await self.kill()
-        if is_committing:
-            failed.maybe_done, failed.hint = True, LOOK_FIRST
         try:
             await self.kill()
         except TablesUnavailable as alive:
             failed = alive
         if is_committing:
-            failed.maybe_done, failed.hint = True, "the change may have been made: look before you repeat it"
+            failed.maybe_done, failed.hint = True, LOOK_FIRST
         raise failed
 
     async def close(self, seconds: float) -> None:

@@ -26,13 +26,6 @@ Query = Annotated[
 ]
 
 
-def _checked(values: Any) -> Any:
-    """Return values as they are. Raises ValueError for what is no list or object of values: the errors of Pydantic for
-    a union are those of each part of it, with the names of types."""
-    if values is not None and not isinstance(values, list | dict):
-        raise ValueError("it is neither a list of values nor an object of values by name")
-    if values is not None and len(values) > MOST_VALUES:
-        raise ValueError(f"there are at most {MOST_VALUES} values")
 def _fitting(values: Any) -> Any:
     """Return the values. Raises ValueError: the union below would name its own kinds for each of them."""
     if not isinstance(values, list | dict | None):
@@ -48,7 +41,6 @@ Values = Annotated[
     Annotated[list[JsonValue], Field(max_length=MOST_VALUES)]
     | Annotated[dict[str, JsonValue], Field(max_length=MOST_VALUES)]
     | None,
-    BeforeValidator(_checked),
     BeforeValidator(_fitting),
     Field(
         description='Values: a list for `?`, an object for `:name`. A blob is `{"base64": "…"}`.',

@@ -103,8 +103,8 @@ async def test_a_full_quota_in_the_middle_of_a_statement_keeps_nothing_of_it(app
 @pytest.mark.parametrize(
     ("params", "what"),
     [
-        ("x", "it is neither a list of values nor an object of values by name"),
-        ([1] * 1000, "there are at most 999 values"),
+        ("x", "it is a list for ?, or an object for :name"),
+        ([1] * 1000, "there are 1,000 values, and at most 999 may be given"),
         ({"a b": 1}, "a name has letters, digits and _, and at most 63 of them"),
     ],
 )
