@@ -42,7 +42,7 @@ webhook pushes {{ path "/hooks/github" provider github secret "secret://env/GITH
 agent helper {{
     memory notes
     model scripted
-    tools ["memory_append" "webhook_create"]
+    tools ["memory_append" "webhook_create" "task_create"]
     thread delivery
     block seen {{ char_limit 1000000 }}
 }}
@@ -50,13 +50,17 @@ agent helper {{
 
 
 def answer(body: Mapping[str, Any]) -> str:
-    """Note a delivery and create a webhook for it; say so when both have an output."""
+    """Note a delivery, create a webhook and a task for it; say so when all have an output."""
     time.sleep(random.uniform(0, 0.1))
     text = "\n".join(str(message["content"]) for message in body["messages"])
     number = re.findall(r'"number": ?"(\S+?)"', text)[-1]
-    if text.count("<tool_output") < 2:
+    if text.count("<tool_output") < 3:
         append = {"label": "seen", "content": f"seen {number};"}
-        return says(memory_append=append, webhook_create={"title": f"hook {number};", "agent": None})
+        return says(
+            memory_append=append,
+            task_create={"title": f"task {number};"},
+            webhook_create={"title": f"hook {number};", "agent": None},
+        )
     return says(f"Noted {number}.")
 
 
@@ -80,12 +84,15 @@ def test_no_message_is_lost_and_no_tool_runs_twice_on_postgresql(
 def killed(tmp_path: Path, rounds: int, given: dict[str, str]) -> None:
     """Kill a daemon again and again while deliveries arrive, then check what it did. `given`: its variables."""
     command = f"{sharing.__name__}:{sharing.leased_without_limit.__name__}"
+    variables = {**given, "SYMBIONT_TASKS_PER_HOUR": "0"}
     chance = random.Random(11)
     acknowledged: list[str] = []
     with ScriptedModel(answer) as model:
         write_program(tmp_path, PROGRAM.format(model=model.block))
         for turn in range(rounds):
-            with running(tmp_path, "program", wait=True, command=command, admin_host="127.0.0.1", **given) as daemon:
+            with running(
+                tmp_path, "program", wait=True, command=command, admin_host="127.0.0.1", **variables
+            ) as daemon:
                 before = len(model.bodies)
                 sender = threading.Thread(target=_send, args=(daemon, str(turn), acknowledged))
                 sender.start()
@@ -94,7 +101,7 @@ def killed(tmp_path: Path, rounds: int, given: dict[str, str]) -> None:
                 time.sleep(chance.uniform(0, 0.3))
                 daemon.kill()
                 sender.join()
-        with running(tmp_path, "program", wait=True, command=command, admin_host="127.0.0.1", **given) as daemon:
+        with running(tmp_path, "program", wait=True, command=command, admin_host="127.0.0.1", **variables) as daemon:
             until(lambda: not asyncio.run(_left(tmp_path, given)), 300, "every run's end")
     asyncio.run(_check(tmp_path, acknowledged))
 
@@ -127,11 +134,15 @@ async def _check(root: Path, acknowledged: list[str]) -> None:
         conversations = [await app.services.messages.read(thread, limit=1000) for thread in threads]
         blocks = await app.services.blocks.ensure(BlockScope(OWNER, "helper"), ())
         webhooks = await app.dynamic_webhooks.page(OWNER, 100_000)
+        todo = (await app.tasks.page(OWNER, limit=100_000)).tasks
         made = Counter(re.findall(r"hook (\S+?);", " ".join(each.title for each in webhooks)))
         noted = Counter(re.findall(r"seen (\S+?);", next(each.value for each in blocks if each.label == "seen")))
         await _check_given_up(app.database)
-    assert set(noted.values()) <= {1}
-    assert set(made.values()) <= {1}
+    created = Counter(task.title for task in todo)
+    for counted in (noted, made, created):
+        assert set(counted.values()) <= {1}
+    assert {(task.source, task.created_by_agent, task.version) for task in todo} == {("agent", "helper", 1)}
+    assert len({task.origin_run_id for task in todo}) == len(todo)
     answered: set[str] = set()
     for found in conversations:
         [number] = set(re.findall(r'"number": ?"(\S+?)"', found[0].text))
@@ -142,10 +153,11 @@ async def _check(root: Path, acknowledged: list[str]) -> None:
             continue
         answered.add(number)
         kinds = [message.kind for message in found]
-        assert kinds == ["message", "tool_call", "tool_output", "tool_output", "message"]
+        assert kinds == ["message", "tool_call", *["tool_output"] * 3, "message"]
         statuses = _statuses(found)
         assert statuses["memory_append"] == "ok"
         assert noted[number] == 1
+        assert (statuses["task_create"], created[f"task {number};"]) == ("ok", 1)
         assert statuses["webhook_create"] in ("ok", "unknown")
         if statuses["webhook_create"] == "ok":
             assert made[number] == 1
