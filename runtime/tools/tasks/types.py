@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
+from unicodedata import category
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -17,6 +18,9 @@ from runtime.tools.patterns import UUID
 
 MOST_BULK = 100
 """Maximum number of tasks that are changed together."""
+
+_INVISIBLE: Final = frozenset(("Cc", "Cf", "Zl", "Zp", "Zs"))
+"""Categories of Unicode: control and format characters, and white space."""
 
 
 def _tag(value: str) -> str:
@@ -35,7 +39,7 @@ def _unique(values: list[str]) -> list[str]:
 
 
 def _not_blank(value: str) -> str:
-    if not value.strip():
+    if all(category(each) in _INVISIBLE for each in value):
         raise ValueError("it is blank")
     return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -83,7 +84,8 @@ async def test_the_source_is_the_surface_of_the_call(app: App, token: str) -> No
     ("given", "pointer"),
     [
         ({"title": "x" * 501}, "/title"),
-        ({"title": " "}, "/title"),
+        ({"title": " \n\t\u2028"}, "/title"),
+        ({"title": "\u200b\u0000\x1b"}, "/title"),
         ({"title": "x", "priority": "soon"}, "/priority"),
         ({"title": "x", "due_date": "tomorrow"}, "/due_date"),
         ({"title": "x", "tags": ["a\u0000"]}, "/tags/0"),
@@ -119,7 +121,43 @@ async def test_several_tasks_are_changed_or_each_reason_is_told(app: App, token:
     assert told(await app.ask(token, "GET", f"/v1/tasks/{ids[0]}"))["status"] == "pending"
     reply = await app.ask(token, "POST", "/v1/tasks/bulk", {"task_ids": ids, "status": "completed"})
     assert told(reply) == {"results": [{"task_id": task_id, "result": "ok"} for task_id in ids]}
-    assert (await app.ask(token, "POST", "/v1/tasks/bulk", {"task_ids": [MISSING] * 101, "status": "completed"})).status
+
+
+@pytest.mark.parametrize("count", [0, 101])
+async def test_several_tasks_are_1_to_100(app: App, token: str, count: int) -> None:
+    ids = [f"{number:08d}{MISSING[8:]}" for number in range(count)]
+    reply = await app.ask(token, "POST", "/v1/tasks/bulk", {"task_ids": ids, "status": "completed"})
+    assert (reply.status, told(reply)["errors"][0]["pointer"]) == (422, "/task_ids")
+
+
+async def test_an_id_that_is_given_twice_is_changed_once(app: App, token: str) -> None:
+    task_id = (await made(app, token))["task_id"]
+    reply = await app.ask(token, "POST", "/v1/tasks/bulk", {"task_ids": [task_id] * 101, "tags_add": ["a", "b"]})
+    assert told(reply) == {"results": [{"task_id": task_id, "result": "ok"}]}
+    again = {"task_ids": [task_id], "status": "cancelled", "tags_add": ["c"], "tags_remove": ["a", "c"]}
+    assert (await app.ask(token, "POST", "/v1/tasks/bulk", again)).status == 200
+    shown = told(await app.ask(token, "GET", f"/v1/tasks/{task_id}"))
+    assert (shown["version"], shown["status"], shown["tags"]) == (3, "cancelled", ["b"])
+    assert shown["history"][0]["changes"] == [
+        {"field": "status", "before": "pending", "after": "cancelled"},
+        {"field": "tags", "before": ["a", "b"], "after": ["b"]},
+    ]
+
+
+async def test_behind_the_end_a_list_is_empty_and_tells_the_total(app: App, token: str) -> None:
+    await made(app, token, tags=["a"])
+    for query in ("offset=1", "offset=1000000000&tags=a", "offset=5&status=pending"):
+        assert told(await app.ask(token, "GET", "/v1/tasks", query=query)) == {"tasks": [], "total": 1}
+    for query in ("limit=0", "limit=101", "offset=-1", "status=done"):
+        assert (await app.ask(token, "GET", "/v1/tasks", query=query)).status == 422
+
+
+async def test_the_longest_title_and_each_way_of_writing_a_tag_are_accepted(app: App, token: str) -> None:
+    given = {"title": "\u00e9" * 500, "tags": ["CAFE\u0301", "caf\u00e9", " Caf\u00c9 "], "priority": None}
+    task = await made(app, token, **given)
+    assert (task["title"], task["tags"], task["priority"]) == (given["title"], ["caf\u00e9"], "normal")
+    for tag in ("cafe\u0301", "CAF\u00c9"):
+        assert told(await app.ask(token, "GET", "/v1/tasks", query=f"tags={quote(tag)}"))["total"] == 1
 
 
 async def test_too_many_creations_are_refused_with_the_seconds(app: App, token: str) -> None:

@@ -40,6 +40,13 @@ def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ProcessSettings.read({})
 
 
+@pytest.mark.parametrize("text", ["-1", "1.5", "many", "", "9" * 20])
+def test_a_wrong_limit_of_tasks_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("SYMBIONT_TASKS_PER_HOUR", text)
+    with pytest.raises(UsageError, match="SYMBIONT_TASKS_PER_HOUR: input should be"):
+        ProcessSettings.read({})
+
+
 @pytest.mark.parametrize(
     "name", ["keep_days", "keep_mb", "connections", "inbox_capacity", "drain_seconds", "run_seconds"]
 )
