@@ -26,6 +26,8 @@ EVERY: Final = TaskFilter()
 MOST_CHANGES: Final = 100
 """The newest changes of a task that are read."""
 
+_COUNTED: Final = 10_000
+"""Maximum number of tasks of a tag that are counted to compare it with others."""
 _ABSENT: Final = "there is no such task"
 
 
@@ -135,12 +137,12 @@ class TaskStore:
 
     async def page(self, user_id: str, wanted: TaskFilter = EVERY, *, limit: int, offset: int = 0) -> TaskPage:
         """Return the tasks from number `offset` on, the newest first, and how many there are."""
-        ids = _page(user_id, wanted)
-        page = ids.order_by(ids.selected_columns[0].desc()).limit(limit).offset(offset)
 
         def read(connection: Connection) -> TaskPage:
+            ids = _ids(user_id, wanted._replace(tags=_rarest_first(connection, user_id, wanted.tags)))
+            page = ids.order_by(ids.selected_columns[0].desc()).limit(limit).offset(offset)
             found = list(connection.execute(page).scalars())
-            total = connection.execute(_counting(user_id, wanted)).scalar_one()
+            total = connection.execute(_counting(user_id, wanted, ids)).scalar_one()
             return TaskPage(self._found(connection, user_id, found), int(total or 0))
 
         async with self._database.read() as connection:
@@ -182,19 +184,28 @@ def clean(fields: Mapping[str, Any]) -> dict[str, Any]:
     return cleaned
 
 
+def _rarest_first(connection: Connection, user_id: str, tags: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags, those that few tasks have first: a list reads all tasks of the first one."""
+    if len(tags) < 2:
+        return tuple(tags)
+    counts = []
+    for tag in tags:
+        some = select(task_tags.c.task_id).where(task_tags.c.user_id == user_id, task_tags.c.tag == tag)
+        counts.append(select(func.count()).select_from(some.limit(_COUNTED).subquery()).scalar_subquery())
+    found = connection.execute(select(*counts)).one()
+    return tuple(tag for _, tag in sorted(zip(found, tags, strict=True)))
+
+
 def _ids(user_id: str, wanted: TaskFilter) -> Select[Any]:
-    """Return the query for the ids of tasks. With tags it reads those of one tag, in the order of the ids."""
+    """Return the query for the ids of tasks. With tags it reads those of the first one, in the order of the ids, and
+    looks up the others of each."""
     if not wanted.tags:
         query = select(tasks.c.id).where(tasks.c.user_id == user_id)
         return query if wanted.status is None else query.where(tasks.c.status == wanted.status)
     tagged = task_tags.c.user_id == user_id, task_tags.c.tag == wanted.tags[0]
     query = select(task_tags.c.task_id).where(*tagged)
-    return query if wanted.status is None else query.where(task_tags.c.status == wanted.status)
-
-
-def _page(user_id: str, wanted: TaskFilter) -> Select[Any]:
-    """Return the query for the ids of tasks with all tags, of which only some are read: each is looked up."""
-    query = _ids(user_id, wanted)
+    if wanted.status is not None:
+        query = query.where(task_tags.c.status == wanted.status)
     for number, tag in enumerate(wanted.tags[1:]):
         other = task_tags.alias(f"tag{number}")
         same = other.c.user_id == user_id, other.c.tag == tag, other.c.task_id == task_tags.c.task_id
@@ -202,13 +213,8 @@ def _page(user_id: str, wanted: TaskFilter) -> Select[Any]:
     return query
 
 
-def _counting(user_id: str, wanted: TaskFilter) -> Select[Any]:
-    """Return the query for the number of tasks."""
+def _counting(user_id: str, wanted: TaskFilter, ids: Select[Any]) -> Select[Any]:
+    """Return the query for the number of tasks, of which `ids` is that for their ids."""
     if wanted == EVERY:
         return select(func.sum(task_parts.c.count)).where(task_parts.c.user_id == user_id)
-    query = _ids(user_id, wanted)
-    for number, tag in enumerate(wanted.tags[1:]):
-        other = task_tags.alias(f"tag{number}")
-        others = select(other.c.task_id).where(other.c.user_id == user_id, other.c.tag == tag)
-        query = query.where(task_tags.c.task_id.in_(others))
-    return query.with_only_columns(func.count())
+    return ids.with_only_columns(func.count())
