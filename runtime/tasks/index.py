@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from operator import itemgetter
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
@@ -68,11 +69,12 @@ class TaskItems(Store):
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         number = int(part.name.rpartition("/")[2])
         chosen = tasks.c.user_id == part.agent_id, tasks.c.part == number
-        query = select(*(tasks.c[name] for name in COLUMNS)).where(*chosen).order_by(tasks.c.id)
+        # Sorted here: to sort by id, SQLite reads all tasks of the user by the index that has them in this order.
+        query = select(*(tasks.c[name] for name in COLUMNS)).where(*chosen)
         with _store_errors():
             await self._database.learn_keys(part.agent_id)
             async with self._database.read() as connection:
-                rows = (await connection.execute(query)).all()
+                rows = sorted((await connection.execute(query)).all(), key=itemgetter(COLUMNS.index("id")))
             return await asyncio.to_thread(self._items, rows)
 
     def _items(self, rows: Sequence[Sequence[object]]) -> list[tuple[Item, ItemLocation | None]]:

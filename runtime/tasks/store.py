@@ -26,7 +26,7 @@ EVERY: Final = TaskFilter()
 MOST_CHANGES: Final = 100
 """The newest changes of a task that are read."""
 
-_COUNTED: Final = 10_000
+_COUNTED: Final = 100_000
 """Maximum number of tasks of a tag that are counted to compare it with others."""
 _ABSENT: Final = "there is no such task"
 

@@ -20,7 +20,7 @@ from runtime.tasks.task import FIELDS, Actor, Field, Task, Value
 from runtime.threads.run import running_attempts
 from runtime.threads.step import Superseded
 
-PART: Final = 256
+PART: Final = 128
 """Maximum number of tasks that are read together."""
 KEPT_CHANGES: Final = 1000
 """The newest changes of a task, which its history has."""

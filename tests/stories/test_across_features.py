@@ -143,6 +143,25 @@ def test_two_daemons_share_their_collections(world: World, postgres_url: str) ->
         assert max(Counter(item["text"] for item in items).values()) == 1
 
 
+@DISTURBED
+def test_a_task_is_completed_once_and_found_as_it_is(world: World) -> None:
+    with world.daemon(AGENTS) as daemon:
+        task_id = world.json(daemon, "task", "add", "Prune the walnut tree", "--tag", "garden")["task_id"]
+        token = make_token(daemon, "--scope", "write", **world.given)
+
+        def found(status: str) -> list[str]:
+            body = {"query": "walnut", "status": status, "tags": ["garden"]}
+            answer = ask(daemon, token, "POST", "/v1/tasks/search", body)
+            assert answer.status == 200, answer
+            return [task["task_id"] for task in answer.json()["tasks"]]
+
+        assert found("pending") == [task_id]
+        world.disturbed(lambda: world.run(daemon, "task", "done", task_id))
+        shown = world.json(daemon, "task", "show", task_id)
+        assert (shown["status"], [entry["source"] for entry in shown["history"]]) == ("completed", ["user", "user"])
+        assert (found("pending"), found("completed")) == ([], [task_id])
+
+
 def finds(world: World, daemon: Daemon, word: str) -> bool:
     hits = world.json(daemon, "memory", "search", "reviewer", word)["hits"]
     return any(word in text for text in texts(hits))

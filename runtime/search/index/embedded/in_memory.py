@@ -16,7 +16,7 @@ from runtime.search.index.embedded.columns import QUESTION_MARKS, Rows
 from runtime.search.index.embedded.errors import DamagedIndex
 from runtime.search.index.embedded.index_file import IndexFile
 from runtime.search.index.embedded.matrix import Matrix, best, unit
-from runtime.search.index.embedded.schema import COLUMNS, entry_of, microseconds, place_of, said_of
+from runtime.search.index.embedded.schema import COLUMNS, TAGS, entry_of, microseconds, place_of, said_of
 from runtime.search.index.embedded.sqlcipher import ERRORS
 from runtime.search.index.embedded.tokenizer import Occurrences, Tokenizer, keys_of
 from runtime.search.index.embedded.writes import Delta
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _CHUNK = 10_000
 _TAGS = 16
-"""Number of tags whose entries are kept in memory until the next write."""
+"""Number of tags whose entries are kept in memory."""
+_RETAGGED = 256
+"""Number of entries of one write above which the entries of tags are read again."""
 _ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
 _ROWS = f"SELECT key, id, said, part, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
@@ -55,7 +57,7 @@ class IndexInMemory:
 
     def _load(self) -> None:
         self.rows = Rows()
-        self.occurrences = Occurrences()
+        self.occurrences = Occurrences(self.tokenizer)
         self._of_tags: dict[str, NDArray[np.int64]] = {}
         connection = self.file.writing
         for chunk in _chunks(connection.execute(_ROWS)):
@@ -85,10 +87,9 @@ class IndexInMemory:
     def apply(self, delta: Delta) -> None:
         """Apply the changes of a transaction in memory."""
         delta.apply(self.rows)
-        self._of_tags.clear()
+        self._retag(delta)
         self._measure(delta.sizes)
-        if delta.rewritten:
-            self.occurrences.forget()
+        self.occurrences.change(delta.removed, delta.written)
 
     def embed(self, keys: NDArray[np.int64], vectors: NDArray[np.float32], model: str | None) -> None:
         """Set the vectors of these entries."""
@@ -247,6 +248,15 @@ class IndexInMemory:
         mask = np.zeros(self.rows.end, np.bool_)
         mask[self._of_tags[tag]] = True
         return mask
+
+    def _retag(self, delta: Delta) -> None:
+        """Correct the entries of tags after few changes; after many they are read again."""
+        touched = np.array([*delta.removed, *delta.keys], np.int64)
+        if len(touched) > _RETAGGED:
+            self._of_tags.clear()
+        for tag, keys in self._of_tags.items():
+            now = [key for key, (_, said, _) in zip(delta.keys, delta.fresh, strict=True) if tag in said[TAGS]]
+            self._of_tags[tag] = np.union1d(keys[~np.isin(keys, touched)], np.array(now, np.int64))
 
     def _listed(self, sql: str, *values: str | int) -> NDArray[np.bool_]:
         """Return the keys in one list of the file."""

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 Phrase = tuple[str, ...]
 """Consecutive words, in the spelling of the index."""
 
+WrittenEntry = tuple[int, str, str]
+"""The key of an entry, its text and its metadata."""
+
 _KEPT_WORDS = 10_000
 _KEPT_NUMBERS = 8_000_000  # 64 MB of postings
+_KEPT_CHANGES = 256  # entries
 _LONGEST_WORD = 1_000  # characters
 _PLACE = 24  # bits of a word's position in a text, which has fewer than 2^21 words
 
@@ -45,14 +49,18 @@ class Tokenizer:
         return [phrase for phrase in found if phrase]
 
     def _learn(self, words: Sequence[str]) -> None:
-        texts = [(number, word.encode(errors="replace").decode()) for number, word in enumerate(words, 1)]
+        self._known.update(zip(words, self.split(words), strict=True))
+
+    def split(self, texts: Sequence[str]) -> list[Phrase]:
+        """Return the words of each text, in order."""
+        rows = [(number, text.encode(errors="replace").decode()) for number, text in enumerate(texts, 1)]
         self._connection.execute("BEGIN")
-        self._connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", texts)
-        read: list[list[str]] = [[] for _ in words]
+        self._connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", rows)
+        read: list[list[str]] = [[] for _ in texts]
         for number, term in self._connection.execute("SELECT doc, term FROM occurrences ORDER BY doc, offset"):
             read[number - 1].append(term)
         self._connection.execute("ROLLBACK")
-        self._known.update(zip(words, map(tuple, read), strict=True))
+        return list(map(tuple, read))
 
     def close(self) -> None:
         """Close the table."""
@@ -60,29 +68,77 @@ class Tokenizer:
 
 
 class Occurrences:
-    """The occurrences of words in the index; the latest ones are cached until the next write."""
+    """The occurrences of words in the index. The latest ones are cached. After a write of few entries a cached word is
+    corrected when it is needed again: to read a common word takes a hundred times as long."""
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Phrase, Postings] = OrderedDict()
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._kept: OrderedDict[Phrase, tuple[Postings, int]] = OrderedDict()  # with how many changes they have
         self._numbers = 0
+        self._changes: list[WrittenEntry] = []
+        self._words: dict[str, Phrase] = {}
 
-    def forget(self) -> None:
-        """Clear the cache."""
-        self._kept.clear()
-        self._numbers = 0
+    def change(self, removed: Sequence[int], written: Sequence[WrittenEntry]) -> None:
+        """Note the entries that a write removed and wrote."""
+        if len(self._changes) + len(removed) + len(written) > _KEPT_CHANGES:
+            self._kept.clear()
+            self._changes.clear()
+            self._words.clear()
+            self._numbers = 0
+        else:
+            self._changes += [(key, "", "") for key in removed]
+            self._changes += written
 
     def postings(self, phrase: Phrase, connection: sqlite3.Connection) -> Postings:
         """Return the occurrences of these consecutive words."""
-        found = self._kept.get(phrase)
-        if found is None:
-            found = self._kept[phrase] = (
-                _single(phrase[0], connection) if len(phrase) == 1 else _row(phrase, connection)
-            )
-            self._numbers += found.weight
-        self._kept.move_to_end(phrase)
+        if phrase in self._kept:
+            found, known = self._kept.pop(phrase)
+            self._numbers -= found.weight
+            found = self._corrected(found, phrase, self._changes[known:])
+        else:
+            found = _single(phrase[0], connection) if len(phrase) == 1 else _row(phrase, connection)
+        self._kept[phrase] = found, len(self._changes)
+        self._numbers += found.weight
         while self._numbers > _KEPT_NUMBERS and len(self._kept) > 1:
-            self._numbers -= self._kept.popitem(last=False)[1].weight
+            _, (oldest, _) = self._kept.popitem(last=False)
+            self._numbers -= oldest.weight
         return found
+
+    def _corrected(self, found: Postings, phrase: Phrase, changes: Sequence[WrittenEntry]) -> Postings:
+        if not changes:
+            return found
+        latest = {key: (text, about) for key, text, about in changes}
+        keys = np.array(sorted(latest), np.int64)
+        unknown = sorted({each for pair in latest.values() for each in pair} - self._words.keys())
+        self._words.update(zip(unknown, self._tokenizer.split(unknown), strict=True))
+        text, about = (
+            np.array([_count(phrase, self._words[latest[key][column]]) for key in keys.tolist()], np.float32)
+            for column in (0, 1)
+        )
+        return Postings(
+            *_replaced(found.text, found.text_counts, keys, text),
+            *_replaced(found.about, found.about_counts, keys, about),
+        )
+
+
+def _count(phrase: Phrase, words: Phrase) -> int:
+    """Return how often the phrase occurs in these words."""
+    if len(phrase) == 1:
+        return words.count(phrase[0])
+    return sum(words[at : at + len(phrase)] == phrase for at in range(len(words) - len(phrase) + 1))
+
+
+def _replaced(
+    keys: NDArray[np.int64], counts: NDArray[np.float32], changed: NDArray[np.int64], new: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return ascending keys and their counts with other counts for the changed keys, which are ascending too; a key
+    with the count 0 is left out."""
+    at = np.searchsorted(keys, changed)
+    old = at[np.isin(changed, keys[at[at < len(keys)]])]
+    keys, counts = np.delete(keys, old), np.delete(counts, old)
+    changed, new = changed[new > 0], new[new > 0]
+    at = np.searchsorted(keys, changed)
+    return np.insert(keys, at, changed), np.insert(counts, at, new)
 
 
 def _single(term: str, connection: sqlite3.Connection) -> Postings:

@@ -33,6 +33,7 @@ from runtime.search.index.embedded.schema import (
     said_by,
     said_of,
 )
+from runtime.search.index.embedded.tokenizer import WrittenEntry
 from runtime.search.index.index import AppendedEntries, IndexChange, Pending
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class Delta:
     removed: list[int] = field(default_factory=list)
     unembedded: list[int] = field(default_factory=list)
     sizes: list[tuple[int, bytes]] = field(default_factory=list)
-    rewritten: bool = False
-    """True if any word's occurrences changed."""
+    written: list[WrittenEntry] = field(default_factory=list)
+    """The entries whose words were indexed."""
 
     def put(self, keys: Iterable[int], fresh: Iterable[NewEntry]) -> None:
         """Record that these entries are stored under these keys."""
@@ -228,7 +229,6 @@ def _remove(connection: sqlite3.Connection, gone: list[tuple[int, StoredRow]], d
     connection.executemany("DELETE FROM entries WHERE key = ?", keys)
     connection.executemany("DELETE FROM vectors WHERE key = ?", keys)
     delta.removed += (key for key, _ in gone)
-    delta.rewritten |= bool(gone)
 
 
 def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry], delta: Delta) -> None:
@@ -244,7 +244,7 @@ def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry
     ]
     connection.executemany("INSERT INTO other_sources (source, key) VALUES (?, ?)", sorted(others))
     delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {which}", values)  # noqa: S608
-    delta.rewritten = True
+    delta.written += [(key, row[TEXT], row[ABOUT]) for key, (row, _, _) in zip(keys, fresh, strict=True)]
 
 
 def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:

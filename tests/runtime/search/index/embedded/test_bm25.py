@@ -37,6 +37,7 @@ def by_fts5(entries: list[IndexEntry], words: list[str]) -> dict[str, float]:
 
 @settings(max_examples=examples(60))
 @given(
+    before=st.lists(texts, max_size=9),
     said=st.lists(texts, min_size=1, max_size=9),
     words=st.lists(
         st.sampled_from((*WORDS, "run", "may", "2023", "Monday", "zoe", "e-mail", "nowhere")),
@@ -45,15 +46,23 @@ def by_fts5(entries: list[IndexEntry], words: list[str]) -> dict[str, float]:
         unique=True,
     ),
 )
-async def test_scores_are_those_of_fts5(said: list[list[str]], words: list[str]) -> None:
-    entries = [
-        entry(f"{n}", " ".join(text), group="g", time=WHEN + timedelta(minutes=n), author="Zoë" if n % 2 else None)
-        for n, text in enumerate(said)
-    ]
+async def test_scores_are_those_of_fts5_also_after_a_change(
+    before: list[list[str]], said: list[list[str]], words: list[str]
+) -> None:
+    earlier, entries = (
+        [
+            entry(f"{n}", " ".join(text), group="g", time=WHEN + timedelta(minutes=n), author="Zoë" if n % 2 else None)
+            for n, text in enumerate(version)
+        ]
+        for version in (before, said)
+    )
     index = await open_index(None, None, {})
     try:
         await index.put("other", "other", "1", [entry(f"x{n}", "alpha beta", agent="other") for n in range(3)])
-        await index.put("log", "reviewer", "1", entries)
+        # What was read before a change is corrected, not read again.
+        await index.put("log", "reviewer", "1", earlier)
+        await index.keyword(words, EntryFilter(agent="reviewer"), 100)
+        await index.put("log", "reviewer", "2", entries)
         found = await index.keyword(words, EntryFilter(agent="reviewer"), 100)
         ids = await index.entries(found.keys.tolist())
         scores = {ids[key].id: score for key, score in zip(found.keys.tolist(), found.scores.tolist(), strict=True)}
