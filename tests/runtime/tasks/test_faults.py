@@ -18,7 +18,7 @@ from runtime.database.schema import task_changes, task_creations, task_parts, ta
 from runtime.errors import RateLimited
 from runtime.identity.caller import Caller
 from runtime.tasks.store import TaskStore
-from runtime.tasks.task import Actor, TaskFilter
+from runtime.tasks.task import Actor, Task, TaskFilter
 from runtime.tools import TOOLS
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -49,6 +49,7 @@ async def found(app: App, user_id: str, query: str) -> list[str]:
 
 async def entries(app: App, user_id: str) -> int:
     """Return how many entries of a user the index has."""
+    assert app.generation.tasks is not None
     return (await app.generation.tasks.index_stats(user_id)).entries
 
 
@@ -67,7 +68,7 @@ async def test_on_a_full_disk_nothing_is_kept_by_half(tmp_path: Path, clock: Man
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     store = TaskStore(database, clock, per_hour=1000)
     await database.transact(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 400"))
-    made = []
+    made: list[Task] = []
     with suppress(Unavailable):
         while len(made) < 400:
             made.append(await store.create("owner", USER, title="x", description="okapi " * 1500, tags=["a", "b"]))
