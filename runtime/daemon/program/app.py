@@ -84,8 +84,9 @@ SETTLE_SECONDS = 1.0
 a file, or a copy of a tree, is in the middle of it."""
 
 RECALLED = "what was said"
-TODO = "what is to be done"
 """What was said in threads, in the names of background tasks. No memory of a program has this name."""
+TODO = "what is to be done"
+"""The tasks of users, in the names of background tasks. No memory of a program has this name."""
 
 MOST_LINES = 20
 """Maximum number of lines of one kind that a reload logs; the rest are counted."""
