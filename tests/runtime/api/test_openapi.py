@@ -6,6 +6,7 @@ import json
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -99,6 +100,22 @@ def test_what_a_limit_refuses_is_described_for_each_route_of_its_tool() -> None:
             status, title = said[row.tool.name]
             described = DOCUMENT["paths"][row.path][row.method.lower()]["responses"]
             assert title in described[status]["description"], row.path
+@pytest.mark.parametrize(
+    ("tools", "status", "title"),
+    [
+        (("agent_chat", "summarize"), "429", "A limit is reached."),
+        (("agent_memory_sql", "agent_memory_set"), "409", "The storage of the user is full."),
+        (("task_create",), "429", "Too many such requests."),
+    ],
+)
+def test_what_a_limit_refuses_is_described_for_each_route_of_its_tool(
+    tools: tuple[str, ...], status: str, title: str
+) -> None:
+    routes = [row for row in ENDPOINTS if row.tool.name in tools]
+    assert routes
+    for row in routes:
+        described = DOCUMENT["paths"][row.path][row.method.lower()]["responses"]
+        assert title in described[status]["description"], row.path
 
 
 def test_every_schema_is_one() -> None:
