@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from runtime.tables.quota import Quota
+if TYPE_CHECKING:
+    # Worker processes load this module, and nothing that they do not need.
+    from runtime.tables.quota import Quota
 
 MOST_ROWS: Final = 1000
 """Maximum rows of a result."""
@@ -17,6 +19,8 @@ MOST_IMPORT_SECONDS: Final = 60.0
 """Maximum duration of a statement that runs for many rows."""
 MOST_ROW_BYTES: Final = 64 * 1024
 """Maximum bytes of a row, and of a value."""
+LONGEST_STATEMENT: Final = 20_000
+"""Maximum characters of a statement."""
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -77,6 +81,10 @@ class SqlDatabase(Protocol):
     def problem(self) -> str | None:
         """Why there are no tables here, such as rights that are missing, in one line; None if there are."""
 
+    @property
+    def connections(self) -> int:
+        """How many files are open, each with a process, or connections of users."""
+
     async def run(
         self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
     ) -> StatementResult:
@@ -95,9 +103,6 @@ class SqlDatabase(Protocol):
     async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
         """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page. Pages have
         at most `limit` rows, and fewer if these are large."""
-
-    async def size(self, user_id: str) -> int:
-        """Return the bytes that the user's tables take."""
 
     async def drop(self, user_id: str) -> None:
         """Delete all tables of a user, and what belongs to them. Nothing happens if there are none."""

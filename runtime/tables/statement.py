@@ -1,4 +1,4 @@
-"""What is known of a statement before a database reads it."""
+"""Statements in both dialects: what is known of one before a database reads it, and names in one."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def seems_to_read(statement: str) -> bool:
     some that only read too: those with common table expressions and a word that changes something, also in a text."""
     found = _READS.match(statement)
     return found is not None and (found[1].upper() != "WITH" or _CHANGES.search(statement) is None)
+
+
+def quoted(name: str) -> str:
+    """Return the name of a table, a column, a schema or a role as a statement has it."""
+    return '"' + name.replace('"', '""') + '"'

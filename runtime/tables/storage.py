@@ -8,6 +8,9 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -20,7 +23,6 @@ from runtime.database.schema import user_storage
 from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.identity.user_settings import Tier, UserSettings, UserSettingsStore
-from runtime.memory.keyed_lock import KeyedLock
 from runtime.tables.quota import Quota, storage_exceeded
 
 ACCESSED_MS: Final = 60_000
@@ -68,8 +70,8 @@ class UserStorage:
     """What all users of one database have stored, and what each may store.
 
     What grows is checked against the row of its user, in the transaction that stores the new sum: `add_kv` and
-    `note_tables`. Hold `growing` meanwhile. In one process, only one change of a user's storage runs at a time then; of
-    several daemons on PostgreSQL the lock of the row has the same effect.
+    `note_tables`. Such transactions of one user follow one another: on SQLite because there is one writer, on
+    PostgreSQL by the lock of the row.
     """
 
     def __init__(
@@ -81,7 +83,6 @@ class UserStorage:
         self._settings = settings
         self._tiers = tiers
         self._tier = tier
-        self._locks = KeyedLock()
         self._accessed: OrderedDict[str, int] = OrderedDict()
 
     def tier_of(self, own: UserSettings) -> Tier:
@@ -108,12 +109,6 @@ class UserStorage:
         query = select(user_storage.c.user_id, *(user_storage.c[name] for name in _COLUMNS))
         async with self._database.read() as connection:
             return {row[0]: Stored(*row[1:]) for row in await connection.execute(query)}
-
-    @asynccontextmanager
-    async def growing(self, user_id: str) -> AsyncIterator[None]:
-        """Hold the storage of a user while it may grow: nothing else of this process changes its size meanwhile."""
-        async with self._locks.of(user_id):
-            yield
 
     def ensure(self, connection: Connection, user_id: str) -> Stored:
         """Return what a user has stored, from the row, which is made if there is none. It does not change until the end

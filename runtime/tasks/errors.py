@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from runtime.errors import UsageError
 
-OK = "ok"
+OK: Final = "ok"
 """The result of a task that can be changed."""
 
 

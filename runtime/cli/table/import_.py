@@ -22,6 +22,7 @@ from runtime.cli.table.target import TYPES, Kind, columns_called, kind_of, table
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.errors import SymbiontError, UsageError
+from runtime.tables.statement import quoted
 
 LARGEST: Final = 16_000_000
 """Maximum bytes of the rows of one transaction, as JSON."""
@@ -132,15 +133,15 @@ class _Target:
             raise UsageError(f"there is a table {self.name} already", hint="leave out --create, or give another name")
         types = TYPES[self.dialect]
         columns = ", ".join(
-            f"{_quoted(column)} {types[kind or 'text']}"
+            f"{quoted(column)} {types[kind or 'text']}"
             for column, kind in zip(records.columns, records.kinds, strict=True)
         )
-        self._ask("tables.run", query=f"CREATE TABLE {_quoted(self.name)} ({columns})")
+        self._ask("tables.run", query=f"CREATE TABLE {quoted(self.name)} ({columns})")
         self._schema = self._ask("tables.schema")
 
     def drop(self) -> None:
         """Delete it again."""
-        self._ask("tables.run", query=f"DROP TABLE {_quoted(self.name)}")
+        self._ask("tables.run", query=f"DROP TABLE {quoted(self.name)}")
 
     def takes(self, records: Records) -> Sequence[Kind]:
         """Return what its columns take, in the order of those of a file. Raises UsageError with the nearest names."""
@@ -185,7 +186,3 @@ def _transactions(records: Records, kinds: Sequence[Kind], dialect: str, *, batc
         size += more
     if rows:
         yield rows
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -15,6 +15,7 @@ from runtime.tables.errors import TablesUnavailable
 from runtime.tables.postgres.logins import Login
 from runtime.tables.postgres.values import AS_TEXT
 from runtime.tables.sql_database import MOST_SECONDS
+from runtime.tables.statement import quoted
 
 MOST: Final = 20
 """Maximum connections of this process, of all users together."""
@@ -65,6 +66,11 @@ class UserConnections:
         self._changed = asyncio.Condition()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+
+    @property
+    def number(self) -> int:
+        """How many are open."""
+        return self._open
 
     @asynccontextmanager
     async def of(self, login: Login) -> AsyncIterator[UserConnection]:
@@ -193,7 +199,7 @@ def _settings(name: str) -> dict[str, str]:
     milliseconds = str(int(MOST_SECONDS * 1000))
     return {
         "application_name": "symbiont tables",
-        "search_path": '"' + name.replace('"', '""') + '"',
+        "search_path": quoted(name),
         "statement_timeout": milliseconds,
         "lock_timeout": str(int(MOST_SECONDS * 600)),
         "idle_in_transaction_session_timeout": str(int(MOST_SECONDS * 2000)),

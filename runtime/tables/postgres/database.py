@@ -15,6 +15,8 @@ import asyncpg
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.tables.errors import LOOK_FIRST, QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
+from runtime.memory.keyed_lock import KeyedLock
+from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
 from runtime.tables.postgres import measuring
 from runtime.tables.postgres.allowed import RESULTS
 from runtime.tables.postgres.connections import UserConnection, UserConnections
@@ -30,6 +32,8 @@ from runtime.tables.postgres.errors import (
 from runtime.tables.postgres.logins import Login, Logins
 from runtime.tables.postgres.measuring import Measured, quoted
 from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
+from runtime.tables.postgres.measuring import Measured
+from runtime.tables.postgres.placeholders import numbered, tokens_of
 from runtime.tables.postgres.roles import Roles
 from runtime.tables.postgres.sizes import SHORT_PARAMETER
 from runtime.tables.postgres.statement import Checked, check
@@ -48,6 +52,7 @@ from runtime.tables.sql_database import (
     TablePage,
     Value,
 )
+from runtime.tables.statement import quoted
 from runtime.tables.storage import UserStorage
 
 Result = TypeVar("Result")
@@ -88,6 +93,8 @@ class PostgresTables:
         self._logins = Logins(database, storage)
         self._storage = storage
         self._connections = UserConnections(database.location)
+        self._changing = KeyedLock()
+        """Changes of one user wait here for one another, and not on the few connections that the user may have."""
         self._known: OrderedDict[str, Login] = OrderedDict()
         self._checked: OrderedDict[tuple[str, int, bool], Checked] = OrderedDict()
         self._noted: set[str] = set()
@@ -104,6 +111,11 @@ class PostgresTables:
                 if asyncio.get_running_loop().time() - self._looked_at > LOOK_SECONDS:
                     self._looking = asyncio.create_task(self.look(), name="tables: look for rights")
         return self._problem
+
+    @property
+    def connections(self) -> int:
+        """See `SqlDatabase.connections`."""
+        return self._connections.number
 
     async def look(self) -> None:
         """Find out whether users can have tables here."""
@@ -181,10 +193,6 @@ class PostgresTables:
             raise no_table(table, ())
         return found
 
-    async def size(self, user_id: str) -> int:
-        """See `SqlDatabase.size`."""
-        return (await self._storage.stored(user_id)).table_bytes
-
     async def drop(self, user_id: str) -> None:
         """See `SqlDatabase.drop`."""
         name = (await self._storage.stored(user_id)).name
@@ -228,7 +236,7 @@ class PostgresTables:
         self._storage.touch(user_id)
         if statement.checked.kind == "read":
             return await self._connected(user_id, lambda connection: _read(connection, statement))
-        async with self._storage.growing(user_id):
+        async with self._changing.of(user_id):
             seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else None
             try:
                 return await self._connected(

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from runtime.database.connection import Database
-from runtime.tables.postgres.measuring import quoted
 from runtime.tables.postgres.roles import PREPARED, RIGHTS, TEMPORARY_BYTES, Roles
-
-MOST_PREPARED: Final = 10_000
+from runtime.tables.statement import quoted
 
 # What the parser of statements refuses too. Not pg_advisory_xact_lock, which keeps changes of one user apart.
 _CLOSED: Final = (

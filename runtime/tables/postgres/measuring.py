@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from runtime.tables.errors import StatementError
 from runtime.tables.postgres.connections import UserConnection
 from runtime.tables.sql_database import ColumnInfo
+from runtime.tables.statement import quoted
 
 _ROWS_OF_PAGE: Final = 291
 """Maximum rows of a page of 8 KiB."""
@@ -46,11 +47,6 @@ class Measured(NamedTuple):
 
     tables: int
     bytes: int
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 async def measure(connection: UserConnection) -> Measured:

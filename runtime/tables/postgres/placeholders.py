@@ -9,10 +9,8 @@ from typing import Any, Final, NamedTuple
 from pglast.parser import ParseError, scan
 
 from runtime.tables.errors import StatementError
-from runtime.tables.sql_database import Parameters
+from runtime.tables.sql_database import LONGEST_STATEMENT, Parameters
 
-LONGEST_STATEMENT: Final = 20_000
-"""Maximum characters of a statement, with its `?`."""
 COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 QUOTING_HINT: Final = (
     'put values into parameters instead of the text: INSERT INTO notes (body) VALUES (?) with params ["it\'s"], or'

@@ -21,6 +21,7 @@ import structlog
 from runtime.database.connection import Database
 from runtime.tables.postgres.errors import DRIVER_ERRORS, translated
 from runtime.tables.postgres.logins import Login
+from runtime.tables.statement import quoted
 
 OLDEST: Final = 13
 """Oldest version of PostgreSQL."""
@@ -70,7 +71,7 @@ class Roles:
 
     async def make(self, login: Login) -> None:
         """Make the role and the schema of a login unless they exist, and set its password."""
-        name = _quoted(login.name)
+        name = quoted(login.name)
         async with self._connected() as connection, connection.transaction():
             await _lock(connection, self.prefix)
             if not await _exists(connection, login.name):
@@ -96,7 +97,7 @@ class Roles:
             await self._drop_tables(connection, name)
             async with connection.transaction():
                 await _lock(connection, self.prefix)
-                await connection.execute(f"DROP SCHEMA IF EXISTS {_quoted(name)} CASCADE")
+                await connection.execute(f"DROP SCHEMA IF EXISTS {quoted(name)} CASCADE")
                 if await _exists(connection, name):
                     await self._drop_role(connection, name)
 
@@ -117,20 +118,20 @@ class Roles:
             name,
             _BATCH,
         ):
-            tables = ", ".join(f"{_quoted(name)}.{_quoted(each['relname'])}" for each in names)
+            tables = ", ".join(f"{quoted(name)}.{quoted(each['relname'])}" for each in names)
             await connection.execute(f"DROP TABLE IF EXISTS {tables} CASCADE")
 
     async def _drop_role(self, connection: Any, name: str) -> None:
-        await connection.execute(f"SET LOCAL ROLE {_quoted(name)}")
-        await connection.execute(f"DROP OWNED BY {_quoted(name)}")
+        await connection.execute(f"SET LOCAL ROLE {quoted(name)}")
+        await connection.execute(f"DROP OWNED BY {quoted(name)}")
         await connection.execute("RESET ROLE")
-        database = _quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
-        await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {_quoted(name)}")
+        database = quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
+        await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {quoted(name)}")
         if self._is_prepared(name) or not await _creates_roles(connection):
             return
         try:
             async with connection.transaction():
-                await connection.execute(f"DROP ROLE {_quoted(name)}")
+                await connection.execute(f"DROP ROLE {quoted(name)}")
         except asyncpg.DependentObjectsStillExistError:
             # A copy of this database on the same server has the same names. The role can no longer log in.
             _log.warning("role_kept", role=name, reason="another database of this server has objects of it")
@@ -138,9 +139,9 @@ class Roles:
     @staticmethod
     async def _set_password(connection: Any, name: str, verifier: str | None) -> None:
         # As the role itself, which needs no right of the daemon but to be a member of it.
-        await connection.execute(f"SET LOCAL ROLE {_quoted(name)}")
+        await connection.execute(f"SET LOCAL ROLE {quoted(name)}")
         password = "NULL" if verifier is None else f"'{verifier}'"
-        await connection.execute(f"ALTER ROLE {_quoted(name)} PASSWORD {password}")
+        await connection.execute(f"ALTER ROLE {quoted(name)} PASSWORD {password}")
         await connection.execute("RESET ROLE")
 
     async def _optional(self, connection: Any, name: str) -> None:
@@ -151,10 +152,10 @@ class Roles:
             " pg_catalog.has_database_privilege('public', datname, 'TEMPORARY') AS temporary"
             " FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
         )
-        database = _quoted(row["datname"])
-        statements = [f"ALTER ROLE {_quoted(name)} SET temp_file_limit = '{TEMPORARY_BYTES}'"]
+        database = quoted(row["datname"])
+        statements = [f"ALTER ROLE {quoted(name)} SET temp_file_limit = '{TEMPORARY_BYTES}'"]
         if not row["connect"]:
-            statements.append(f"GRANT CONNECT ON DATABASE {database} TO {_quoted(name)}")
+            statements.append(f"GRANT CONNECT ON DATABASE {database} TO {quoted(name)}")
         if row["owns"] and row["temporary"]:
             statements.append(f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC")
         for statement in statements:
@@ -224,7 +225,3 @@ async def _exists(connection: Any, name: str) -> bool:
 async def _lock(connection: Any, prefix: str) -> None:
     """Wait for others who change roles: PostgreSQL refuses two changes of rights on one database at once."""
     await connection.fetchval("SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))", prefix)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

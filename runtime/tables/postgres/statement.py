@@ -30,6 +30,7 @@ from runtime.tables.postgres.dialect import syntax_hint, translated
 from runtime.tables.postgres.nodes import CHOICES, FIELDS, PLACES
 from runtime.tables.postgres.placeholders import COMMENTS, QUOTING_HINT, Token, tokens_of
 from runtime.tables.postgres.sizes import MOST_COUNT, Sizes, fields, nodes
+from runtime.tables.statement import quoted
 
 Kind = Literal["read", "insert", "update", "delete", "define", "drop"]
 
@@ -96,7 +97,7 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> Checked:
     counted = kind in ("insert", "update")
     if counted:
         alias = relation.alias.aliasname if relation.alias else relation.relname
-        size = _RETURNING.format('"' + alias.replace('"', '""') + '"')
+        size = _RETURNING.format(quoted(alias))
         end = _end(tokens_of(sql))
         sql = f"{sql[:end]}{', ' if root.returningClause else ' RETURNING '}{size}"
     return Checked(sql, kind, relation.relname if relation is not None else None, counted, row_bytes, _most_rows(root))

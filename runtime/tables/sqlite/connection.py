@@ -14,12 +14,11 @@ from typing import Any, Final
 
 import apsw
 
+from runtime.tables.sql_database import MOST_ROW_BYTES
 from runtime.tables.sqlite.authorizer import Authorizer
 from runtime.tables.sqlite.messages import Failed
 from runtime.tables.sqlite.statement import MOST_BYTES, MOST_PARAMETERS, Refused
 
-MOST_ROW_BYTES: Final = 64 * 1024
-"""As in `runtime.tables.sql_database`, which this process does not load."""
 PAGE_BYTES: Final = 4096
 _MOST_PAGES: Final = 0xFFFFFFFE
 _SPARE_PAGES: Final = 64

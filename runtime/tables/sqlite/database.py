@@ -35,7 +35,7 @@ from runtime.tables.sql_database import (
 )
 from runtime.tables.sqlite import messages
 from runtime.tables.sqlite.files import TableFile, TableFiles
-from runtime.tables.sqlite.messages import Answer, Blob, Failed, Scalar, ToWorker
+from runtime.tables.sqlite.messages import Answer, Blob, Bound, Failed, Scalar, ToWorker
 from runtime.tables.sqlite.parameters import bound, checked_text
 from runtime.tables.sqlite.processes import Late, NotReceived, Template, Worker
 from runtime.tables.storage import UserStorage
@@ -56,6 +56,8 @@ _WAIT_SECONDS: Final = 30.0
 _CLOSE_SECONDS: Final = 5.0
 _COPY_SECONDS: Final = 900.0
 _LONGEST_MESSAGE: Final = 500
+_SHORT: Final = 1000
+"""Rows of parameters that are read in the event loop, in a millisecond or two."""
 _KEPT_SECONDS: Final = 7 * 86_400
 
 
@@ -105,6 +107,11 @@ class SqliteTables:
         """None: there are always tables."""
         return None
 
+    @property
+    def connections(self) -> int:
+        """See `SqlDatabase.connections`."""
+        return self._slots
+
     async def run(
         self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
     ) -> StatementResult:
@@ -139,10 +146,6 @@ class SqliteTables:
         assert isinstance(answer, messages.Page)
         rows = [[_json_value(each) for each in row] for row in answer.rows]
         return TablePage(answer.columns, rows, answer.after)
-
-    async def size(self, user_id: str) -> int:
-        """Return the bytes that the user's tables take."""
-        return (await self._storage.stored(user_id)).table_bytes
 
     async def drop(self, user_id: str) -> None:
         """Delete all tables of a user, and what belongs to them. Nothing happens if there are none."""
@@ -186,9 +189,10 @@ class SqliteTables:
         read_only: bool = False,
     ) -> StatementResult:
         limits = messages.Limits(quota.tables, quota.rows, quota.storage)
+        parameters = _bound(rows) if len(rows) <= _SHORT else await asyncio.to_thread(_bound, rows)
         asked = messages.Run(
             checked_text(statement, "the statement"),
-            [bound(each) for each in rows],
+            parameters,
             limits,
             seconds,
             result=result,
@@ -237,7 +241,7 @@ class SqliteTables:
         noted: list[messages.Size] = []
 
         async def note(size: messages.Size) -> None:
-            await self._note(user_id, quota, size)
+            await self._storage.note_tables(user_id, size.tables, size.bytes, quota)
             noted.append(size)
 
         async with self._held(user_id) as file:
@@ -252,10 +256,6 @@ class SqliteTables:
                 # The commit failed: the size is noted anew when the file is opened.
                 await worker.kill()
             return answer
-
-    async def _note(self, user_id: str, quota: Quota | None, size: messages.Size) -> None:
-        async with self._storage.growing(user_id):
-            await self._storage.note_tables(user_id, size.tables, size.bytes, quota)
 
     @asynccontextmanager
     async def _held(self, user_id: str) -> AsyncIterator[_OpenFile]:
@@ -336,7 +336,7 @@ class SqliteTables:
                 assert isinstance(answer, messages.Done)
                 if answer.size != stored.size:
                     # The process was killed between the note of a change and its commit.
-                    await self._note(user_id, None, answer.size)
+                    await self._storage.note_tables(user_id, answer.size.tables, answer.size.bytes)
             except BaseException:
                 await worker.kill()
                 raise
@@ -454,6 +454,10 @@ class SqliteTables:
 def _line(text: str) -> str:
     """Return a text as one short line: names in it may have any characters."""
     return "".join(each if each.isprintable() else " " for each in text[:_LONGEST_MESSAGE])
+
+
+def _bound(rows: Sequence[Parameters]) -> list[Bound]:
+    return [bound(each) for each in rows]
 
 
 def _json_value(value: Scalar) -> Value:

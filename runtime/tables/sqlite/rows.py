@@ -8,12 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
+from runtime.tables.sql_database import MOST_BYTES, MOST_ROWS
 from runtime.tables.sqlite.messages import Blob, Scalar
 from runtime.tables.sqlite.statement import refused
 
-MOST_ROWS: Final = 1000
-MOST_BYTES: Final = 1_000_000
-"""As in `runtime.tables.sql_database`, which this process does not load."""
 _json: Final = msgspec.json.Encoder()
 
 

@@ -12,15 +12,11 @@ from runtime.tables.sqlite.connection import SealedConnection
 from runtime.tables.sqlite.messages import Column, Described, Failed, Page, ReadPage
 from runtime.tables.sqlite.rows import ResultRows
 from runtime.tables.sqlite.statement import Refused, refused
+from runtime.tables.statement import quoted
 
 _OF_SQLITE: Final = "sqlite_"
 _STORED: Final = str | int | float | bytes | None
 """Values of a key."""
-
-
-def quoted(name: str) -> str:
-    """Return a name as a statement has it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def names(file: SealedConnection) -> list[str]:

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, NoReturn
 
 # Forked workers share what is loaded here.
@@ -23,12 +24,15 @@ from runtime.tables.sqlite.messages import CONTROL_BYTES, control
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG, prctl(2)
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE
 _SET_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS
+_OOM_SCORE: Final = "500"
+"""As if it had half of the memory more."""
 
 
 def main() -> None:
     """Serve until the daemon closes the socket, and end with all workers."""
     # What else was inherited is for neither this process nor its workers.
     os.closerange(3, 1 << 10)
+    be_one_user()
     channel = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -60,6 +64,14 @@ def main() -> None:
             os.kill(number, signal.SIGKILL)
 
 
+def be_one_user() -> None:
+    """Give up the user who started the program, if it works with the rights of another one: a command of the superuser
+    on the root of a service. Otherwise every process here could become the superuser again."""
+    if os.getuid() != os.geteuid():
+        os.setregid(os.getegid(), os.getegid())
+        os.setreuid(os.geteuid(), os.geteuid())
+
+
 def _ended() -> list[int]:
     found = []
     with suppress(ChildProcessError):
@@ -88,6 +100,9 @@ def _become(channel: socket.socket, descriptor: int, parent: int) -> NoReturn:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if sys.platform == "linux":
+            with suppress(OSError):
+                # Of a machine without memory the kernel ends this process, and not the daemon.
+                Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
             libc = ctypes.CDLL(None)
             libc.prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
             libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 import apsw
 import msgspec
 
+from runtime.tables.sql_database import MOST_SECONDS
 from runtime.tables.sqlite import tables
 from runtime.tables.sqlite.connection import SealedConnection
 from runtime.tables.sqlite.failures import described
@@ -19,8 +20,6 @@ from runtime.tables.sqlite.messages import Tables as TablesAnswer
 from runtime.tables.sqlite.rows import ResultRows
 from runtime.tables.sqlite.statement import Refused, Statement, read, refused
 
-MOST_SECONDS: Final = 5.0
-"""As in `runtime.tables.sql_database`, which this process does not load."""
 _DESCRIBE_SECONDS: Final = 50.0
 
 Values: TypeAlias = list[object] | dict[str, object]

@@ -7,10 +7,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 
-from runtime.tables.sql_database import MOST_ROWS, Dialect
+from runtime.tables.sql_database import LONGEST_STATEMENT, MOST_ROWS, Dialect
 
-LONGEST_STATEMENT: Final = 20_000
-"""Maximum characters of a statement."""
 MOST_VALUES: Final = 999
 """Maximum number of values for a statement."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")

@@ -11,8 +11,7 @@ import pytest
 from runtime.cli.table.import_ import LARGEST
 from runtime.cli.table.import_ import MOST_ROWS as MOST_IMPORTED
 from runtime.tables.quota import TIERS
-from runtime.tables.sql_database import MOST_BYTES, MOST_ROWS, MOST_SECONDS, SqlDatabase
-from runtime.tools.tables.types import LONGEST_STATEMENT
+from runtime.tables.sql_database import LONGEST_STATEMENT, MOST_BYTES, MOST_ROWS, MOST_SECONDS, SqlDatabase
 from tests.clocks import ManualClock
 from tests.runtime.tables.postgres.opened import Place, open_tables, owned_database
 from tests.runtime.tables.sqlite.opened import opened

@@ -24,12 +24,15 @@ class TablesInMemory:
         self.dropped: list[str] = []
         self.closed = False
 
+    @property
+    def connections(self) -> int:
+        return len(self._tables)
+
     async def run(self, user_id: str, statement: str, parameters: Parameters, quota: Quota) -> StatementResult:
         """Make the table that `statement` names with its last word."""
         made = [*self._tables.get(user_id, []), statement.rsplit(maxsplit=1)[-1]]
-        async with self._storage.growing(user_id):
-            await self._storage.note_tables(user_id, len(made), len(made) * TABLE_BYTES, quota)
-            self._tables[user_id] = made
+        await self._storage.note_tables(user_id, len(made), len(made) * TABLE_BYTES, quota)
+        self._tables[user_id] = made
         return StatementResult((), (), 0, truncated=False)
 
     async def run_for_each(
@@ -42,9 +45,6 @@ class TablesInMemory:
 
     async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
         raise NotImplementedError
-
-    async def size(self, user_id: str) -> int:
-        return len(self._tables.get(user_id, [])) * TABLE_BYTES
 
     async def drop(self, user_id: str) -> None:
         if self.fails is not None:

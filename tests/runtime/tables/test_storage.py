@@ -170,11 +170,10 @@ async def test_keys_and_tables_of_several_daemons_exceed_no_limit_together(
         async def fill(number: int) -> None:
             database, storage = daemons[number]
             while True:
-                async with storage.growing("owner"):
-                    if number:
-                        await add_kv(storage, database, "owner", 30_000)
-                    else:
-                        await storage.note_tables("owner", 1, sizes[0] + 40_000, QUOTA)
+                if number:
+                    await add_kv(storage, database, "owner", 30_000)
+                else:
+                    await storage.note_tables("owner", 1, sizes[0] + 40_000, QUOTA)
                 sizes[number] += 30_000 if number else 40_000
 
         results = await asyncio.gather(fill(0), fill(1), return_exceptions=True)
@@ -198,19 +197,6 @@ async def test_the_first_use_of_several_daemons_makes_one_row(database_url: str,
     finally:
         for each in databases:
             await each.close()
-
-
-async def test_one_change_of_a_user_at_a_time(database: Database, clock: ManualClock) -> None:
-    storage, inside = of(database, clock), list[str]()
-
-    async def hold(user_id: str) -> None:
-        async with storage.growing(user_id):
-            assert user_id not in inside
-            inside.append(user_id)
-            await asyncio.sleep(0)
-            inside.remove(user_id)
-
-    await asyncio.gather(*(hold(each) for each in ["ada", "bob"] * 10))
 
 
 def test_an_error_of_the_quota_is_one_line() -> None:

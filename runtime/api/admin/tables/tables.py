@@ -12,6 +12,7 @@ from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
 from runtime.identity.caller import Caller
 from runtime.tables.errors import QuotaExceeded, StatementError
+from runtime.tables.statement import quoted
 from runtime.tools.tables.access import tables_of
 from runtime.tools.toolset import ALL_TOOLS
 
@@ -47,8 +48,8 @@ async def insert(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     rows = parameters.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == len(columns) for row in rows):
         raise UsageError("the parameter rows is not a list of lists with a value for each column")
-    names, places = ", ".join(map(_quoted, columns)), ", ".join("?" * len(columns))
-    statement = f"INSERT INTO {_quoted(table)} ({names}) VALUES ({places})"  # noqa: S608 - names are quoted
+    names, places = ", ".join(map(quoted, columns)), ", ".join("?" * len(columns))
+    statement = f"INSERT INTO {quoted(table)} ({names}) VALUES ({places})"  # noqa: S608 - names are quoted
     storage.touch(user_id)
     try:
         await sql.run_for_each(user_id, statement, rows, await storage.quota(user_id))
@@ -70,7 +71,3 @@ def _names(parameters: Mapping[str, Any]) -> Sequence[str]:
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise UsageError("the parameter columns is not a list of names")
     return [unicode(name, "columns") for name in names]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -19,6 +19,7 @@ from runtime.identity import users
 from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
 from runtime.tables.quota import Quota
 from runtime.tables.sqlite import processes
+from runtime.tables.sqlite.template import be_one_user
 from tests.clocks import until
 from tests.lanes import LONG, first_of
 from tests.runtime.tables.sqlite.opened import FREE, SEES_WORKERS, OpenTables, open_files, opened
@@ -60,7 +61,7 @@ async def test_the_registry_knows_tables_and_bytes_when_a_change_is_acknowledged
     await sql.run("INSERT INTO notes VALUES (zeroblob(60000))")
     stored = await sql.storage.stored("owner")
     assert stored.tables == 1
-    assert stored.table_bytes == await sql.tables.size("owner") > 60_000
+    assert stored.table_bytes > 60_000
     await sql.run("DROP TABLE notes")
     stored = await sql.storage.stored("owner")
     assert (stored.tables, stored.table_bytes < 20_000) == (0, True)
@@ -423,7 +424,19 @@ async def test_a_worker_has_nothing_of_the_daemon_or_of_another_user(sql: OpenTa
         assert "Max open files            32 " in limits
         assert "Max address space         unlimited" not in limits
         assert "Max cpu time              unlimited" not in limits
+        assert Path(f"/proc/{worker}/oom_score_adj").read_text() == "500\n"
     del os.environ["SECRET_OF_DAEMON"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_processes_of_a_superusers_command_on_a_service_cannot_become_the_superuser() -> None:
+    process = os.fork()
+    if process == 0:
+        os.setegid(65534)
+        os.seteuid(65534)
+        be_one_user()
+        os._exit(os.getresuid() + os.getresgid() != (65534,) * 6)
+    assert os.waitpid(process, 0)[1] == 0
 
 
 async def test_after_closing_nothing_runs_and_no_call_begins(tmp_path: Path) -> None:
