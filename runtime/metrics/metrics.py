@@ -33,6 +33,12 @@ TOKENS: Final = ("in", "out", "cached")
 
 RELOADS: Final = ("loaded", "unchanged", "refused")
 
+TOOL_CALLS: Final = (
+    *("done", "invalid_params", "provider_unavailable", "upsert_failed", "quota_exceeded", "rate_limited"),
+    *("cancelled", "failed"),
+)
+"""Outcomes of a call of a tool: `done`, the kind of its failure, `cancelled`, `failed` by an error of the program."""
+
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 900.0)
 _BYTES: Final = tuple(float(256 * 4**power) for power in range(9))
@@ -123,6 +129,12 @@ class Metrics:
             "symbiont_agent_budget_used_ratio",
             "Share of its limits per day that an agent has used or reserved, at its last call today.",
             "agent",
+        )
+        self.tool_calls = PairCounter(
+            "symbiont_tool_calls_total", "Calls of tools, by outcome.", ("tool", "outcome"), TOOL_CALLS
+        )
+        self.sql_connections = Gauge(
+            "symbiont_sql_connections", "Open files of users' SQL tables, or connections of users."
         )
 
     def committed(self, writes: int, seconds: float) -> None:

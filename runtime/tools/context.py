@@ -131,6 +131,8 @@ class Context:
     """Searches the tasks of users; None where no program is loaded."""
     program: Program = field(default_factory=Program)
     """The running program."""
+    on_called: Callable[[str, BaseException | None], None] = lambda tool, error: None
+    """Called after each call of a tool with its name, and with the exception that ended the call, if any."""
     on_thread_change: Callable[[Thread], None] = lambda thread: None
     """Call it after a change of a thread, or of its messages."""
     build_prompt: Callable[[Context, PromptRequest], Awaitable[BuiltPrompt]] | None = None

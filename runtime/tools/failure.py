@@ -3,6 +3,7 @@ repeat the call (the fifth design, M8)."""
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -94,6 +95,18 @@ def code_of(error: SymbiontError, tool: Tool | None) -> Code:
     if isinstance(error, IndexFailed) or (isinstance(error, Retry) and not isinstance(error, Unavailable | StoreError)):
         return "provider_unavailable"
     return "upsert_failed" if kept else "provider_unavailable"
+
+
+def outcome_of(error: BaseException | None, tool: Tool | None) -> str:
+    """Return how a call ended, one of `runtime.metrics.metrics.TOOL_CALLS`. `error`: that ended it, if any."""
+    match error:
+        case None:
+            return "done"
+        case SymbiontError():
+            return code_of(error, tool)
+        case CancelledError():
+            return "cancelled"
+    return "failed"
 
 
 def example_for(tool: Tool | None, path: tuple[str | int, ...]) -> Mapping[str, Any] | None:

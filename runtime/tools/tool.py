@@ -216,10 +216,13 @@ class Tool:
             self.permit(context.caller)
             if self.people and context.acting is not None:
                 raise UsageError(f"{self.name} is for people, and an agent cannot call it")
-            return await self._run(context, given)
-        except BaseException:
+            done = await self._run(context, given)
+        except BaseException as error:
             counts.failures += 1
+            context.on_called(self.name, error)
             raise
+        context.on_called(self.name, None)
+        return done
 
     async def _run(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name."""

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 
 from runtime.daemon.listeners.metrics_endpoint import FORWARDED
 from runtime.metrics.exposition import Exposition
-from runtime.metrics.metrics import OUTCOMES, RELOADS, VERDICTS
+from runtime.metrics.metrics import OUTCOMES, RELOADS, TOOL_CALLS, VERDICTS
 from tests.runtime.metrics.test_metrics import complete
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -45,6 +45,7 @@ def test_the_table_is_what_is_shown() -> None:
         ("symbiont_deliveries_total", VERDICTS),
         ("symbiont_runs_total", OUTCOMES),
         ("symbiont_reloads_total", RELOADS),
+        ("symbiont_tool_calls_total", TOOL_CALLS),
         ("symbiont_inbox_depth", ("queued", "running", "waiting", "agent_gone")),
         ("symbiont_webhooks", ("mounted", "not_mounted")),
     ],

@@ -50,6 +50,7 @@ from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.recall.store import RecallStore
 from runtime.memory.store import Store
+from runtime.metrics.instruments import OTHER
 from runtime.metrics.metrics import Metrics
 from runtime.models.budgets.budgets import Budgets
 from runtime.models.budgets.limits import NANO, UNLIMITED, Limits, limits_of
@@ -67,8 +68,10 @@ from runtime.tool_groups import groups_of
 from runtime.tool_servers.approvals import Approvals
 from runtime.tool_servers.logins import Logins
 from runtime.tool_servers.registry import ServerRegistry
+from runtime.tools import TOOLS
 from runtime.tools.agent.overrides import OwnAgent
 from runtime.tools.context import Acting, Context, no_progress
+from runtime.tools.failure import outcome_of
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.request.refusal import REASONS
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
@@ -169,6 +172,7 @@ class App:
         self.metrics.agent_budget_used.ask = self.budgets.shares
         self.metrics.model_waiting.ask = self.pools.calls.services.waiting
         self.metrics.model_available.ask = self.pools.calls.services.available
+        self.metrics.sql_connections.ask = lambda: None if self.sql is None else self.sql.connections
 
     @classmethod
     @asynccontextmanager
@@ -191,6 +195,10 @@ class App:
         if self.sql is not None:
             await self.sql.close()
         self.usage.store_kept()
+
+    def _count_call(self, name: str, error: BaseException | None) -> None:
+        tool = TOOLS.get(name)
+        self.metrics.tool_calls.add(OTHER if tool is None else name, outcome_of(error, tool))
 
     def _record_call(self, call: Call) -> None:
         """Store and count a call of a model or an embedding."""
@@ -245,6 +253,7 @@ class App:
             budgets=self.budgets,
             storage=self.storage,
             sql=self.sql,
+            on_called=self._count_call,
             recall=self.generation.recall,
             tasks=self.tasks,
             task_search=self.generation.tasks,

@@ -33,6 +33,8 @@ def complete() -> Metrics:
     metrics.model_cost.add("quick", "chat", 0.25)
     metrics.agent_budget_used.ask = lambda: {"helper": 0.5}
     metrics.model_waiting.ask = metrics.model_available.ask = lambda: {"quick": 1, "embedding/openai": 1}
+    metrics.tool_calls.add("agent_memory_sql", "done")
+    metrics.sql_connections.ask = lambda: 3
     return metrics
 
 

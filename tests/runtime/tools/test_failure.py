@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
+
 import pytest
 
 from runtime.database.errors import Unavailable
@@ -9,10 +11,11 @@ from runtime.errors import Conflict, NotFound, SymbiontError, UsageError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.collection.errors import StoreAway
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
+from runtime.metrics.metrics import TOOL_CALLS
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
 from runtime.tools import TOOLS
-from runtime.tools.failure import Code, failure_of, wrong
+from runtime.tools.failure import CODES, Code, failure_of, outcome_of, wrong
 from runtime.tools.tool import WrongParameters
 from tests.runtime.tools.asking import line
 
@@ -77,3 +80,9 @@ def test_where_files_and_services_are_is_told_to_administrators_alone() -> None:
     assert "/srv" not in line(told)
     assert told.code == "provider_unavailable"
     assert told.hint
+
+
+def test_each_end_of_a_call_is_one_that_metrics_count() -> None:
+    ends = (None, UsageError("x"), CancelledError(), ValueError("x"))
+    assert [outcome_of(each, SEARCH) for each in ends] == ["done", "invalid_params", "cancelled", "failed"]
+    assert set(TOOL_CALLS) == {"done", *CODES, "cancelled", "failed"}

@@ -174,6 +174,31 @@ def test_not_even_debugging_shows_what_libraries_say_of_statements_and_values(da
     assert {name.partition(".")[0] for name in loggers} <= {"symbiont", "runtime"}
 
 
+def test_calls_of_tools_are_counted_and_no_log_has_a_statement_or_a_value(daemon: Daemon) -> None:
+    before = scrape(daemon)
+    insert = ("table", "sql", "INSERT INTO marked VALUES (?, 'kept-secret')", "--param", "kept-secret")
+    calls = [
+        (("table", "sql", "CREATE TABLE marked (note TEXT UNIQUE, kept_secret TEXT)"), 0),
+        (insert, 0),
+        (insert, 2),
+        (("table", "sql", "SELEC 'kept-secret'"), 2),
+        (("kv", "set", "kept-secret", '"kept-secret"', "--tag", "kept-secret"), 0),
+        (("task", "add", "kept-secret"), 0),
+    ]
+    for arguments, code in calls:
+        assert daemon.symbi(*arguments).returncode == code, arguments
+    after = scrape(daemon)
+    counts = {name[1:]: value - before.get(name, 0) for name, value in after.items() if "tool_calls" in name[0]}
+    assert {name: count for name, count in counts.items() if count} == {
+        ("done", "agent_memory_sql"): 2,
+        ("invalid_params", "agent_memory_sql"): 2,
+        ("done", "agent_memory_set"): 1,
+        ("done", "task_create"): 1,
+    }
+    assert after["symbiont_sql_connections",] == 1
+    assert not any(mark in daemon.log.read_text() for mark in ("kept-secret", "kept_secret", "marked"))
+
+
 def test_through_a_proxy_it_takes_a_token(daemon: Daemon) -> None:
     forwarded = [("X-Forwarded-For", "192.0.2.7")]
     answer = daemon.request("GET", "/metrics", None, forwarded, to="admin")
